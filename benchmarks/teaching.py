@@ -40,7 +40,7 @@ def ranked(order: str, model: FeatureTagger, rest: Sequence[Sentence], source: r
     if order == "random":
         return source.sample(range(len(rest)), len(rest))
     bare = [Sentence(each.words, features=each.features) for each in rest]
-    scores = uncertainties(model, Asked({}, bare, [len(bare)], []))["scores"]
+    scores = uncertainties(model, Asked("uncertainty", {}, bare, [], [], {}))
     return sorted(range(len(rest)), key=lambda i: -scores[i][order])
 
 

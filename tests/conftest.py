@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from tests.entry_recorder import record
 from tests.one_compiler import compile_once
 from trelliswork.runtime import threads
 
@@ -38,6 +39,24 @@ def pytest_configure() -> None:
     compile_once(lock)
 
 
+RECORDER = record()
+
+
+@pytest.fixture(autouse=True)
+def kernels_are_listed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A kernel that Python calls is on the list of those that wheels carry."""
+    yield
+    missing = RECORDER.unlisted()
+    if missing and not request.config.getoption("--record-kernels"):
+        names = ", ".join(sorted(f"{entry.module}:{entry.name}{entry.arguments}" for entry in missing))
+        pytest.fail(f"called, but not in runtime/entries.json: {names}; run the test with --record-kernels")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("--record-kernels"):
+        RECORDER.write()
+
+
 def pytest_collection_finish() -> None:
     """What is there before the tests is no garbage: it need not be looked through again and again."""
     gc.collect()
@@ -45,6 +64,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-kernels", action="store_true", help="add the kernels that are called to entries.json")
     parser.addoption("--quick", action="store_true", help="of the contract tests, one case for each query")
     parser.addoption(
         "--thorough", action="store_true", help="the tests that `make trust` runs beside those of `make test`"

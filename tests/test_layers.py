@@ -24,7 +24,7 @@ LAYERS = (
     {"text"},
     {"training"},
     {"models"},
-    {"cli", "web", "scale"},
+    {"cli", "compat", "scale", "sklearn", "web"},
 )
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 # Modules beside the layers: the public names may come from anywhere, adapters to other libraries sit on top.

@@ -21,13 +21,19 @@ def test_every_public_name_can_be_had(name: str) -> None:
 
 
 def test_the_top_level_is_small_and_each_name_comes_from_one_place() -> None:
-    assert len(trelliswork.__all__) == len(set(trelliswork.__all__)) <= 30
+    assert len(trelliswork.__all__) == len(set(trelliswork.__all__)) <= 31
     tree = ast.parse(Path(trelliswork.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.module != "typing"]
     assert {alias.name: node.module for node in imports for alias in node.names} == trelliswork._HOME
     assert set(trelliswork.__all__) == {"TrellisworkError", *trelliswork._HOME}
     assert set(models.__all__) == set(models._HOME)
+
+
+def test_only_public_names_are_listed() -> None:
+    code = "import trelliswork as tw; tw.LinearChain; tw.load; print(*dir(tw))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == sorted([*trelliswork.__all__, "__version__"])
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -19,7 +19,8 @@ MODULES = (
     "trelliswork", "trelliswork.distributions", "trelliswork.nn", "trelliswork.models", "trelliswork.training",
     "trelliswork.data", "trelliswork.text", "trelliswork.metrics", "trelliswork.draw", "trelliswork.fst",
     "trelliswork.semirings", "trelliswork.structures.beam", "trelliswork.terms", "trelliswork.sklearn",
-    "trelliswork.web", "trelliswork.errors",
+    "trelliswork.sklearn.metrics", "trelliswork.web", "trelliswork.compat",
+    "trelliswork.compat.torch_struct", "trelliswork.errors",
 )  # fmt: skip
 OWN = {
     "trelliswork.sklearn": ("CRF",),
@@ -30,7 +31,7 @@ OWN = {
 }  # fmt: skip
 CONSTANTS = {
     "trelliswork.data.FINE_TOKENS": "The pattern of `cut_tokens`: letters, digits and single signs apart, links whole.",
-    "trelliswork.data.FileKind": "What a file is: `conll`, `csv`, `jsonl`, `crfsuite` or `brackets`.",
+    "trelliswork.data.FileKind": "A kind of file, such as `conll`, `csv`, `jsonl`, `crfsuite`, `parquet` or `brat`.",
     "trelliswork.text.OFFSETS": "The units that offsets may be counted in.",
     "trelliswork.fst.EPSILON": "The number of the empty symbol, 0.",
     "trelliswork.terms.Term": "A lambda term: `Variable`, `Constant`, `Abstraction` or `Application`.",

@@ -21,7 +21,7 @@ TYPE_CHECKING = False  # typing alone takes longer to import than all of this
 if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
     from typing import Any
 
-    from trelliswork import draw, fst, nn, semirings
+    from trelliswork import compat, draw, fst, nn, semirings
     from trelliswork.data import Sentence, read_conll
     from trelliswork.data.corpus import builtin_corpus
     from trelliswork.distributions import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
 __version__ = "0.1.0"
 
 _HOMES = {
-    "trelliswork": "draw fst nn semirings",
+    "trelliswork": "compat draw fst nn semirings",
     "trelliswork.data": "Sentence read_conll",
     "trelliswork.data.corpus": "builtin_corpus",
     "trelliswork.distributions": "CTC EditAlignment FactorGraph HMM LinearChain ProbabilisticCFG ProjectiveTree "
@@ -84,6 +84,7 @@ __all__ = [  # written out: type checkers do not read tables
     "WeightedCFG",
     "beam",
     "builtin_corpus",
+    "compat",
     "draw",
     "fst",
     "kl_divergence",
@@ -106,4 +107,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted([*__all__, "__version__"])  # and not what this file imports for itself

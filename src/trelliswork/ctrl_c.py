@@ -1,4 +1,4 @@
-"""Ctrl-C on the command line: one quiet line and exit status 130, also while libraries are being imported.
+"""Ctrl-C and SIGTERM on the command line: one quiet line and exit status 130 or 143, also while libraries are imported.
 
 This module imports next to nothing, so that it is in place before anything else is imported.
 """
@@ -14,16 +14,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-STATUS = 130
-SENTENCE = "interrupted; no file is left half-written"
+_DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 _IMPORT = "<frozen importlib._bootstrap>"
 _to_undo: list[Callable[[], object]] = []
+_received = [signal.SIGINT]  # the last signal that asked this process to end
 
 
 def install() -> None:
-    """Handle Ctrl-C by `interrupt`, where it would raise `KeyboardInterrupt` anyway."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
+    """Handle Ctrl-C and SIGTERM by `interrupt`, unless somebody else handles or ignores them."""
+    for number, default in _DEFAULTS.items():
+        if signal.getsignal(number) is default:
+            signal.signal(number, interrupt)
+
+
+def uninstall() -> None:
+    """Let both end the process at once: nothing is left to be undone."""
+    for number in _DEFAULTS:
+        if signal.getsignal(number) is interrupt:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def remember(number: int) -> None:
+    """Note which signal asked this process to end, for `status` and `sentence`."""
+    _received.append(signal.Signals(number))
+
+
+def status() -> int:
+    """Return the exit status of a process that was asked to end: 130 after Ctrl-C, 143 after SIGTERM."""
+    return 128 + _received[-1]
+
+
+def sentence() -> str:
+    """Return the only line about it."""
+    what = "terminated" if _received[-1] == signal.SIGTERM else "interrupted"
+    return f"{what}; no file is left half-written"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
@@ -32,16 +56,18 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     Libraries in C turn an exception within their import into another one, print it or drop it, and a long import would
     not be worth waiting for.
     """
+    remember(number)
     if not _is_importing(frame):
         raise KeyboardInterrupt
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for each in _DEFAULTS:
+        signal.signal(each, signal.SIG_IGN)
     for undo in reversed(_to_undo):
         try:
             undo()
         except Exception:
             continue
     say_interrupted()
-    os._exit(STATUS)
+    os._exit(status())
 
 
 class Undone:
@@ -58,8 +84,8 @@ class Undone:
 
 
 def say_interrupted() -> None:
-    """The only line about it."""
-    print(f"error: {SENTENCE}", file=sys.stderr, flush=True)
+    """Print the only line about it."""
+    print(f"error: {sentence()}", file=sys.stderr, flush=True)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -15,6 +15,28 @@ def named(home: str) -> Any:
     return getattr(import_module(module), name)
 
 
+class Later:
+    """An object that is made by a call when one of its attributes is first asked for.
+
+    >>> Later(import_module, "json").loads("[1]")
+    [1]
+    """
+
+    def __init__(self, make: Callable[..., Any], *arguments: Any) -> None:
+        self._make, self._arguments = make, arguments
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_made":
+            self._made = self._make(*self._arguments)
+            return self._made
+        return getattr(self._made, name)
+
+
+def lazy_module(module: str) -> Any:
+    """A module that is imported when one of its names is first asked for."""
+    return Later(import_module, module)
+
+
 def optional(module: str, use: str, extra: str) -> Any:
     """A module of an optional package, imported now; without it, an error with the line to type.
 

@@ -26,13 +26,13 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+def atomic_write(path: str | Path, mode: str = "w", *, follow: bool = True) -> Iterator[IO[Any]]:
     """Write a whole file or nothing: the name appears, complete, when the block ends without error.
 
     The content goes to a temporary name in the same folder, is flushed to disk and renamed. `mode` is "w"
     (UTF-8 text, "\\n" line ends) or "wb". Whatever fails, the temporary file goes and an earlier file stays. A link
     keeps pointing where it points; a device, a pipe or /dev/stdout, which cannot be renamed onto, is written to as it
-    is.
+    is. With `follow=False`, for folders that others write to, a link is an error.
 
     >>> with atomic_write("scores.json") as file:  # doctest: +SKIP
     ...     file.write("{}")
@@ -41,8 +41,26 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         raise OutputError(f"mode must be 'w' or 'wb'; got {mode!r}")
     with contextlib.ExitStack() as stack:
         stack.enter_context(_explained(Path(path)))
-        through = _open_through(path, mode)
-        yield stack.enter_context(_renamed(Path(os.path.realpath(path)), mode) if through is None else through)
+        if not follow and os.path.islink(path):
+            raise OSError(errno.ELOOP, "is a link")
+        through = _open_through(path, mode) if follow else None
+        target = Path(os.path.realpath(path) if follow else path)
+        yield stack.enter_context(_renamed(target, mode) if through is None else through)
+
+
+def check_target(path: str | Path) -> None:
+    """Raise what `atomic_write` would about a place that cannot be written to; cheap, to be asked before long work."""
+    with _explained(Path(path)):
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "is a folder")
+        if _descriptor(path) is not None or (os.path.exists(path) and not os.path.isfile(path)):
+            return
+        folder = os.path.dirname(os.path.realpath(path))
+        if not os.path.isdir(folder):
+            missing = errno.ENOTDIR if os.path.exists(folder) else errno.ENOENT
+            raise OSError(missing, os.strerror(missing))
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _open_through(path: str | Path, mode: str) -> IO[Any] | None:
@@ -177,6 +195,7 @@ def _why_unwritable(target: Path, error: OSError) -> str:
         errno.EISDIR: "expected a file, got a folder; choose another name",
         errno.ENOENT: "the folder does not exist; create it first",
         errno.ENOTDIR: "a part of the path is a file, not a folder; choose another path",
+        errno.ELOOP: "expected a file, got a link; remove it or choose another folder",
         errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
     }
     reason = fixes.get(error.errno or 0, error.strerror or str(error))

@@ -14,6 +14,7 @@ from trelliswork.cli.main import run
 from trelliswork.data.corpus import builtin_corpus, write_corpus
 
 SMALL = ["--hidden", "32", "--word-dim", "16", "--affix-dim", "6", "--column-dim", "6"]
+WINDOW = ["--model", "window", *SMALL]
 
 
 class Answer(NamedTuple):
@@ -58,7 +59,7 @@ def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tagger of entities by word alone."""
     folder = tmp_path_factory.mktemp("models") / "ner"
     command = ["train", data / "train.conll", "--dev", data / "dev.conll", "--out", folder, "--quiet"]
-    assert run([*map(str, command), "--feature-columns", "none", "--epochs", "15", "--lr", "0.01", *SMALL]) == 0
+    assert run([*map(str, command), "--feature-columns", "none", "--epochs", "15", "--lr", "0.01", *WINDOW]) == 0
     return folder
 
 

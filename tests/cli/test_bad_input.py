@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import SMALL, Answer, Cli
+from tests.cli.conftest import WINDOW, Answer, Cli
 from trelliswork import writing
 from trelliswork.data import weight_files
 from trelliswork.models import Tagger
@@ -75,7 +75,7 @@ def test_a_missing_file(cli: Cli, model: Path, tmp_path: Path) -> None:
 
 def test_a_file_without_the_columns_of_the_model(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "m"
-    assert cli("train", data / "dev.conll", "--out", out, "--epochs", "1", "--quiet", *SMALL).status == 0
+    assert cli("train", data / "dev.conll", "--out", out, "--epochs", "1", "--quiet", *WINDOW).status == 0
     words = tmp_path / "words.conll"
     words.write_text("Ann\nsings\n")
     answer = cli("tag", out, words)
@@ -156,7 +156,7 @@ def test_a_full_disk_while_tagging(cli: Cli, model: Path, text_file: Path, monke
 
 def test_a_full_disk_while_training(cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weight_files.safetensors.numpy, "save", full_disk)
-    answer = cli("train", data / "dev.conll", "--out", tmp_path / "m", "--epochs", "1", "--quiet", *SMALL)
+    answer = cli("train", data / "dev.conll", "--out", tmp_path / "m", "--epochs", "1", "--quiet", *WINDOW)
     assert is_one_sentence(answer)
     assert f"{tmp_path / 'm'}: cannot be written: No space left on device; free space" in answer.err
     assert list(tmp_path.iterdir()) == []
@@ -219,7 +219,7 @@ def test_no_permission_is_told(cli: Cli, model: Path, text_file: Path, monkeypat
     ],
 )
 def test_bad_settings(cli: Cli, data: Path, tmp_path: Path, options: list[str], sentence: str) -> None:
-    answer = cli("train", data / "dev.conll", "--out", tmp_path / "m", *options)
+    answer = cli("train", data / "dev.conll", "--model", "window", "--out", tmp_path / "m", *options)
     assert is_one_sentence(answer) and sentence in answer.err
     assert list(tmp_path.iterdir()) == []
 
@@ -250,8 +250,8 @@ def test_our_own_mistakes_are_not_hidden(cli: Cli, model: Path, monkeypatch: pyt
         cli("info", model)
 
 
-def test_a_search_needs_its_extra(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_needs_its_extra(cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    answer = cli("tune", tmp_path / "train.conll", "--out", tmp_path / "s")
+    answer = cli("tune", data / "train.conll", "--out", tmp_path / "s")
     assert is_one_sentence(answer) and 'install it with pip install "trelliswork[tune]"' in answer.err
     assert not (tmp_path / "s").exists()

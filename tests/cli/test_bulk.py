@@ -103,7 +103,7 @@ def test_a_bad_block_of_columns_is_set_aside_whole(model: Path, data: Path, tmp_
     first, second, rest = (data / "test.conll").read_bytes().split(b"\n\n", 2)
     broken = second.replace(b"\n", b"\xff\n", 1)
     (tmp_path / "a.conll").write_bytes(b"\n\n".join([first, broken, rest]))
-    (shard,) = shards_of(str(tmp_path / "a.conll"), str(tmp_path / "out"), None)
+    (shard,) = shards_of([str(tmp_path / "a.conll")], str(tmp_path / "out"), None)
     shard.target.parent.mkdir()
     found = annotate_shard(load_reader(str(model), None), shard, JOB)
     assert (found.n_sentences, found.n_bad, found.problem) == (29, 1, "")
@@ -117,7 +117,7 @@ def test_a_file_of_nothing_but_bad_records_is_given_up(
 ) -> None:
     monkeypatch.setattr(shard_work, "MOST_BAD", 3)
     (tmp_path / "a.jsonl").write_text("{\n" * 4, encoding="utf-8")
-    (shard,) = shards_of(str(tmp_path / "a.jsonl"), str(tmp_path / "out"), None)
+    (shard,) = shards_of([str(tmp_path / "a.jsonl")], str(tmp_path / "out"), None)
     shard.target.parent.mkdir()
     assert "is it in the format of the others?" in annotate_shard(load_reader(str(model), None), shard, JOB).problem
     assert not shard.target.exists()
@@ -155,7 +155,7 @@ def test_a_file_that_kills_every_process_is_given_up(
 
 def _annotated(model: Path, shards: Path, out: Path) -> list[Any]:
     out.mkdir()
-    return list(annotate_locally(shards_of(str(shards), str(out), None), load_reader(str(model), None), JOB, 2))
+    return list(annotate_locally(shards_of([str(shards)], str(out), None), load_reader(str(model), None), JOB, 2))
 
 
 def test_what_an_engine_leaves_half_written_is_removed(shards: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_what_an_engine_leaves_half_written_is_removed(shards: Path, tmp_path: P
             shard.target.write_text("done", encoding="utf-8")
             yield shard, Outcome(1)
 
-    annotate_all(shards_of(str(shards), str(out), None), out, engine)
+    annotate_all(shards_of([str(shards)], str(out), None), out, engine)
     assert {name for name in contents(out) if not name.endswith(".lock")} == {path.name for path in shards.iterdir()}
 
 

@@ -72,7 +72,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def annotated(model: Any, folder: Path, out: Path, n_workers: int = 1) -> dict[str, Outcome]:
     out.mkdir(exist_ok=True)
-    todo = [shard for shard in shards_of(str(folder), str(out), None) if not shard.is_done]
+    todo = [shard for shard in shards_of([str(folder)], str(out), None) if not shard.is_done]
     return {shard.source.stem: outcome for shard, outcome in annotate_locally(todo, model, JOB, n_workers)}
 
 
@@ -121,8 +121,8 @@ def disturb(patch: pytest.MonkeyPatch, killed: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return annotate_shard(model, shard, job)
 
-    def full(path: Path, mode: str = "w") -> Any:
-        return own("/dev/full" if FULL in path.name else path, mode)
+    def full(path: Path, mode: str = "w", **how: Any) -> Any:
+        return own("/dev/full", mode) if FULL in path.name else own(path, mode, **how)
 
     patch.setattr(local, "annotate_shard", killing)
     patch.setattr(shard_work, "atomic_write", full)
@@ -221,7 +221,7 @@ def test_ray_gives_up_a_file_that_kills_every_actor(data: Path, tmp_path: Path) 
 def test_a_shard_that_was_begun_too_often_is_given_up(loaded: Any, data: Path, tmp_path: Path) -> None:
     write_shards(tmp_path / "in", data, "conll")
     (tmp_path / "out").mkdir()
-    shard, *_ = shards_of(str(tmp_path / "in"), str(tmp_path / "out"), None)
+    shard, *_ = shards_of([str(tmp_path / "in")], str(tmp_path / "out"), None)
     shard.attempts.write_bytes(b"." * (TRIES - 1))
     assert not annotate_or_give_up(loaded, shard, JOB).problem and shard.is_done
     assert not shard.attempts.exists()

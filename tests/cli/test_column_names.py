@@ -72,8 +72,8 @@ def test_a_wrong_name_lists_the_names(cli: Cli, tmp_path: Path, model: Path, com
 
 
 @pytest.mark.parametrize("column", ["0", "-1"])
-def test_columns_count_from_1(cli: Cli, tmp_path: Path, column: str) -> None:
-    answer = cli("train", "x.conll", "--tag-column", column, "--out", tmp_path / "m")
+def test_columns_count_from_1(cli: Cli, data: Path, tmp_path: Path, column: str) -> None:
+    answer = cli("train", data / "dev.conll", "--tag-column", column, "--out", tmp_path / "m")
     assert answer.status == 2 and "--tag-column must be a number from 1 or the name of a column" in answer.err
 
 
@@ -93,7 +93,7 @@ def test_missing_columns_are_told_with_what_to_do(cli: Cli, tmp_path: Path, text
     path, words = tmp_path / "a.conll", tmp_path / "words.conll"
     path.write_text("Ann NNP N\nsings VBZ V\n\n" * 6)
     words.write_text("Ann\nsings\n")
-    for options in (QUICK, [*QUICK[4:], "--hidden", "8", "--epochs", "1"]):
+    for options in (QUICK, [*QUICK[4:], "--model", "window", "--hidden", "8", "--epochs", "1"]):
         assert cli("train", path, "--out", tmp_path / "m", *options).status == 0
         for arguments in ([words], [text_file, "--text"]):
             answer = cli("predict", tmp_path / "m", *arguments)
@@ -124,5 +124,6 @@ def test_prodigy_is_trained_on(cli: Cli, tmp_path: Path) -> None:
     assert answer.status == 0
     assert "note: 1 of 21 spans overlap others or do not begin and end with a token" in answer.err
     assert "a.jsonl:21: 'Ann' (PER, 0 to 3) in 'Anna left.'" in answer.err
+    good["spans"] = [{"start": 5, "end": 8, "label": "PER", "text": "Ann"}]
     path.write_text("".join(json.dumps(each) + "\n" for each in [good] * 2))
     assert cli("predict", out, path).out == path.read_text()

@@ -107,7 +107,7 @@ def test_training_from_crfsuites_data(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "template").write_text("U:%x[0,0]\n")
     refused = cli("train", file, "--model", "crf", "--template", tmp_path / "template", "--out", tmp_path / "m")
     assert refused.status == 2 and "leave the template out" in refused.err
-    assert is_one_sentence(cli("train", file, "--out", tmp_path / "m"), "add --model crf")
+    assert is_one_sentence(cli("train", file, "--model", "window", "--out", tmp_path / "m"), "add --model crf")
 
 
 def test_files_that_do_not_fit_the_model(cli: Cli, dump: Path, attributes: Path, tmp_path: Path) -> None:

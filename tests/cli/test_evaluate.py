@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,13 @@ def test_a_page_tells_where_a_model_fails(cli: Cli, rival: Path, data: Path, tmp
     ]  # fmt: skip
     assert f"<title>{rival} on test.conll: Trelliswork report</title>" in page
     scores = FeatureTagger.load(rival).evaluate(tagged(data))
-    ratios = "".join(f"<td>{100 * scores[name]:.1f}</td>" for name in ("precision", "recall", "f1"))
-    assert f'<tr class="best"><td>all</td>{ratios}' in page
+    ratios = " ".join(f"{100 * scores[name]:.2f}" for name in ("precision", "recall", "f1"))
+    report = re.search("<pre>(.*?)</pre>", page, re.S)
+    assert report is not None and f"overall {ratios} " in " ".join(report[1].split())
+    for label in ("DATE", "LOC", "ORG", "PER"):
+        assert f"\n{label} " in f"\n{answer.out}" and f"\n{label} " not in f"\n{report[1]}", "each score once"
+        assert page.count(f"<tr><td>{label}</td>") == 1
+    assert "<td>all</td>" not in page
     assert 'class="wrong"' in page and "Legend:" in page and "gold: " in page
 
 

@@ -47,7 +47,7 @@ def test_a_model_is_trained_asked_scored_and_shown(cli: Cli, events: Path, tmp_p
     words = tmp_path / "words.txt"
     words.write_text("Ann met Bob . She left .\n", encoding="utf-8")
     if name == "sling":  # the others read dependencies
-        plain = cli("predict", out, words)  # JSON lines are the default, whatever is read
+        plain = cli("predict", out, words, "--pretokenised")  # JSON lines are the default, whatever is read
         assert plain.status == 0 and all(set(json.loads(line)["value"]) == parts for line in plain.out.splitlines())
     scored = cli("evaluate", out, test)
     assert scored.status == 0 and "precision" in scored.out

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import SMALL, Cli
+from tests.cli.conftest import SMALL, WINDOW, Cli
 from trelliswork.models import load_tagger
 from trelliswork.models.taggers.networks.onnx_export.onnx_tagger import OnnxTagger
 
@@ -74,7 +74,7 @@ def test_help_says_what_comes_out(cli: Cli) -> None:
 def test_several_seeds_are_shown_and_exported_one_by_one(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "seeds"
     command = ["train", data / "dev.conll", "--seeds", 2, "--out", out, "--epochs", 1, "--feature-columns", "none"]
-    assert cli(*command, "--quiet", *SMALL).status == 0
+    assert cli(*command, "--quiet", *WINDOW).status == 0
     shown = cli("info", out)
     assert shown.status == 0 and "2 models that answer together" in shown.out and "seed-1  dev f1 " in shown.out
     answer = cli("export", out, "--onnx")

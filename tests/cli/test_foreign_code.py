@@ -62,7 +62,21 @@ def test_files_of_the_current_folder_are_not_run(model: Path, trapped: Path) -> 
     check(trapped, MODULE, *OWN)
     check(trapped, MODULE, "tag", "crf", "t.conll", "--features", "own:attributes")
     check(trapped, MODULE, "tag", model, "t.conll")
-    check(trapped, MODULE, "train", "t.conll", "--epochs", 1, "--hidden", 4, "--quiet", "--out", "window")
+    check(
+        trapped,
+        MODULE,
+        "train",
+        "t.conll",
+        "--model",
+        "window",
+        "--epochs",
+        1,
+        "--hidden",
+        4,
+        "--quiet",
+        "--out",
+        "window",
+    )
 
 
 def test_files_of_the_current_folder_are_not_run_by_the_script(trapped: Path) -> None:

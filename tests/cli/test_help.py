@@ -15,8 +15,26 @@ from tests.cli.conftest import Cli
 from trelliswork import __version__
 from trelliswork.cli.commands import COMMANDS, function_of
 from trelliswork.cli.commands.train import train
+from trelliswork.cli.model_help import OF_MODELS
+from trelliswork.data.settings import settings_in
 from trelliswork.models import TaggerConfig
+from trelliswork.models.families import FAMILIES, MODELS, family_of
 from trelliswork.training import TrainingConfig
+
+HELP = [[command, "--help"] for command in COMMANDS] + [
+    ["train", "--model", "bilstm-crf", "-h"],
+    ["tune", "--help-all"],
+]
+
+
+@pytest.mark.parametrize("arguments", HELP, ids=" ".join)
+def test_help_on_a_command_imports_neither_torch_nor_numba(arguments: list[str]) -> None:
+    code = (
+        "import sys; from trelliswork.cli.main import run; run(sys.argv[1:]);"
+        "print([m for m in ('torch', 'numba', 'scipy') if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], [], ["--version"], ["foo"]])
@@ -40,6 +58,83 @@ def test_every_command_shows_an_example(cli: Cli, command: str) -> None:
 @pytest.mark.parametrize("command", [name for name, listed in COMMANDS.items() if name == listed.file])
 def test_the_table_says_what_the_command_says(command: str) -> None:
     assert COMMANDS[command].help == (function_of(command).__doc__ or "").splitlines()[0]
+
+
+# The help of commands over all models
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 100 columns."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def options_in(text: str) -> set[str]:
+    return set(re.findall(r"^. (--[a-z0-9-]+)", text, re.M))
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_help_has_the_common_options_and_every_model(cli: Cli, command: str) -> None:
+    text = cli(command, "--help").out
+    assert text.count("\n") <= 100
+    assert 20 <= len(options_in(text)) <= 35
+    assert {"--model", "--dev", "--out", "--tag-column", "--vectors", "--epochs"} <= options_in(text)
+    assert all(re.search(rf"\b{re.escape(name)}\b", text) for name in MODELS)
+    assert f"trelliswork {command} --model NAME --help" in text and "--help-all" in text
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(
+    "arguments", ["--model crf --help", "--help --model crf", "--model=crf -h", "x -h --model crf"]
+)
+def test_help_on_a_model_has_its_own_options(cli: Cli, arguments: str) -> None:
+    answer = cli("train", *arguments.split())
+    assert answer.status == 0 and "crf: linear-chain CRF over sparse features." in answer.out
+    assert {"--c1", "--c2", "--template", "--order"} <= options_in(answer.out)
+    others = {"--hidden", "--smoothing", "--pretrain", "--hidden-units", "--out", "--vectors", "--source-units"}
+    assert not others & options_in(answer.out)
+    assert "Markov order" in answer.out, "an option is described as the model has it"
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_has_help(cli: Cli, name: str) -> None:
+    answer = cli("train", "--help", "--model", name)
+    config = family_of(name).model[0]
+    shown = options_in(answer.out)
+    assert answer.status == 0 and answer.out.count("\n") < 150 and "by the model" not in answer.out
+    names = {about.option for _, about in settings_in(config) if about.option and not about.goes_with}
+    own = {f"--{option.replace('_', '-')}" for option in names - {"hidden_units"}}
+    assert own <= shown
+
+
+def test_all_options_are_shown_when_asked_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    everything = cli("train", "--help-all").out
+    options = {f"--{name.replace('_', '-')}" for name in OF_MODELS}
+    assert options <= options_in(everything) and "Examples" in everything
+    assert all(phrase in " ".join(everything.split()) for family in FAMILIES for phrase in family.phrases.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        ("trian x", "train"),
+        ("train x --modle crf --out m", "--model"),
+        ("predict ner x --confidense", "--confidence"),
+        ("serve ner --prot 8000", "--port"),
+        ("export ner --onxn", "--onnx"),
+        ("train x --out m --model bilstm-crff", "bilstm-crf"),
+        ("train x --out m --model BiLSTM", "bilstm-crf"),
+        ("train --help --model biafine", "biaffine"),
+        ("tune x --out m --model=seq2sec", "seq2seq"),
+    ],
+)
+def test_a_misspelt_name_is_asked_about(cli: Cli, arguments: str, near: str) -> None:
+    answer = cli(*arguments.split())
+    assert (answer.status, answer.out) == (2, "")
+    assert f"; did you mean {near}? " in answer.err and answer.err.count("\n") == 1
 
 
 def test_no_arguments_is_help(cli: Cli) -> None:

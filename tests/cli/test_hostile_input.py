@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import SMALL, Answer, Cli
+from tests.cli.conftest import WINDOW, Answer, Cli
 from tests.cli.test_bad_input import is_one_sentence
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -74,7 +74,7 @@ def test_errors_show_control_characters(tmp_path: Path, cli: Cli) -> None:
 
 
 SETTINGS = {
-    "deep": ("[model]\nhidden = " + "[" * 100_000, "expected TOML, got something else (nested too deeply); mend it"),
+    "deep": ("[model]\nhidden = " + "[" * 100_000, "expected TOML, got something else (nested too deeply); fix it"),
     "digits": (
         "[model]\nhidden = " + "9" * 5_000,
         "got something else (a number of thousands of digits",
@@ -93,7 +93,7 @@ def test_settings_that_nobody_can_use(case: str, data: Path, tmp_path: Path, cli
     text, problem = SETTINGS[case]
     path = tmp_path / "c.toml"
     path.write_text(f'data.train = "{data / "train.conll"}"\n{text}\n')
-    answer = cli("train", path, "--out", tmp_path / "m")
+    answer = cli("train", path, "--model", "window", "--out", tmp_path / "m")
     assert is_one_sentence(answer) and answer.err.startswith(f"error: {path}:") and problem in answer.err
     assert len(answer.err) < 400 and not (tmp_path / "m").exists()
 
@@ -108,7 +108,7 @@ def test_threads_that_no_machine_has(command: str, model: Path, data: Path, tmp_
 
 def test_settings_beside_a_model_that_are_not_text(data: Path, tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "m"
-    command = ["train", data / "dev.conll", "--out", out, "--epochs", "1", "--quiet", *SMALL]
+    command = ["train", data / "dev.conll", "--out", out, "--epochs", "1", "--quiet", *WINDOW]
     assert cli(*command).status == 0
     (out / "config.toml").write_bytes(b"\xff\xfe")
     answer = cli(*command, "--force")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import SMALL, Cli
+from tests.cli.conftest import WINDOW, Cli
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import LOCK
 
-NETWORK = ["--epochs", "1", *SMALL]
+NETWORK = ["--epochs", "1", *WINDOW]
 FEATURES = ["--model", "crf", "--max-iterations", "2"]
-REFUSED = "another run is training there; wait for its end, stop it, or choose another folder"
+REFUSED = f"another run is training there (process {os.getpid()}); wait for its end, stop it, or choose another folder"
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def test_one_of_several_seeds(cli: Cli, file: str) -> None:
 def test_a_search(cli: Cli, file: str) -> None:
     pytest.importorskip("optuna")
     command = ["tune", file, "--quiet", "--trials", "1", "--out", "s", *FEATURES]
-    with exclusive(Path("s")):
+    with exclusive(Path("s"), "tuning"):
         answer = cli(*command)
-    assert answer.status == 2 and f"s: {REFUSED}" in answer.err
+    assert answer.status == 2 and f"s: {REFUSED.replace('training', 'tuning')}" in answer.err
     Path("s").mkdir()
     Path("s/.best.toml.x1y2z3_4.part").write_text("")
     assert cli(*command).status == 0
@@ -94,6 +94,24 @@ def test_a_kill_while_the_settings_are_written(cli: Cli, file: str, options: lis
     answer = cli(*command)
     assert answer.status == 0, answer.err
     assert not [name for name in os.listdir("m") if name.startswith(".")]
+
+
+def test_sigterm_leaves_a_run_to_resume_and_no_lock(file: str) -> None:
+    command = [sys.executable, "-m", "trelliswork", "train", file, "--out", "m", *WINDOW, "--epochs", "100000"]
+    n_before = 0
+    for more in ([], ["--resume"]):
+        with subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+            assert run.stderr is not None
+            for line in run.stderr:  # until an epoch of this run is finished
+                if line.startswith("epoch "):
+                    break
+            run.terminate()
+            messages = run.stderr.read()
+        assert run.returncode == 143 and "Traceback" not in messages
+        assert not Path("m", LOCK).exists() and Path("m/checkpoint/state.safetensors").exists()
+        n_epochs = len(Path("m/history.jsonl").read_text(encoding="utf-8").splitlines())
+        assert n_epochs > n_before
+        n_before = n_epochs
 
 
 def test_bad_data_leaves_no_folder(cli: Cli, file: str) -> None:

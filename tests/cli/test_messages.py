@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import SMALL, Cli
+from tests.cli.conftest import WINDOW, Cli
 from trelliswork.cli import messages, showing
 from trelliswork.cli.messages import LogFormat, Shown, choose_messages, messages_shown, progress_shown, say
 from trelliswork.cli.showing import progress_for
@@ -50,7 +50,7 @@ def test_the_library_is_silent_until_logging_is_configured(tmp_path: Path) -> No
 
 def test_a_training_in_json(cli: Cli, data: Path, tmp_path: Path) -> None:
     command = ["train", data / "train.conll", "--dev", data / "dev.conll", "--out", tmp_path / "m", "--epochs", 2]
-    answer = cli(*command, *SMALL, "--log-format", "json")
+    answer = cli(*command, *WINDOW, "--log-format", "json")
     found = lines(answer.err)
     assert answer.status == 0 and all(list(each)[:3] == ["time", "level", "message"] for each in found)
     assert [each["level"] for each in found if "--predict-columns" in each["message"]] == ["warning"]
@@ -133,7 +133,7 @@ def test_progress_within_an_epoch(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_every_command_has_the_options(cli: Cli) -> None:
     for command in ("train", "info", "serve", "warmup"):
-        out = cli(command, "--help").out
+        out = cli(command, "--help-all" if command == "train" else "--help").out
         assert "--log-format" in out and "--progress" in out
 
 

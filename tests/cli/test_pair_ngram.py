@@ -101,6 +101,8 @@ def test_evaluate_info_and_explain(model: Path, files: Path, tmp_path: Path, cli
     assert "a pair n-gram" in told and "x -> K S" in told and "chunk pairs" in told
     shown = cli("explain", model, write(tmp_path, "shax\n", "words.txt")).out
     assert shown.startswith("shax\n  ") and "  x  K S        100.0%\n  1. " in shown and "%  S A K S" in shown
+    record = json.loads(cli("explain", model, tmp_path / "words.txt", "--json").out)
+    assert record["tokens"] == list("shax") and record["chunks"][-1]["target"] == "K S"
     html = tmp_path / "page.html"
     cli("explain", model, tmp_path / "words.txt", "--html", html)
     assert "<b>x</b></td><td>K S</td>" in html.read_text(encoding="utf-8")
@@ -129,8 +131,8 @@ def test_mixed_normal_forms_are_told_and_made_alike(tmp_path: Path, cli: Any) ->
     checked = cli("check", mixed, "--pairs").out
     assert "lines in both Unicode normal forms, or neither: 3" in checked and "mixed.tsv:32: not in NFC" in checked
     answer = cli("train", mixed, "--dev", mixed, "--model", "pair-ngram", "--out", tmp_path / "model")
-    assert answer.status == 0 and "characters NFC (3 lines were not)" in answer.err
-    assert "Unicode normal form NFC, the better one on the dev data" in answer.err
+    assert answer.status == 0 and "Unicode form mixed" in answer.err
+    assert "symbols in NFC, the better form on the dev data" in answer.err
     for form in ("NFC", "NFD"):
         words = write(tmp_path, unicodedata.normalize(form, "bét\n"), "words.txt")
         assert cli("predict", tmp_path / "model", "--lexicon", words).out.split("\t")[1] == "B E T\n"
@@ -144,7 +146,7 @@ def test_the_normal_form_that_is_better_on_dev_is_kept_and_reported(tmp_path: Pa
     dev = write(tmp_path, "bo\u0301\tB O 1\n", "dev.tsv")
     answer = cli("train", train, "--dev", dev, "--model", "pair-ngram", "--out", tmp_path / "model")
     assert answer.status == 0, answer.err
-    assert "Unicode normal form NFD, the better one on the dev data (NFC 0.00, NFD 100.00 exact match)" in answer.err
+    assert "symbols in NFD, the better form on the dev data (NFC 0.00, NFD 100.00 exact match)" in answer.err
     assert "word error rate           0.00" in answer.out, "judged by the same pairs"
     assert cli("predict", tmp_path / "model", "--lexicon", write(tmp_path, "\u00f3\n", "w.txt")).out == "\u00f3\tO 1\n"
 
@@ -198,7 +200,8 @@ def test_pairs_that_need_longer_chunks_are_counted(files: Path, tmp_path: Path, 
 def test_symbols_never_seen_are_said_and_passed_over(model: Path, tmp_path: Path, cli: Any) -> None:
     answer = cli("predict", model, "--lexicon", write(tmp_path, "bat\nb!at\n!\n", "words.txt"))
     assert answer.out == "bat\tB A T\nb!at\tB A T\n!\t\n"
-    assert "symbols that the model has never seen: '!' (2), first in" in answer.err and "words.txt:2" in answer.err
+    assert "note: 2 of 3 sources have symbols that the model has never seen, the first in" in answer.err
+    assert "words.txt:2: '!' (passed over)" in answer.err
 
 
 def test_long_sources_are_answered(model: Path, tmp_path: Path, cli: Any) -> None:

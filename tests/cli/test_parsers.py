@@ -316,7 +316,7 @@ def test_with_gold_tokens_scores_from_text_are_those_of_gold_words(parser: Path,
     model: Any = load(parser)
     model.tokeniser = GoldTokens(bank / "dev.conllu")
     trees = read_treebank(bank / "dev.conllu")[1]
-    found, expected = report_from_text(model, str(bank / "dev.conllu"), trees, 8).record, model.report(trees).record
+    found, expected = report_from_text(model, [str(bank / "dev.conllu")], trees, 8).record, model.report(trees).record
     assert found["tokens"] == found["words"] == found["sentences"] == 1
     assert (found["UAS"], found["LAS"], found["CLAS"]) == (expected["uas"], expected["las"], expected["clas"])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import SMALL, Cli
+from tests.cli.conftest import WINDOW, Cli
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence, open_conll
 from trelliswork.models import load
@@ -91,7 +91,7 @@ def test_the_model_learns_from_columns_that_were_guessed_without_having_seen_the
 
 @pytest.mark.thorough
 def test_networks_and_ensembles_keep_them_too(cli: Cli, data: Path, tmp_path: Path, text_file: Path) -> None:
-    answer = cli(*command(data, tmp_path / "m", "--seeds", 2, "--epochs", 1, "--feature-columns", 2, *SMALL))
+    answer = cli(*command(data, tmp_path / "m", "--seeds", 2, "--epochs", 1, "--feature-columns", 2, *WINDOW))
     assert answer.status == 0, answer.err
     assert "the model reads column 2 beside the words, and learns to predict what new text lacks of them" in answer.err
     assert cli("predict", tmp_path / "m", text_file, "--text").status == 0

@@ -55,6 +55,7 @@ def test_json_has_text_offsets_and_places_of_spans(cli: Cli, model: Path, raw: P
         for span in record["spans"]:
             inside = record["offsets"][span["start"] : span["end"]]
             assert (span["start_char"], span["end_char"]) == (inside[0][0], inside[-1][1]) and "probability" not in span
+            assert span["text"] == cut(text, span["start_char"], span["end_char"], unit)
     sure = cli("predict", model, raw, "--text", "--format", "jsonl", "--confidence").out.splitlines()
     assert all("probability" in span for line in sure for span in json.loads(line)["spans"])
 
@@ -167,3 +168,23 @@ def test_lists_of_lists_of_words(model: Path) -> None:
     assert len(tagger.predict(["Jan", "Gent"])) == 1 and tagger.predict(["Jan", "Gent"])[0].offsets == ()
     with pytest.raises(TrellisworkError, match="got a mixture"):
         tagger.predict(["Jan", ["Gent"]])
+
+
+@pytest.mark.parametrize(
+    "text", ["Jordan visited Paris.\nShe liked it very much.\n", "她住在巴黎。\n她的哥哥在罗马工作。\n"]
+)
+def test_text_without_the_option_is_refused_by_every_command(cli: Cli, model: Path, tmp_path: Path, text: str) -> None:
+    path, out = tmp_path / "raw.txt", tmp_path / "m"
+    path.write_text(text, encoding="utf-8")
+    commands = [
+        ["train", path, "--out", out], ["train", path, "--model", "bilstm-crf", "--out", out],
+        ["tune", path, "--out", out], ["check", path], ["evaluate", model, path], ["predict", model, path],
+    ]  # fmt: skip
+    for command in commands:
+        answer = cli(*command)
+        assert (answer.status, answer.out) == (2, ""), command
+        assert (
+            answer.err.startswith(f"error: {path}:1: ") and "add --text" in answer.err and answer.err.count("\n") == 1
+        )
+    assert not out.exists()
+    assert cli("predict", model, path, "--text").status == 0

@@ -56,7 +56,8 @@ def test_jsonl_in_and_out(cli: Cli, model: Path, tmp_path: Path) -> None:
     assert best["tags"] == record["tags"] and best["probability"] >= second["probability"]
     assert record["spans"]
     for span in record["spans"]:
-        assert set(span) == {"start", "end", "label", "probability"}
+        assert set(span) == {"start", "end", "label", "text", "probability"}
+        assert span["text"] == " ".join(record["tokens"][span["start"] : span["end"]])
 
 
 def test_a_file_with_spaces_stays_one(cli: Cli, model: Path, tmp_path: Path) -> None:
@@ -67,10 +68,11 @@ def test_a_file_with_spaces_stays_one(cli: Cli, model: Path, tmp_path: Path) -> 
     assert [row[3] for row in rows] == Tagger.load(model).tag(["Jordan", "sings"])
 
 
-def test_text_that_is_read_as_columns_gets_a_hint(cli: Cli, model: Path, tmp_path: Path) -> None:
+def test_text_that_is_read_as_columns_is_refused(cli: Cli, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.txt"
     path.write_text("Jordan sings in Paris every day .\n")
-    assert "add --text" in cli("tag", model, path).err
+    refused = cli("tag", model, path)
+    assert (refused.status, refused.out) == (2, "") and "add --text" in refused.err
     assert "add --text" not in cli("tag", model, path, "--text").err
     assert "add --text" not in cli("tag", model, path, "--from", "conll").err
 

@@ -132,7 +132,7 @@ def test_csv_names_the_tasks(cli: Cli, data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--tag-columns", "2,3"], "--tag-columns needs --model multi-task, got --model window; add it"),
+        (["--tag-columns", "2,3"], "--tag-columns needs --model multi-task, got --model crf; add it"),
         (["--tasks", "a,b"], "--tasks needs --model multi-task"),
         (["--model", "multi-task", "--tag-columns", "2"], "must be two different columns or more, such as 2,3; got 2"),
         (

@@ -100,13 +100,112 @@ def test_what_a_tokeniser_cannot_do(
     assert answer.status == 2 and sentence in answer.err
 
 
-def test_without_spaces_there_is_nothing_to_learn(cli: Cli, tmp_path: Path) -> None:
+def test_without_spaces_a_tokeniser_alone_is_refused(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
-    path.write_text(conllu([[("Ann", "X"), ("left", "X")]] * 20, spaced=False))
+    path.write_text(conllu(SENTENCES * 12, spaced=False))
     answer = cli("train", path, "--model", "tokeniser", "--out", tmp_path / "t")
     assert answer.status == 2 and "expected CoNLL-U in which SpaceAfter=No says where words touch" in answer.err
     train(cli, path, tmp_path / "m")
+    found = load(tmp_path / "m").predict("Bob, don't go.")[0].inputs
+    assert list(found) == ["Bob", ",", "do", "n't", "go", "."], "the words of don't are those of the file"
+
+
+DUTCH = [
+    "Premier Jansen-Smit sprak met dhr. De Wit over foto's en auto's .",
+    "De PVDA-leider kwam 's avonds met zo'n plan van 1.000,50 euro .",
+    "Prof. Dr. Mol , mevr. Bos en dhr. Van Dam wonnen met 3-2 op de 3de dag .",
+]
+PENN = [
+    "the well - known state - of - the - art method fails .",
+    "Ann 's long - term plan is n't hers .",
+    "Mr. Lee , 52 - year - old , did n't say so .",
+]
+
+
+def file_of_tokens(path: Path, sentences: list[str]) -> Path:
+    """Sentences of tokens in the format that the name of the file says, each token with a tag."""
+    tokens = [sentence.split() for sentence in sentences * 10]
+    if path.suffix == ".jsonl":
+        lines = [json.dumps({"tokens": each, "tags": ["O"] * (len(each) - 1) + ["X"]}) for each in tokens]
+        text = "\n".join(lines) + "\n"
+    else:
+        text = "".join("".join(f"{word} O\n" for word in each[:-1]) + f"{each[-1]} X\n\n" for each in tokens)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.jsonl"])
+@pytest.mark.parametrize(
+    ("sentences", "text", "expected"),
+    [
+        (
+            DUTCH,
+            "Anna-Maria zag dhr. De Groot van N-VA 's morgens, op de 27ste. Zo'n kmo's won 4-1.",
+            ["Anna-Maria zag dhr. De Groot van N-VA 's morgens , op de 27ste .", "Zo'n kmo's won 4-1 ."],
+        ),
+        (
+            PENN,
+            "A third-party tool isn't Bob's. Mr. Poe left.",
+            ["A third - party tool is n't Bob 's .", "Mr. Poe left ."],
+        ),
+    ],
+)
+def test_text_is_cut_as_a_file_of_tokens_is(
+    cli: Cli, tmp_path: Path, name: str, sentences: list[str], text: str, expected: list[str]
+) -> None:
+    """With no option given, and by the Python model too; --tokeniser rules leaves it out."""
+    path, raw = file_of_tokens(tmp_path / name, sentences), tmp_path / "raw.txt"
+    raw.write_text(text, encoding="utf-8")
+    said = train(cli, path, tmp_path / "m")
+    assert said.count("how the file cuts text") == 1 and "--tokeniser rules skips it" in said
+    lines = cli("predict", tmp_path / "m", raw, "--text", "--format", "jsonl").out.splitlines()
+    assert [" ".join(json.loads(line)["tokens"]) for line in lines] == expected
+    assert [" ".join(answer.inputs) for answer in load(tmp_path / "m").predict(text)] == expected
+    assert "rules with the habits of a file of tokens" in cli("info", tmp_path / "m").out
+
+    said = train(cli, path, tmp_path / "r", "--tokeniser", "rules")
+    assert "how the file cuts text" not in said and not (tmp_path / "r" / "tokeniser").exists()
+    assert "a third-party one" in " ".join(load(tmp_path / "r").predict("a third-party one")[0].inputs)
+
+
+def test_chinese_columns(cli: Cli, tmp_path: Path) -> None:
+    """Words that no white space parts, from columns without any text."""
+    path = tmp_path / "zh.conll"
+    path.write_text("".join("".join(f"{word} X\n" for word in each) + "\n" for each in CHINESE), encoding="utf-8")
+    train(cli, path, tmp_path / "m")
+    found = [list(answer.inputs) for answer in load(tmp_path / "m").predict("他爱上海人。猫在北京。")]
+    assert found == [["他", "爱", "上海", "人", "。"], ["猫", "在", "北京", "。"]]
+
+
+def test_a_model_of_an_earlier_version_cuts_as_it_did(cli: Cli, tmp_path: Path) -> None:
+    """Its folder names no rules; copies of it keep those that it was trained with."""
+    train(cli, file_of_tokens(tmp_path / "a.conll", DUTCH), tmp_path / "m", "--tokeniser", "rules")
+    assert load(tmp_path / "m").predict("de N-VA")[0].inputs == ("de", "N-VA")
+    config = json.loads((tmp_path / "m" / "config.json").read_text(encoding="utf-8"))
+    assert config.pop("text_rules") == 2
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    load(tmp_path / "m").save(tmp_path / "copy")
+    for name in ("m", "copy"):
+        assert load(tmp_path / name).predict("de N-VA")[0].inputs == ("de", "N", "-", "VA")
+        assert cli("info", tmp_path / name).status == 0
+
+
+def test_texts_that_rules_have_cut_need_no_tokeniser(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    record = {"text": "Ann saw N-VA.", "spans": [{"start": 8, "end": 12, "label": "ORG"}]}
+    path.write_text((json.dumps(record) + "\n") * 20, encoding="utf-8")
+    assert "how the file cuts text" not in train(cli, path, tmp_path / "m")
     assert not (tmp_path / "m" / "tokeniser").exists()
+
+
+def test_damaged_habits_are_one_sentence(cli: Cli, tmp_path: Path, text_file: Path) -> None:
+    train(cli, file_of_tokens(tmp_path / "a.conll", DUTCH), tmp_path / "m")
+    path = tmp_path / "m" / "tokeniser" / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    for cuts in ({"+ a -": "7/3"}, {"+ a -": [1, 2]}, ["+ a -"], None):
+        path.write_text(json.dumps({**config, "cuts": cuts}), encoding="utf-8")
+        answer = cli("predict", tmp_path / "m", text_file, "--text")
+        assert answer.status == 2 and "config.json does not fit" in answer.err and answer.err.count("\n") == 1
 
 
 def test_a_tagger_keeps_the_tokeniser_of_its_file(cli: Cli, treebank: Path, tmp_path: Path) -> None:
@@ -148,7 +247,7 @@ def test_a_tokeniser_from_a_folder(cli: Cli, treebank: Path, tmp_path: Path) -> 
 
 
 def test_networks_seeds_and_resume(cli: Cli, treebank: Path, tmp_path: Path) -> None:
-    small = ["--hidden", "8", "--word-dim", "4", "--epochs", "1", "--quiet"]
+    small = ["--model", "window", "--hidden", "8", "--word-dim", "4", "--epochs", "1", "--quiet"]
     answer = cli("train", treebank, "--out", tmp_path / "m", "--seeds", "2", *small)
     assert answer.status == 0, answer.err
     folders = [tmp_path / "m" / name / "tokeniser" for name in ("seed-0", "seed-1")]

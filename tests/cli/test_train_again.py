@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.conftest import SMALL, Cli
+from tests.cli.conftest import WINDOW, Cli
 from trelliswork.models import Tagger, load
 
-ONE = ["--feature-columns", "none", "--epochs", "1", *SMALL]
+ONE = ["--feature-columns", "none", "--epochs", "1", *WINDOW]
 
 
 @pytest.fixture
@@ -86,15 +86,15 @@ def test_what_cannot_be_begun_with_or_used_is_named(cli: Cli, first: Path, data:
     )
     assert "neural-hucrf\n" in refusal("--init", str(first), "--model", "multi-task"), "and no multi-task"
     if not torch.cuda.is_available():
-        assert "--device cuda: torch" in refusal("--device", "cuda")
+        assert "--device cuda: torch" in refusal("--device", "cuda", "--model", "window")
     assert "--max-length is not used by --model bilstm-crf; leave it out, or choose one of grsemicrf, " in refusal(
         "--model", "bilstm-crf", "--max-length", "3"
     )
     assert "--window is not used by --model window with --encoder lstm; leave it out" in refusal(
-        "--encoder", "lstm", "--window", "7"
+        "--model", "window", "--encoder", "lstm", "--window", "7"
     )
-    assert "--template is not used by --model window" in refusal("--template", "nosuchfile")
-    assert "--tune-vectors needs vectors" in refusal("--tune-vectors")
+    assert "--template is not used by --model window" in refusal("--model", "window", "--template", "nosuchfile")
+    assert "--tune-vectors needs vectors" in refusal("--tune-vectors", "--model", "window")
 
 
 def test_few_sentences_have_small_batches(cli: Cli, data: Path, first: Path, tmp_path: Path) -> None:

@@ -101,9 +101,27 @@ def test_explain_shows_the_votes(cli: Cli, chunker: Path, data: Path, tmp_path: 
     assert f"<title>Votes of {chunker} on test.conll" in text
 
 
-def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:
-    answer = cli("explain", model, data / "test.conll")
-    assert answer.status == 2 and "expected a model over features, a parser or a pair n-gram, got Tagger" in answer.err
+def test_explain_shows_the_words_that_a_network_decided_by(cli: Cli, model: Path, data: Path, tmp_path: Path) -> None:
+    answer = cli("explain", model, data / "test.conll", "--feature-columns", "none", "--limit", 2)
+    assert answer.status == 0
+    assert re.search(r"[+-]\d+\.\d{3}  word = '", answer.out) and "best answers:" in answer.out
+    page = tmp_path / "words.html"
+    assert cli("explain", model, data / "test.conll", "--feature-columns", "none", "--html", page).status == 0
+    check_page(text := page.read_text(encoding="utf-8"))
+    assert f"<title>Words of {model} on test.conll" in text
+
+
+def test_explanations_as_json(cli: Cli, chunker: Path, model: Path, data: Path, tmp_path: Path) -> None:
+    for folder, options in ((chunker, []), (model, ["--feature-columns", "none"])):
+        answer = cli("explain", folder, data / "test.conll", *options, "--limit", 2, "--json")
+        records = [json.loads(line) for line in answer.out.splitlines()]
+        assert answer.status == 0 and len(records) == 2
+        for token in records[0]["votes"]:
+            assert token["more"] == 0 and token["rival"] != token["label"]
+            total = sum(vote["score"] for vote in token["votes"])
+            assert total == pytest.approx(token["score"], abs=0.02 * (abs(total) + 5))
+    both = cli("explain", model, data / "test.conll", "--json", "--html", tmp_path / "page.html")
+    assert both.status == 2 and "leave one out" in both.err and not (tmp_path / "page.html").exists()
 
 
 @pytest.mark.parametrize(
@@ -125,8 +143,11 @@ def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:
         (["--hash-bits", "50"], "hash_bits must lie in 1..28; got 50"),
         (["--induce", "-1"], "induce must be at least 0; got -1"),
         (["--cutoff", "-1"], "cutoff must be at least 0; got -1"),
-        (["--resume"], "--resume goes on with a network; a CRF over features is trained in one go: leave it out"),
-        (["--seeds", "2"], "--seeds is for networks; weights over features hardly depend on the seed: leave it out"),
+        (["--resume"], "--resume goes on with a network, and a CRF over features is trained in one go; leave it out"),
+        (
+            ["--seeds", "2"],
+            "--seeds is for networks, and weights over features hardly depend on the seed; leave",
+        ),
     ],
 )
 def test_bad_input(cli: Cli, data: Path, tmp_path: Path, options: list[str], message: str) -> None:

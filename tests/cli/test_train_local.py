@@ -38,9 +38,12 @@ def test_every_command_takes_every_model(cli: Cli, data: Path, tmp_path: Path, m
     ("options", "problem"),
     [
         (["--model", "hmm", "--smoothing", 0], "smoothing must be above 0 and finite; got 0"),
-        (["--model", "hmm", "--c1", 1], "c1 1 cannot be combined with model hmm; choose model crf or memm or logistic"),
-        (["--model", "memm", "--algorithm", "pa"], "algorithm pa cannot be combined with model memm"),
-        (["--model", "svm"], "expected a model, one of window, bilstm-crf"),
+        (
+            ["--model", "hmm", "--c1", 1],
+            "--c1 is not used by --model hmm; leave it out, or choose one of crf, hucrf",
+        ),
+        (["--model", "memm", "--algorithm", "pa"], "--algorithm is not used by --model memm"),
+        (["--model", "svm"], "expected a model, got 'svm'; choose one of window, bilstm-crf"),
     ],
 )
 def test_settings_that_cannot_be(cli: Cli, data: Path, tmp_path: Path, options: list[object], problem: str) -> None:

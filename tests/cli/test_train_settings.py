@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 
+WORDS = ["--model", "window", "--feature-columns", "none"]
 SMALL = "hidden = 8\nword_dim = 8\naffix_dim = 4\n"
 FILES = {
     "fine-tuning": """encoder = "lstm"\ncharacters = "lstm"\nword_dropout = 0.1\nembedding_dropout = 0.1
@@ -24,7 +25,7 @@ FILES = {
 def test_settings_in_a_file_are_those_of_the_model(cli: Cli, data: Path, tmp_path: Path, name: str) -> None:
     path, out = tmp_path / "c.toml", tmp_path / "m"
     path.write_text(f"[model]\n{SMALL}{FILES[name]}epochs = 2\n")
-    answer = cli("train", data / "dev.conll", "--config", path, "--out", out, "--quiet", "--feature-columns", "none")
+    answer = cli("train", data / "dev.conll", "--config", path, "--out", out, "--quiet", *WORDS)
     assert answer.status == 0, answer.err
     stored = json.loads((out / "config.json").read_text())["settings"]
     stored |= json.loads((out / "metrics.json").read_text())["training"]["settings"]

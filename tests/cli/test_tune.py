@@ -12,11 +12,13 @@ from tests.cli.conftest import Cli
 from trelliswork.cli.tune_space import default_space
 from trelliswork.models import Tagger
 from trelliswork.models.families import recipe_of
+from trelliswork.models.loading import tokeniser_in
 from trelliswork.models.taggers.networks.presets import PRESETS
 
 pytest.importorskip("optuna", reason="the extra [tune] is not installed")
 
 QUICK = ["--quiet", "--feature-columns", "none", "--epochs", "3", "--affix-dim", "3", "--batch-tokens", "100"]
+WINDOW = ["--model", "window", *QUICK]
 SPACE = """
 [model]
 affix_dim = 4
@@ -50,10 +52,11 @@ def ranks(table: str) -> list[list[str]]:
 
 def test_the_best_settings_train_the_best_model_again(cli: Cli, small: Path, space: Path, tmp_path: Path) -> None:
     out = tmp_path / "search"
-    answer = cli("tune", small, "--config", space, "--trials", 4, "--out", out, *QUICK)
+    answer = cli("tune", small, "--config", space, "--trials", 4, "--out", out, *WINDOW)
     assert answer.status == 0, answer.err
     assert len(ranks(answer.out)) == 4 and f"model: {out / 'best'}" in answer.out
     assert sorted(path.name for path in out.iterdir()) == ["best", "best.toml", "study.log"]
+    assert tokeniser_in(out / "best") is not None  # as `train` keeps one
     assert cli("train", out / "best.toml", "--quiet").status == 0
     weights = [(out / name / "weights.safetensors").read_bytes() for name in ("best", "trained")]
     assert weights[0] == weights[1]
@@ -73,7 +76,7 @@ def test_a_search_that_is_stopped_goes_on(
     from trelliswork.training import trials
 
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    command = ["tune", small, "--config", space, *QUICK, "--trials"]
+    command = ["tune", small, "--config", space, *WINDOW, "--trials"]
     expected = cli(*command, 4, "--out", whole)
     real = trials.Attempt.report
 
@@ -118,6 +121,7 @@ def test_models_over_features_are_searched_too(cli: Cli, small: Path, tmp_path: 
     assert "c1" not in answer.out and "min_freq" in answer.out and "the best so far" in answer.err
     assert answer.err.count("trial ") == 2 and "c2              0.01 to 10, log" in answer.err
     assert ranks(answer.out)[0][4:] == ["1", "0"] or ranks(answer.out)[1][4:] == ["1", "0"], "the model's own"
+    assert tokeniser_in(out / "best") is not None  # as `train` keeps one
     assert cli("train", out / "best.toml", "--quiet").status == 0
     weights = [(out / name / "weights.safetensors").read_bytes() for name in ("best", "trained")]
     assert weights[0] == weights[1]
@@ -125,7 +129,7 @@ def test_models_over_features_are_searched_too(cli: Cli, small: Path, tmp_path: 
 
 def test_several_seeds_count_as_their_mean(cli: Cli, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "s"
-    command = [*QUICK, "--hidden", "8", "--word-dim", "4", "--lr", "0.02", "--l2", "0", "--hidden-dropout", "0"]
+    command = [*WINDOW, "--hidden", "8", "--word-dim", "4", "--lr", "0.02", "--l2", "0", "--hidden-dropout", "0"]
     answer = cli("tune", small, *command, "--seeds", "2", "--trials", "1", "--out", out)
     assert answer.status == 0, answer.err
     scores = []
@@ -166,14 +170,15 @@ def test_the_space_of_an_algorithm_has_only_what_it_takes(algorithm: str) -> Non
         ("[space]\nencoder = []", "encoder: expected values to choose from, got none"),
         ("[space]\nseed = [1, 2]", "expected a setting of window to choose, got 'seed'"),
         ("space = 3", "expected settings to choose under [space], got 3"),
-        ("[model]\nname = 'crf'\n[space]\nhidden = [3]", "got 'hidden'; did you mean hidden_units?"),
+        ("[model]\nname = 'crf'\n[space]\nhidden = [3]", "got 'hidden', which bilstm-crf has"),
         ("[modell]\n", "did you mean model?"),
     ],
 )
 def test_a_bad_space_is_one_sentence(cli: Cli, small: Path, tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "c.toml"
     path.write_text(text)
-    answer = cli("tune", small, "--config", path, "--out", tmp_path / "s")
+    model = [] if "name" in text else ["--model", "window"]
+    answer = cli("tune", small, "--config", path, "--out", tmp_path / "s", *model)
     assert answer.status == 2 and answer.err.count("\n") == 1
     assert sentence in answer.err
     assert not (tmp_path / "s").exists()
@@ -182,12 +187,15 @@ def test_a_bad_space_is_one_sentence(cli: Cli, small: Path, tmp_path: Path, text
 def test_what_is_given_is_not_chosen(cli: Cli, small: Path, space: Path, tmp_path: Path) -> None:
     answer = cli("tune", small, "--model", "hmm", "--smoothing", "1", "--out", tmp_path / "s")
     assert answer.status == 2 and "got all of smoothing as given; leave some out" in answer.err
-    assert "got [space]; search it with trelliswork tune" in cli("train", small, "--config", space, "--out", "m").err
+    assert (
+        "got [space]; search it with trelliswork tune"
+        in cli("train", small, "--config", space, *WINDOW, "--out", "m").err
+    )
     assert "a place to write to, --out" in cli("tune", small).err
 
 
 def test_settings_that_cannot_be_trained_with_are_told(cli: Cli, small: Path, tmp_path: Path) -> None:
-    path, loud = tmp_path / "c.toml", [option for option in QUICK if option != "--quiet"]
+    path, loud = tmp_path / "c.toml", [option for option in WINDOW if option != "--quiet"]
     path.write_text("[space]\nheads = [4, 3, 5, 7]\n[model]\nencoder = 'transformer'\nhidden = 16\n")
     answer = cli("tune", small, "--config", path, "--out", tmp_path / "s", "--trials", "4", *loud)
     assert answer.status == 0, answer.err

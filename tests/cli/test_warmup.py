@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.commands import warmup
+from trelliswork.cli import compiling
 from trelliswork.distributions.registry import KINDS, OF_STRUCTURE
 from trelliswork.structures import registry
 
 
 def test_warmup_of_every_structure(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warmup, "STRUCTURES", (registry.PROJECTIVE, registry.SPANNING))
+    monkeypatch.setattr(compiling, "STRUCTURES", (registry.PROJECTIVE, registry.SPANNING))
     answer = cli("warmup", "--all")
     ready = [line.split(": ready after ")[0] for line in answer.out.splitlines()]
     assert ready[-2:] == ["projective", "spanning"]  # before them, what taggers call, unless it is compiled already

@@ -221,7 +221,10 @@ def test_plain_tags_of_text_are_spans_of_words(cli: Cli, pos: Path, tmp_path: Pa
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "De le"}\n')
     spans = json.loads(cli("predict", pos, path).out)["spans"]
-    assert spans == [{"start": 0, "end": 2, "label": "ADP"}, {"start": 3, "end": 5, "label": "DET"}]
+    assert spans == [
+        {"start": 0, "end": 2, "label": "ADP", "text": "De"},
+        {"start": 3, "end": 5, "label": "DET", "text": "le"},
+    ]
 
 
 def test_several_analyses_are_blocks(cli: Cli, model: Path, tmp_path: Path) -> None:

@@ -115,6 +115,14 @@ def log_sum(scores: list[float]) -> float:
     return highest if highest == -INF else highest + math.log(math.fsum(math.exp(s - highest) for s in scores))
 
 
+def entropy(log_probabilities: dict[Plain, float]) -> float:
+    return -math.fsum(math.exp(log_p) * log_p for log_p in log_probabilities.values())
+
+
+def divergence(mine: dict[Plain, float], theirs: dict[Plain, float]) -> float:
+    return math.fsum(math.exp(log_p) * (log_p - theirs[value]) for value, log_p in mine.items())
+
+
 def finite_parts(scores: dict[str, Tensor]) -> tuple[list[Tensor], Callable[..., dict[str, Tensor]]]:
     """The entries above -inf as leaves, and the way back to the tensors, where -inf is a constant."""
     masks = {name: part > -INF for name, part in scores.items()}
@@ -406,6 +414,8 @@ class StructureContract:
         ]
         p, q = self.build(instance, backend), self.build(other, backend)
         close(kl_divergence(p, q), wanted, magnitude=self.magnitude(instance))
+        assert (kl_divergence(p, q).shape, kl_divergence(p, q).dtype) == (p.batch_shape, instance.dtype)
+        assert (p.entropy().shape, p.entropy().dtype) == (p.batch_shape, instance.dtype)
         same = torch.distributions.kl_divergence(p, p)
         close(same, torch.zeros_like(same), magnitude=self.magnitude(instance))
 
@@ -419,6 +429,47 @@ class StructureContract:
         if self.support(less, 0):
             wanted = self.log_zs(instance)[0] - self.log_zs(less)[0]
             close(kl_divergence(q, p).reshape(-1)[0], [wanted], magnitude=self.magnitude(instance))
+
+    def exact_log_probabilities(self, instance: Instance, row: int) -> dict[Plain, float]:
+        """Of scores whose differences are exact, however far from 0 they are."""
+        support = self.support(instance, row)
+        best = max(support.values())
+        log_z = log_sum([score - best for score in support.values()])
+        return {value: (score - best) - log_z for value, score in support.items()}
+
+    def sharpened(self, instance: Instance) -> Instance:
+        """Scores so far apart that exp of their differences is 0."""
+        return instance.mapped(lambda part: part * 1e4)
+
+    def test_kl_divergence_is_infinite_however_improbable_what_is_forbidden_is(
+        self, instance: Instance, backend: str
+    ) -> None:
+        support = self.support(instance, 0)
+        worst = min(support.items(), key=lambda pair: pair[1])[0]
+        p = self.build(self.sharpened(instance), backend)
+        q = self.build(self.forbidding(instance, 0, worst), backend)
+        assert kl_divergence(p, q).reshape(-1)[0].item() == INF
+
+    def offsets(self, instance: Instance, by: float) -> list[Instance]:
+        """The instance far away from 0: without a change of probabilities, and with all scores moved alike."""
+        return [self.shifted(instance, by)[0], instance.mapped(lambda part: part + by)]
+
+    def test_entropy_and_divergences_at_an_offset(self, instance: Instance, backend: str) -> None:
+        """One argument is a million away, in numbers that are added without rounding."""
+        grid = 2.0**20 if instance.dtype == torch.float64 else 8.0
+        here, other = (
+            each.mapped(lambda part: (part * grid).round() / grid) for each in (instance, instance.perturbed())
+        )
+        q = self.build(other, backend)
+        for moved in self.offsets(here, 2.0**20):
+            p = self.build(moved, backend)
+            rows = [[self.exact_log_probabilities(each, row) for each in (moved, other)]
+                    for row in range(self.n_rows(instance))]  # fmt: skip
+            close(p.entropy(), [entropy(mine) for mine, _ in rows], magnitude=self.magnitude(here))
+            close(kl_divergence(p, q), [divergence(*each) for each in rows], magnitude=self.magnitude(here))
+            close(kl_divergence(q, p), [divergence(*each[::-1]) for each in rows], magnitude=self.magnitude(here))
+            assert bool((kl_divergence(p, p) >= 0).all()) and bool((p.entropy() >= 0).all())
+            close(kl_divergence(p, p), [0.0] * len(rows), magnitude=self.magnitude(here))
 
     def test_kl_divergence_to_what_has_no_value_is_infinite(self, backend: str) -> None:
         nothing, row = self.impossible()
@@ -597,15 +648,22 @@ class StructureContract:
         """Differentiable queries by name; the last value of each row is one without -inf."""
         _, value = self.values(instance)[-1]
         partial = self.partials(instance)[0].argument
+        same, other = self.build(instance, "torch"), self.build(instance.perturbed(), "torch")
         return {
             "log_partition": lambda dist: dist.log_partition,
             "log_prob": lambda dist: dist.log_prob(value),
             "marginals": lambda dist: dist.marginals,
             "entropy": lambda dist: dist.entropy(),
             "log_prob_of_set": lambda dist: dist.log_prob_of_set(partial),
+            "kl_divergence": lambda dist: kl_divergence(dist, other) + kl_divergence(other, dist),
+            "kl_divergence, where it is 0": lambda dist: kl_divergence(same, dist),
         }
 
-    @pytest.mark.parametrize("query", ["log_partition", "log_prob", "marginals", "entropy", "log_prob_of_set"])
+    @pytest.mark.parametrize(
+        "query",
+        ["log_partition", "log_prob", "marginals", "entropy", "log_prob_of_set", "kl_divergence",
+         "kl_divergence, where it is 0"],
+    )  # fmt: skip
     def test_first_and_second_derivatives(self, small: Instance, backend: str, query: str) -> None:
         assert small.dtype == torch.float64
         free, rebuild = finite_parts(small.scores)

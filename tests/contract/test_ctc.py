@@ -166,6 +166,14 @@ def test_entropy_and_divergence(scores: Tensor, blank: int, backend: str) -> Non
     assert (kl_divergence(p, forbidding) == INF).tolist() == [len(row) > 1 for row in mine]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_divergence_is_infinite_however_improbable_what_is_forbidden_is(backend: str) -> None:
+    scores = torch.tensor([[[0.0, -2000.0], [0.0, -2000.0]]], dtype=torch.float64)
+    p, q = CTC(scores, backend=backend), CTC(scores, backend=backend).constrain(torch.tensor([[0, 0]]))  # type: ignore[arg-type]
+    assert p.log_prob([[1]]).item() < -1000 and kl_divergence(p, q).item() == INF
+    assert kl_divergence(q, p).item() == 0.0
+
+
 def test_derivatives_of_the_entropy() -> None:
     scores = frames(8, t=3).requires_grad_()
     assert gradcheck(lambda each: CTC(each).entropy(), scores)

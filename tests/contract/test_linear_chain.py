@@ -248,6 +248,16 @@ class TestLinearChain(StructureContract):
         close(shares[0, 0], [math.log(0.5)])
         assert shares[0, 1:].tolist() == [-INF, 0.0]
 
+    def test_token_log_probs_are_at_most_0(self, backend: str) -> None:
+        """Also where all is allowed, so that nothing but rounding is left, and far away from 0."""
+        generator = torch.Generator().manual_seed(2)
+        emissions = torch.randn(2, 60, 4, generator=generator, dtype=torch.float64)
+        transitions = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+        everything = torch.ones(2, 60, 4, dtype=torch.bool)
+        for offset in (0.0, 1e6):
+            shares = LinearChain(emissions + offset, transitions, backend=backend).token_log_probs(everything)
+            assert bool((shares <= 0).all()) and bool((shares > -1e-9).all())
+
     def test_token_log_probs_have_exact_derivatives(self, small: Instance, backend: str) -> None:
         _, value = self.values(small)[-1]
         known = torch.where(chains.valid(small), value, -100)

@@ -255,3 +255,27 @@ def test_the_scheme_of_tags_that_do_not_matter_is_not_looked_for(write: Write) -
     assert infer_format(path).scheme == "IOB2"
     assert infer_format(path, with_tags=False).scheme is None
     assert sum(1 for _ in open_conll(path, with_tags=False)[1]) == 2000  # also behind the sampled lines
+
+
+GERMEVAL = "#\thttp://x.org/a\t[2010-07-04]\t\n1\tUlm\tB-LOC\tO\n2\t#\tO\tO\n\n#\thttp://x.org/b [2009]\n1\tEin\tO\tO\n"
+
+
+def test_comments_whose_last_columns_are_empty(write: Write) -> None:
+    """GermEval 2014 names the source of each sentence in a line with an empty fourth column."""
+    format, sentences = open_conll(write(GERMEVAL), Choices(word_column=2, tag_column=3))
+    assert format.comments
+    assert [each.words for each in sentences] == [("Ulm", "#"), ("Ein",)]
+
+
+def test_a_hash_with_all_columns_is_a_token(write: Write) -> None:
+    format, sentences = open_conll(write("#\tO\nwin\tO\n\n-DOCSTART-\tO\n\n#\tO\nAnn\tB-PER\n"))
+    assert not format.comments
+    assert [each.words for each in sentences] == [("#", "win"), ("#", "Ann")]
+
+
+@pytest.mark.parametrize("delimiter", ["\t", " "])
+def test_comments_of_sentences_in_two_columns(write: Write, delimiter: str) -> None:
+    text = "# sent_id = 1\n# text = Ann sings #\nAnn B-PER\nsings O\n# O\n\n# sent_id = 2\nUlm B-LOC\n"
+    lines = [line if "=" in line else line.replace(" ", delimiter) for line in text.split("\n")]
+    _, sentences = open_conll(write("\n".join(lines)))
+    assert [each.words for each in sentences] == [("Ann", "sings", "#"), ("Ulm",)]

@@ -151,7 +151,7 @@ def test_answers_have_the_shape_of_the_record() -> None:
     assert answered({"words": ["a"]}, "tokens=words", "tags=labels", tags=[["X"]])["labels"] == ["X"]
     piece = Piece(2, 9, "PER", {"probability": 0.5})
     assert answered(PRODIGY, tags=[], found=[piece])["spans"] == [
-        {"start": 2, "end": 9, "label": "PER", "probability": 0.5}
+        {"start": 2, "end": 9, "label": "PER", "text": "Ann Lee", "probability": 0.5}
     ]
     tokens = [{"text": "Ann", "start": 2, "end": 5}, {"text": "Lee", "start": 6, "end": 9}]
     assert answered(PRODIGY | {"tokens": tokens}, tags=[], found=[piece])["spans"][0]["token_end"] == 1
@@ -161,3 +161,75 @@ def test_answers_have_the_shape_of_the_record() -> None:
         {"from_name": "ner", "to_name": "t", "type": "labels",
          "value": {"start": 2, "end": 9, "text": "Ann Lee", "labels": ["PER"]}}
     ]  # fmt: skip
+
+
+# --- spans as lists: doccano, spaCy --------------------------------------------------------------------------------
+
+SPANS = [[2, 9, "PER"], [26, 30, "LOC"]]
+OFFSETS = [{"id": 1, "start_offset": 2, "end_offset": 9, "label": "PER"}]
+
+
+@pytest.mark.parametrize("key", ["label", "labels", "entities", "spans"])
+def test_spans_may_be_lists(tmp_path: Path, key: str) -> None:
+    first, second = read(written(tmp_path, {"id": 7, "text": TEXT, key: SPANS}))
+    assert first.tags == ("O", "B-PER", "I-PER", "O", "O") and second.tags == ("O", "O", "B-LOC", "O")
+    assert first.extra == {"id": 7}
+
+
+def test_doccano_with_relations(tmp_path: Path) -> None:
+    record = {"text": TEXT, "entities": OFFSETS, "relations": []}
+    assert read(written(tmp_path, record))[0].tags == ("O", "B-PER", "I-PER", "O", "O")
+    found = answered(record, tags=[], found=[Piece(26, 30, "LOC")])["entities"]
+    assert found == [{"start_offset": 26, "end_offset": 30, "label": "LOC", "text": "Gent"}]
+
+
+@pytest.mark.parametrize("empty", [[], None])
+def test_a_text_without_labels_has_none(tmp_path: Path, empty: Any) -> None:
+    assert {tag for each in read(written(tmp_path, {"text": TEXT, "label": empty})) for tag in each.tags} == {"O"}
+
+
+def test_pairs_of_spacy(tmp_path: Path) -> None:
+    pair = [TEXT, {"entities": SPANS, "cats": {}}]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([pair, ["Ann", {"entities": []}]], indent=1), encoding="utf-8")
+    first, second, third = read(path)
+    assert second.tags == ("O", "O", "B-LOC", "O") and third.tags == ("O",) and first.extra == {"cats": {}}
+    assert [each.tags for each in read(written(tmp_path, pair))] == [first.tags, second.tags]
+
+
+@pytest.mark.parametrize("key", ["label", "labels", "entities"])
+def test_answers_to_lists_are_lists_and_probabilities_are_kept_too(key: str) -> None:
+    record = {"text": TEXT, key: []}
+    assert answered(record, tags=[], found=[Piece(2, 9, "PER")]) == {"text": TEXT, key: [[2, 9, "PER"]]}
+    found = answered(record, tags=[], found=[Piece(2, 9, "PER", {"probability": 0.5})])
+    assert found[key] == [[2, 9, "PER"]]
+    assert found["spans"] == [{"start": 2, "end": 9, "label": "PER", "text": "Ann Lee", "probability": 0.5}]
+
+
+def test_lists_come_before_the_spans_that_a_prediction_has_added(tmp_path: Path) -> None:
+    added = {"text": "Ann Lee", "label": [[0, 3, "X"]], "spans": [{"start": 0, "end": 7, "label": "PER"}]}
+    assert read(written(tmp_path, added))[0].tags == ("B-X", "O")
+    found = answered(added, tags=[], found=[Piece(4, 7, "Y")])
+    assert found["label"] == [[4, 7, "Y"]]
+    assert found["spans"] == [{"start": 4, "end": 7, "label": "Y", "text": "Lee"}], "nothing old is left"
+    kinds = {"text": "Ann Lee", "labels": ["PER", "LOC"], "spans": [{"start": 0, "end": 7, "label": "PER"}]}
+    assert read(written(tmp_path, kinds))[0].tags == ("B-PER", "I-PER")
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"text": "Ann", "label": [[0, 4, "X"]]}, 'inside the text of 3 characters in "label", got 0 to 4 (X)'),
+        ({"text": "Ann", "spans": [{"start": 2, "end": 9, "label": "X"}]}, "offsets count code points from 0"),
+        ({"text": "Ann", "label": [[3, 1, "X"]]}, "expected spans such as"),
+        ({"text": "Ann", "label": [[0, 3]]}, 'or [4, 8, "PER"] in "label", got a list [0, 3]'),
+        ({"text": "Ann", "label": [[0, 3, "X", "more"]]}, "expected spans such as"),
+        ({"text": "Ann", "label": ["positive"]}, "got a string 'positive'"),
+        ({"text": "Ann", "label": "positive"}, 'expected the key "spans", got text, label'),
+        (["Ann", [[0, 3, "X"]]], "expected a JSON object, got a list"),
+    ],
+)
+def test_wrong_lists_are_one_sentence(tmp_path: Path, record: Any, problem: str) -> None:
+    with pytest.raises(DataError, match=r"a\.jsonl:2: ") as caught:
+        read(written(tmp_path, {"text": "Ann", "label": []}, record))
+    assert problem in str(caught.value)

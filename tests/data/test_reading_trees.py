@@ -42,7 +42,8 @@ def test_words_heads_labels_and_columns_are_read(file: Path) -> None:
     first, second = read(file)
     assert first.words == ("I", "do", "n't", "sing") and first.heads == (4, 4, 4, 0)
     assert first.tags == ("nsubj", "aux", "advmod", "root") and first.features == ()
-    assert first.columns == {"UPOS": ("PRON", "AUX", "PART", "VERB"), "XPOS": ("PRP", "VBP", "RB", "VB")}
+    tags = {"UPOS": ("PRON", "AUX", "PART", "VERB"), "XPOS": ("PRP", "VBP", "RB", "VB")}
+    assert first.columns == {"LEMMA": ("i", "do", "not", "sing"), **tags}
     assert [first.line_of(i) for i in range(4)] == [4, 6, 7, 8] and first.file == str(file)
     assert second.line == 12 and second.heads == (0,)
 
@@ -119,4 +120,5 @@ def test_a_real_treebank_has_the_counts_of_its_notes() -> None:
     sentences = read(path)
     assert (len(sentences), sum(map(len, sentences))) == (2077, 25094)
     assert sum(not is_projective(sentence.heads or ()) for sentence in sentences) == 26
-    assert list(surveyed(path)) == sentences and set(sentences[0].columns) == {"UPOS", "XPOS", "FEATS"}
+    assert list(surveyed(path)) == sentences
+    assert set(sentences[0].columns) == {"LEMMA", "UPOS", "XPOS", "FEATS"}

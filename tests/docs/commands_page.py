@@ -9,12 +9,14 @@ from typing import Any
 import typer
 
 from trelliswork.cli.commands import COMMANDS, function_of
+from trelliswork.cli.model_help import ModelCommand
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """# Commands
 
-Every command of `trelliswork` with its arguments and options, as `trelliswork COMMAND --help` has them. Options of
-`train` and `tune` that are settings of a model are described with their keys on the page of [settings](settings.md).
+Every command of `trelliswork` with its arguments and options, as `trelliswork COMMAND --help` has them. For `train` and
+`tune` these are the common ones: `trelliswork train --model NAME --help` has those of a model, `--help-all` all, and
+the pages of [settings](settings.md) describe them with their keys.
 Exit status: 0; 1 from `check --strict` if a tag or tree is invalid; 2 for bad input, with one sentence; 130 after
 Ctrl-C. This page is written by `python -m tests.docs.commands_page`; a test keeps it so.
 """
@@ -28,8 +30,11 @@ def page() -> str:
 def section(name: str) -> str:
     """A command: what it is for, its arguments and its options by panel."""
     app = typer.Typer(add_completion=False)
-    app.command(name)(function_of(name))
+    function = function_of(name)
+    app.command(name, cls=getattr(function, "command_class", None))(function)
     command: Any = typer.main.get_command(app)
+    if isinstance(command, ModelCommand):
+        command.show_common()
     parts = [f"## `{name}`\n", COMMANDS[name].help + "\n", f"```sh\n{usage(name, command)}\n```\n"]
     if about := paragraphs((command.help or "").replace(COMMANDS[name].help, "", 1)):
         parts.append(about + "\n")

@@ -1,43 +1,104 @@
-"""docs/settings.md, made from the dataclasses of settings: `python -m tests.docs.settings_page` writes it."""
+"""docs/settings.md and docs/settings/, made from the dataclasses of settings: `python -m tests.docs.settings_page`
+writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.panels import Columns
 from trelliswork.data.settings import About, Settings, kinds_of, settings_in
-from trelliswork.models.families import FAMILIES
+from trelliswork.models.families import FAMILIES, Family, Machine
 from trelliswork.models.networks.parts import CHARACTERS, ENCODERS
 from trelliswork.models.taggers.networks.scorers import SCORERS, SEGMENT_SCORERS
+from trelliswork.training.config import TrainingConfig
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+DOCS = Path(__file__).parents[2] / "docs"
+INDEX, TRAINING, PARTS = "settings.md", "settings/training-of-networks.md", "settings/parts-of-networks.md"
 HEAD = """# Settings
 
-Every setting of `trelliswork train` and `trelliswork tune`, by its key in TOML files. Those with an option can be given
-on the command line too (`min_freq` as `--min-freq`). "By the model" in `--help` means that a named model may have a
-default of its own. A whole number is at most 2,147,483,647 if no other bound is given, a seed has at most 64 bits. This
-page is written by `python -m tests.docs.settings_page`; a test keeps it so.
+Every setting of `trelliswork train` and `trelliswork tune`, by its key in TOML files; the models are on pages of their
+own. Settings with an option can be given on the command line too (`min_freq` as `--min-freq`);
+`trelliswork train --model NAME --help` lists those of one model. A whole number is at most 2,147,483,647 if no other
+bound is given, a seed has at most 64 bits. These pages are written by `python -m tests.docs.settings_page`; a test
+keeps them so.
 """
 MORE = """| `field` | none | list of texts | `--field` | How members of JSON records are called: `tokens=words`. |
 | `tokeniser` | `auto` | `auto`, `rules` or a folder | `--tokeniser` | What finds the words of plain text later. |
 """
+OF_NETWORKS = (TrainingConfig, Machine)  # on a page of their own
 NAMES = {
     "int": "whole number", "float": "number", "bool": "true or false", "str": "text",
     "int | str": "number from 1, or name", "tuple[int | str, ...]": "list of numbers from 1, or names",
 }  # fmt: skip
 
 
-def page() -> str:
-    """The whole page."""
-    parts = [HEAD, "## Columns of the data: `[data]`\n", table(Columns) + MORE]
+def pages() -> dict[str, str]:
+    """All pages by their paths below docs/."""
+    titles: dict[str, list[Family]] = {}
     for family in FAMILIES:
-        parts.append(f"## {family.title}: {', '.join(f'`{name}`' for name in family.phrases)}\n")
+        titles.setdefault(family.title, []).append(family)
+    found = {path_of(title): page(title, families) for title, families in titles.items()}
+    found |= {TRAINING: training_page(), PARTS: parts_page()}
+    return {INDEX: index(titles, list(found)), **found}
+
+
+def path_of(title: str) -> str:
+    return f"settings/{title.lower().replace(' ', '-')}.md"
+
+
+def index(titles: dict[str, list[Family]], others: Sequence[str]) -> str:
+    lines = [HEAD, "## Models\n", "| page | models |", "|---|---|"]
+    for title, families in titles.items():
+        models = ", ".join(f"`{name}`" for family in families for name in family.phrases)
+        lines.append(f"| [{title}]({path_of(title)}) | {models} |")
+    lines += [
+        f"| [Training of networks]({TRAINING}) | the section `[training]` of every network |",
+        f"| [Parts of networks]({PARTS}) | which part of a network reads which setting |",
+        "\n## Columns of the data: `[data]`\n",
+        table(Columns) + MORE,
+        "```{toctree}\n:hidden:\n",
+        *(each.removesuffix(".md") for each in others),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def page(title: str, families: Sequence[Family]) -> str:
+    """The models of one title."""
+    parts = [f"# Settings: {title[0].lower()}{title[1:]}\n", "Back to [all settings](../settings.md).\n"]
+    for family in families:
+        parts.append(f"## {', '.join(f'`{name}`' for name in family.phrases)}\n")
+        parts += [f"- `{name}`: {phrase}{differing(family, name)}" for name, phrase in family.phrases.items()]
+        parts.append("")
         for section, configs in (("data", family.data), ("model", family.model), ("training", family.training)):
             for config in configs:
-                parts += [f"### `[{section}]`, {config.__name__}\n", table(config)]
-    parts += ["## Which part of a network reads which setting\n", "| setting | value | reads |", "|---|---|---|"]
+                if config not in OF_NETWORKS:
+                    parts += [f"### `[{section}]`, {config.__name__}\n", table(config)]
+        if TrainingConfig in family.training:
+            link = Path(TRAINING).name
+            parts.append(f"The section `[training]` is that of [every network]({link}).\n")
+    return "\n".join(parts)
+
+
+def differing(family: Family, name: str) -> str:
+    """The settings of a named network that differ from the defaults."""
+    preset = family.presets.get(name)
+    values = {} if preset is None else {**preset.network, **preset.learning}
+    return "; " + ", ".join(f"`{key}` {shown(value)}" for key, value in values.items()) if values else ""
+
+
+def training_page() -> str:
+    parts = ["# Settings: training of networks\n", "Back to [all settings](../settings.md).\n"]
+    for config in OF_NETWORKS:
+        parts += [f"## `[training]`, {config.__name__}\n", table(config)]
+    return "\n".join(parts)
+
+
+def parts_page() -> str:
+    parts = ["# Settings: parts of networks\n", "Back to [all settings](../settings.md).\n"]
+    parts += ["| setting | value | reads |", "|---|---|---|"]
     tables = {"encoder": ENCODERS, "scorer": SCORERS, "segments": SEGMENT_SCORERS, "characters": CHARACTERS}
     for name, found in tables.items():
         for value, part in found.items():
@@ -76,5 +137,13 @@ def shown(value: Any) -> str:
     return f"`{list(value) if isinstance(value, tuple) else value}`"
 
 
+def write() -> None:
+    (DOCS / "settings").mkdir(exist_ok=True)
+    for path in (DOCS / "settings").glob("*.md"):
+        path.unlink()
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write()

@@ -93,9 +93,9 @@ SHORTER = {
     "train chunks.txt": ["--max-iterations", "5"],
     "train train.conll": [*SMALL],
     "tune train.conll": ["--epochs", "1", "--trials", "1", "--segment-dim", "8"],
-    "train en.conllu": SMALL,
+    "train en.conllu": ["--max-iterations", "5"],
     "train zh.conllu": ["--max-iterations", "20"],
-    "train ner.jsonl": SMALL,
+    "train ner.jsonl": ["--max-iterations", "5"],
     "train train.tsv --dev dev.tsv --model edit": ["--epochs", "1", "--hidden", "8"],
     "train ud-train.conllu": [*SMALL, "--arc-dim", "8", "--label-dim", "8"],
     "convert old.crfsuite": ["--out", "converted"],
@@ -226,7 +226,7 @@ def test_the_demo_prints_what_the_readme_says() -> None:
     """The numbers are those of the whole corpus, the words are always the same."""
     text = README.read_text(encoding="utf-8")
     block = text[text.index("1. Data: 2,000") : text.index("   In [May DATE")]
-    source = (SOURCES / "trelliswork/cli/commands/demo.py").read_text(encoding="utf-8")
+    source = (SOURCES / "trelliswork/cli/story.py").read_text(encoding="utf-8")
     for heading in ("Results on the test part, in per cent", "One sentence, with the probability of each name"):
         assert heading in block and heading in source
     for title in ("most frequent tag of each word", "neural CRF", "accuracy  precision  recall     F1"):

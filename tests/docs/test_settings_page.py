@@ -1,18 +1,28 @@
-"""The reference page of settings is what the settings say."""
+"""The reference pages of settings are what the settings say."""
 
 from __future__ import annotations
 
-from tests.docs.settings_page import PAGE, page
+from tests.docs.settings_page import DOCS, INDEX, pages
 from trelliswork.cli.config_file import known_settings
 from trelliswork.models.families import MODELS
 
 
-def test_the_page_is_made_from_the_settings() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.docs.settings_page"
+def test_the_pages_are_made_from_the_settings() -> None:
+    files = [DOCS / INDEX, *(DOCS / "settings").glob("*.md")]
+    written = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    assert written == pages(), "run python -m tests.docs.settings_page"
 
 
-def test_every_key_of_a_toml_file_is_on_the_page() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+def test_every_key_of_a_toml_file_is_on_a_page() -> None:
+    text = "".join(pages().values())
     others = {"train", "dev", "out", "name", "threads"}
     keys = {key for name in MODELS for section in known_settings(name).values() for key in section}
     assert [key for key in sorted(keys - others) if f"| `{key}` |" not in text] == []
+
+
+def test_every_model_is_on_one_page_and_no_page_is_long() -> None:
+    of_models = {name: text for name, text in pages().items() if name != INDEX}
+    for model in MODELS:
+        assert sum(f"\n- `{model}`: " in text for text in of_models.values()) == 1, model
+        assert f"`{model}`" in pages()[INDEX]
+    assert max(text.count("\n") for text in pages().values()) < 200

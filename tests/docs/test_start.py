@@ -1,23 +1,18 @@
-"""The first steps: commands that run, and a table of calls that the real signatures agree with."""
+"""The first steps for those who switch: a table of calls that the real signatures agree with."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import re
-import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.docs.tutorials import DOCS
 from trelliswork import nn
-from trelliswork.cli.main import run
-from trelliswork.data.corpus import builtin_corpus, write_corpus
 
 SWITCHING = (DOCS / "start" / "switching.md").read_text(encoding="utf-8")
-CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 
 
 def section(title: str) -> list[tuple[str, str]]:
@@ -79,23 +74,3 @@ def test_the_check_of_calls_sees_wrong_ones() -> None:
         agrees("CRF.decode(emissions, masks=mask)", {"CRF": nn.CRF})
     with pytest.raises(AttributeError):
         agrees("CRF.decod(emissions)", {"CRF": nn.CRF})
-
-
-def test_the_commands_of_the_practitioner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each command as it is printed, in a folder with the files of the demo; lines that are shown are printed."""
-    monkeypatch.chdir(tmp_path)
-    write_corpus(builtin_corpus(sizes=(150, 30, 30)), tmp_path)
-    Path("story.txt").write_text("Dr Jordan visited Lincoln on Monday.", encoding="utf-8")
-    blocks = CONSOLE.findall((DOCS / "start" / "practitioner.md").read_text(encoding="utf-8"))
-    assert len(blocks) == 6
-    for block in blocks:
-        lines = block.splitlines()
-        for line in (line for line in lines if line.startswith("$ ")):
-            program, *arguments = shlex.split(line.removeprefix("$ "))
-            assert program == "trelliswork" and run(arguments) == 0, line
-        printed = capsys.readouterr()
-        for shown in (line.rstrip(".") for line in lines if not line.startswith("$ ") and line != "..."):
-            assert shown in printed.out + printed.err, f"{shown!r} is not printed by {lines[0]}"
-    assert {"report.html", "tagged.conll", "story.jsonl", "votes.html"} <= {each.name for each in tmp_path.iterdir()}

@@ -67,11 +67,11 @@ def test_the_example_package_is_found_and_trained_with(installed: Path, tmp_path
     (tmp_path / "bare.slash").write_text(bare, encoding="utf-8")
     (tmp_path / "bad.slash").write_text("Ann/B-PER\nsings\n", encoding="utf-8")
     model, train = tmp_path / "model", ["train", tmp_path / "train.slash", "--dev", tmp_path / "dev.slash"]
-    train += ["--encoder", "mean", "--epochs", "2", "--word-dim", "8", "--affix-dim", "4"]
+    train += ["--model", "window", "--encoder", "mean", "--epochs", "2", "--word-dim", "8", "--affix-dim", "4"]
     found = run_all(
         [
             ["info"],
-            ["train", "--help"],
+            ["train", "--model", "window", "--help"],
             ["predict", "--help"],
             [*train, "--hidden", "16", "--out", model],
             [*train, "--window", "3", "--out", tmp_path / "other"],
@@ -122,10 +122,10 @@ def test_a_broken_package_is_named_and_hurts_nobody_else(tmp_path: Path) -> None
         [
             ["train", tmp_path / "train.conll", *train],
             ["predict", tmp_path / "model", tmp_path / "train.conll"],
-            ["train", "--help"],
+            ["train", "--model", "window", "--help"],
             ["info"],
             ["train", tmp_path / "train.odd", *train, "--force"],
-            ["train", tmp_path / "train.conll", "--encoder", "gone", "--out", tmp_path / "other", "--epochs", "1"],
+            ["train", tmp_path / "train.conll", "--model", "window", "--encoder", "gone", "--out", tmp_path / "other"],
         ],
         folder,
     )
@@ -136,6 +136,37 @@ def test_a_broken_package_is_named_and_hurts_nobody_else(tmp_path: Path) -> None
     assert f"error: the format 'odd' {problem}; {fix}" in found[4][2]
     assert f"error: the encoder 'gone' {problem}; {fix}" in found[5][2]
     assert not (tmp_path / "other").exists() or not list((tmp_path / "other").glob("*.safetensors"))
+
+
+def write_namesake(folder: Path) -> None:
+    """A package whose format has the name of a built-in one."""
+    about = folder / "namesake-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: namesake\nVersion: 1.0\n", encoding="utf-8")
+    entries = "[trelliswork.formats]\nconll = namesake:Wrong\njsonl = namesake:Wrong\nown = namesake:Wrong\n"
+    (about / "entry_points.txt").write_text(entries, encoding="utf-8")
+    (folder / "namesake.py").write_text("class Wrong:\n    pass\n", encoding="utf-8")
+
+
+def test_a_format_with_the_name_of_a_built_in_one_is_not_used(tmp_path: Path) -> None:
+    write_namesake(tmp_path / "installed")
+    write_corpus(builtin_corpus(sizes=(20, 10, 10)), tmp_path)
+    train, test = tmp_path / "train.conll", tmp_path / "test.conll"
+    commands: list[list[object]] = [
+        ["train", train, "--model", "hmm", "--out", tmp_path / "model"],
+        ["predict", tmp_path / "model", test, "--from", "conll"],
+        ["evaluate", tmp_path / "model", test],
+        ["check", train, test],
+        ["info"],
+    ]
+    warning = "note: the format 'conll' of the package namesake is not used: a built-in format has this name; remove"
+    for command in commands:  # each in a process of its own
+        ((status, out, messages),) = run_all([command], tmp_path / "installed")
+        assert status == 0, messages
+        if command == ["info"]:
+            assert "not used: the library has one of this name" in out
+        else:
+            assert messages.count(warning) == messages.count("'jsonl' of the package namesake") == 1
 
 
 @pytest.fixture

@@ -59,14 +59,17 @@ def drawn(folder: Path, source: Random) -> list[dict[str, Any]]:
         edit: dict[str, Any] = {"file": str(path.relative_to(folder))}
         if path.suffix == ".json":
             edit |= _json_edit(path, source)
-        elif path.suffix == ".safetensors" and source.random() < 0.8:
-            names = sorted(safetensors.numpy.load_file(path))
+        elif path.suffix == ".safetensors" and source.random() < 0.8 and (names := _tensors(path)):
             edit |= {"tensor": source.choice(names), "wrong": source.choice([*WRONG, "dropped", "renamed"])}
         else:
             size = path.stat().st_size
             edit |= {"at": source.randrange(size + 1), "bytes": source.randbytes(source.choice([0, 1, 8])).hex()}
         edits.append(edit)
     return edits
+
+
+def _tensors(path: Path) -> list[str]:
+    return sorted(safetensors.numpy.load_file(path))
 
 
 def _json_edit(path: Path, source: Random) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.parser import TransitionParser
-from trelliswork.models.tokenisers import CharacterTokeniser
+from trelliswork.models.tokenisers import CharacterTokeniser, LearnedRules
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.network import AttentionNetwork
 from trelliswork.models.transducers.edit.config import EditConfig
@@ -104,6 +104,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "Seq2Tree": lambda _: Seq2Tree.from_data(trees.PAIRS, TreeConfig(**trees.SMALL)),
     "Seq2SQL": _queries,
     "CharacterTokeniser": lambda _: CharacterTokeniser.fit(documents(), FEW),
+    "LearnedRules": lambda _: LearnedRules.fit([("Mr.", "Lee-Ann", "ca", "n't", "go", "."), ("Why", "?")] * 4),
     "MemoryEvents": lambda _: MemoryEvents.from_data(EVENTS, EventConfig(**BARE, **EVENT)),
     "FactorEvents": lambda _: FactorEvents.from_data(EVENTS, EventConfig(**BARE, **EVENT)),
     "FrameParser": lambda _: FrameParser.from_data(EVENTS, FrameConfig(**BARE, state_dim=4, attention=2)),
@@ -133,7 +134,7 @@ ANY = [Sentence(("Ann", "sleeps"))]
 
 def asked(kind: str, model: Any) -> list[Any]:
     """The answers of a model to its question."""
-    if kind == "CharacterTokeniser":
+    if kind in ("CharacterTokeniser", "LearnedRules"):
         return [model.tokenise("Ann went. Why?")]
     answers: list[Any] = model.predict(QUESTIONS.get(kind, ANY), top_k=2, confidence=True)
     assert len(answers) == 1, "another number of answers than of questions"

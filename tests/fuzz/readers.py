@@ -13,8 +13,9 @@ import numpy as np
 
 from tests.fuzz.harness import HERE, Target
 from tests.fuzz.mutations import mutated
-from trelliswork.cli.config_file import read_config
+from trelliswork.cli.config_file import MODEL_NAME, read_config, values_in
 from trelliswork.cli.gold_files import open_events
+from trelliswork.cli.model_help import known_model
 from trelliswork.cli.tune_space import read_space
 from trelliswork.data import Choices, Sentence, read_pairs, read_treebank, read_vectors
 from trelliswork.data.attributes.templates import Templates
@@ -100,7 +101,8 @@ def templates(path: Path) -> None:
 
 
 def settings(path: Path) -> None:
-    found = read_config(str(path), None)
+    model = known_model(str(values_in(str(path)).get(MODEL_NAME, "crf")))
+    found = read_config(str(path), model)
     assert isinstance(found["model"], str)
 
 

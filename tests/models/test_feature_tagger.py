@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.config import ALGORITHMS, Algorithm, LearningConfig
 from trelliswork.models.taggers.features.recipe import DevScores
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
+from trelliswork.tags.schemes import violations
 
 CORPUS = builtin_corpus(sizes=(400, 100, 1))
 TRAIN, TEST = ([Sentence(x.words, x.chunks, (x.pos,)) for x in CORPUS[part]] for part in ("train", "dev"))
@@ -119,6 +121,44 @@ def test_templates_that_look_at_two_tags(tmp_path: Path) -> None:
     total = sum(token.score for token in explanation.tokens)
     assert total == pytest.approx(float(chain.score(chain.argmax)))
     assert any(vote.name.startswith("B1:") and " after " in vote.name for vote in explanation.tokens[1].votes)
+
+
+@pytest.mark.parametrize("constrained", [True, False])
+@pytest.mark.parametrize("settings", [{}, {"order": 2}, {"model": "memm"}])
+def test_the_rival_is_the_best_legal_sequence_with_another_tag(settings: dict[str, Any], constrained: bool) -> None:
+    """By enumeration over all sequences of tags that IOB2 allows: never an I-X after O."""
+    train = [
+        Sentence(("Ann", "Lee", "left", "Rome"), ("B-PER", "I-PER", "O", "B-LOC")),
+        Sentence(("the", "old", "Rome"), ("O", "B-LOC", "I-LOC")),
+    ]
+    model = FeatureTagger.fit(train, LearningConfig(max_iterations=4, constrained=constrained, **settings))
+    sentence, names = Sentence(("Lee", "left", "old")), list(model.labels.vocabulary)
+    chain, (found,) = model.chain([sentence]), model.explain([sentence])
+    every = [y for y in itertools.product(range(len(names)), repeat=3) if is_legal([names[i] for i in y])]
+    scores = chain.score(torch.tensor(every)[:, None])[:, 0].tolist()
+    for i, token in enumerate(found.tokens):
+        others = [(score, y) for score, y in zip(scores, every, strict=True) if names[y[i]] != token.label]
+        assert token.rival == names[max(others)[1][i]]
+        assert token.rival_votes
+    assert not found.tokens[0].rival.startswith("I-")  # type: ignore[union-attr]
+
+
+def is_legal(tags: list[str]) -> bool:
+    return not violations(tags, "IOB2")
+
+
+def test_the_edge_of_a_sentence_is_said_once(tagger: FeatureTagger) -> None:
+    """Templates that look past the edge say the same, whatever column or spelling they look at: their votes are one."""
+    (found,) = tagger.explain(TEST[:1])
+    for token in found.tokens:
+        words = [vote.words for vote in token.votes]
+        assert len(words) == len(set(words))
+        edges = [each for each in words if each.startswith("no ") and " and " not in each]
+        assert sum("before" in each or "previous" in each for each in edges) <= 1
+        assert sum("after" in each or "next" in each for each in edges) <= 1
+    assert "no previous word" in {vote.words for vote in found.tokens[0].votes}
+    chain = tagger.chain(TEST[:1])
+    assert sum(token.score for token in found.tokens) == pytest.approx(float(chain.score(chain.argmax)))
 
 
 def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> None:

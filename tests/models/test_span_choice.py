@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations, pairwise
+from typing import Any
 
 import pytest
 import torch
 
 from trelliswork.data import Sentence
+from trelliswork.distributions import LinearChain
+from trelliswork.distributions.spans import Span
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Segmenter, SpanConfidence, Tagger, TaggerConfig
 from trelliswork.models.taggers.span_choice import choose_spans
@@ -31,6 +34,21 @@ def test_likely_spans_are_all_that_are_likely(tagger: Tagger, sentences: list[Se
         for found, spans, probabilities in zip(tagger.likely_spans(sentences, threshold), every, shares, strict=True):
             expected = {span: p for span, p in zip(spans, probabilities.tolist(), strict=True) if p >= threshold}
             assert {(each.start, each.end, each.label): each.probability for each in found} == pytest.approx(expected)
+
+
+def test_few_spans_are_looked_at_even_if_the_model_is_unsure(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every tag is possible everywhere, not all n² spans are looked at: long ones cannot be likely."""
+    looked_at: list[int] = []
+    whole = LinearChain.span_probabilities
+
+    def counted(self: LinearChain, spans: list[list[Span]], **names: Any) -> list[torch.Tensor]:
+        looked_at.append(sum(map(len, spans)))
+        return whole(self, spans, **names)
+
+    monkeypatch.setattr(LinearChain, "span_probabilities", counted)
+    for n in (100, 200):
+        tagger.likely_spans([Sentence(("word",) * n, features=(("NN",) * n,))], 0.005)
+    assert looked_at[1] < 2.5 * looked_at[0] and looked_at[1] < 200 * 40
 
 
 def test_chosen_spans_are_the_best_that_do_not_overlap() -> None:

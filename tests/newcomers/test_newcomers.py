@@ -1,34 +1,67 @@
-"""The four paths, followed on small files inside the tests."""
+"""The paths of newcomers, followed on small files inside the tests."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.documents import ROOT
-from tests.newcomers.following import Here, Installed, Step, agrees, follow, steps_of, write_files
+from tests.newcomers.corpora import cut_names
+from tests.newcomers.following import Here, Installed, Step, agrees, follow, steps_of, steps_of_help
 from tests.newcomers.paths import PATHS, page_of, targets
+
+SHORT = {
+    "crf": ["--max-iterations", "10"],
+    "biaffine": [
+        "--epochs", "1", "--hidden", "16", "--word-dim", "8", "--arc-dim", "8", "--label-dim", "8"
+    ],
+}  # fmt: skip
 
 
 def shorter(arguments: list[str]) -> list[str]:
-    """Options that make a command take a second or two."""
+    """Return options that make a command take a second or two."""
     if arguments[0] != "train":
         return []
-    return ["--max-iterations", "10"] if "crf" in arguments else ["--epochs", "2", "--hidden", "16", "--word-dim", "8"]
+    model = arguments[arguments.index("--model") + 1] if "--model" in arguments else "crf"
+    return SHORT.get(model, [])
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if path != "switching"])
+SMALL = (100, 20, 20)
+
+
+@pytest.mark.parametrize("path", ["practitioner", "researcher", "linguist", "contributor"])
 def test_a_newcomer_gets_there(path: str, tmp_path: Path) -> None:
-    write_files(tmp_path, (100, 20, 20))
-    n_steps = follow(page_of(path), Here(tmp_path, shorter))
-    assert n_steps or path == "contributor"
+    PATHS[path].write_files(tmp_path, SMALL)
+    assert follow(page_of(path), Here(tmp_path, shorter))
+    assert path != "practitioner" or {"report.html", "tagged.conll", "votes.html"} <= set(os.listdir(tmp_path))
+
+
+def test_no_dutch_name_is_cut(tmp_path: Path) -> None:
+    path = "practitioner with Dutch"
+    PATHS[path].write_files(tmp_path, SMALL)
+    assert follow(page_of(path), Here(tmp_path, shorter))
+    assert cut_names(tmp_path) == []
 
 
 def test_one_who_switches_gets_there(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     assert follow(page_of("switching"), Here(tmp_path, shorter))
+
+
+def test_a_service_gets_there(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    PATHS["service"].write_files(tmp_path, SMALL)
+    assert follow(page_of("service"), Installed(tmp_path, Path(sys.executable).parent))
+
+
+def test_help_alone_is_enough(tmp_path: Path) -> None:
+    PATHS["help only"].write_files(tmp_path, SMALL)
+    runner = Here(tmp_path, shorter)
+    assert follow(steps_of_help(runner), runner)
 
 
 def test_the_targets_of_contributors_exist() -> None:

@@ -103,6 +103,39 @@ def test_gradients_reach_the_model() -> None:
 
 
 @needs_transformers
+def test_scales_multiply_the_embeddings_of_all_sub_words_of_a_word() -> None:
+    """In every window of a long sentence, special tokens as they are; a factor of 1 changes nothing."""
+    found, words = encoder(), ["Ann", "sings", "abc", "."]
+    ids = torch.tensor([[2, 4, 5, 6, 7, 8, 9, 10, 3]])  # [CLS] Ann sing ##s a ##b ##c . [SEP]
+    factors = torch.tensor([[1, 0.5, 2, 2, 0, 0, 0, 3, 1]])
+    embeddings = found.model.embeddings.word_embeddings(ids) * factors[..., None]
+    expected = found.model(inputs_embeds=embeddings, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
+    scaled = found([words], torch.tensor([[0.5, 2.0, 0.0, 3.0]]))[0]
+    torch.testing.assert_close(scaled, expected[[1, 2, 4, 7]])
+    long = [words * 8, ["Ann"]]
+    torch.testing.assert_close(found(long, torch.ones(2, 32)), found(long))
+
+
+@needs_transformers
+def test_votes_of_a_pretrained_encoder_are_those_of_words_and_complete(tmp_path: Path) -> None:
+    made = encoder()
+    made.model.save_pretrained(tmp_path / "bert")
+    made.subwords.tokenizer.save_pretrained(tmp_path / "bert")
+    config = TaggerConfig(pretrained=str(tmp_path / "bert"), encoder="none", word_dim=4, affix_dim=2)
+    model = Tagger.from_data([Sentence(("Ann", "sings", "."), ("N", "V", "P"))], config).eval()
+    torch.manual_seed(2)
+    with torch.no_grad():
+        model.scorer.linear.weight.normal_()
+        model.inputs.pretrained.model.embeddings.word_embeddings.weight.normal_()
+    (explained,) = model.explain([["Ann", "sings", "abc"]])
+    reason = explained.tokens[0].reason
+    assert reason is not None and len(reason.votes) == 4  # three words, and what is there without them
+    assert sum(vote.score for vote in reason.votes) == pytest.approx(reason.difference, abs=reason.error + 1e-4)
+    assert reason.error <= 0.02 * max(1.0, abs(reason.difference) + 5)
+    assert all(vote.parts["pretrained"] for vote in reason.votes if vote.parts)  # the last word, through attention
+
+
+@needs_transformers
 def test_comes_back_without_the_hub() -> None:
     made = encoder()
     again = PretrainedEncoder.from_dict(json.loads(json.dumps(made.to_dict()))).eval()

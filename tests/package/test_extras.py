@@ -57,6 +57,12 @@ def optional_packages(source: str) -> set[str]:
     return {"tensorboard" if name == HIDDEN_AS["tensorboard"] else name.split(".")[0] for name in names} - known
 
 
+def tagged(folder: Path) -> str:
+    """A small tagged file."""
+    folder.with_name("train.conll").write_text("Ann B-PER\nsings O\n\n" * 4)
+    return str(folder.with_name("train.conll"))
+
+
 # What is asked of each optional package, in a process that does not have it. Modules that import it at their top are
 # imported again.
 NEEDS: dict[str, tuple[str, Callable[[Path], object]]] = {
@@ -65,7 +71,7 @@ NEEDS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "transformers": ("transformers", lambda folder: PretrainedEncoder.from_name(str(folder))),
     "tokenizers": ("transformers", lambda _: Subwords.tokenizer_from({"rules": "{}", "special": {}})),
     "onnx": ("onnx", lambda folder: check_export(folder / "graph")),
-    "optuna": ("tune", lambda folder: run(["tune", str(folder / "train.conll"), "--out", str(folder / "s")])),
+    "optuna": ("tune", lambda folder: run(["tune", tagged(folder), "--out", str(folder / "s")])),
     "starlette": ("web", lambda folder: run(["serve", str(folder)])),
     "uvicorn": ("web", lambda folder: run(["serve", str(folder)])),
     "pyarrow": ("arrow", lambda _: importlib.import_module(PARQUET)),
@@ -73,7 +79,8 @@ NEEDS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "snowballstemmer": ("stems", lambda _: stemming("english")),
     "onnxruntime": ("", lambda folder: OnnxTagger(folder)),
 }  # fmt: skip
-ANEW = ("trelliswork.sklearn", "trelliswork.sklearn_metrics", PARQUET, RAY_ENGINE)
+SKLEARN = ("", ".estimator", ".metrics", ".scorers")
+ANEW = (*(f"trelliswork.sklearn{name}" for name in SKLEARN), "trelliswork.sklearn_metrics", PARQUET, RAY_ENGINE)
 
 
 def hide(package: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,13 @@ import ast
 import gc
 import importlib
 import inspect
+import os
+import pickle
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,6 @@ import numpy as np
 import pytest
 from numba.core import cpu, targetconfig
 from numba.core.compiler import Flags
-from numba.core.dispatcher import Dispatcher
 
 import trelliswork
 from trelliswork.runtime.compilation import (
@@ -24,11 +28,12 @@ from trelliswork.runtime.compilation import (
     FAST,
     FAST_WITH_NAN,
     ORDERED,
-    WithoutCollection,
+    Kernel,
     kernel,
     options,
     overload,
 )
+from trelliswork.runtime.compiler import WithoutCollection
 
 PACKAGE = Path(trelliswork.__file__).parent
 DECORATORS = {
@@ -39,6 +44,7 @@ DECORATORS = {
     "cfunc",
     "stencil",
     "overload",
+    "intrinsic",
     "register_jitable",
     "generated_jit",
 }
@@ -54,7 +60,7 @@ def dispatchers() -> dict[str, Any]:
     found = {}
     for name in modules():
         for each in vars(importlib.import_module(name)).values():
-            if isinstance(each, Dispatcher) and each.py_func.__module__.startswith("trelliswork."):
+            if isinstance(each, Kernel) and each.py_func.__module__.startswith("trelliswork."):
                 found[f"{each.py_func.__module__}.{each.py_func.__qualname__}"] = each
     return found
 
@@ -102,7 +108,7 @@ def test_decorators_of_numba_are_used_in_one_file() -> None:
     users = {
         str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if [*numba_decorators(file.read_text("utf-8"))]
     }
-    assert users == {"runtime/compilation.py"}
+    assert users == {"runtime/compiler.py"}
     assert [*numba_decorators("from numba import njit\nimport numba\nnumba.vectorize")] == ["njit", "vectorize"]
 
 
@@ -210,3 +216,58 @@ def test_compiling_leaves_garbage_collection_as_it_was(enabled: bool) -> None:
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def run(code: str, **environment: str) -> str:
+    """What a new process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+IMPORT_ALL = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print([module for module in ("numba", "llvmlite") if module in sys.modules])
+"""
+
+
+def test_modules_of_kernels_are_imported_without_numba() -> None:
+    owners = {each.__module__ for each in dispatchers().values()}
+    assert len(owners) > 80
+    done = subprocess.run([sys.executable, "-c", IMPORT_ALL, *owners], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_kernel_is_pickled_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(shifted)) is shifted
+
+
+def test_a_kernel_reads_like_its_function() -> None:
+    assert str(inspect.signature(shifted)) == "(x, by)"
+    assert (shifted.__name__, shifted.__module__) == ("shifted", __name__)
+
+
+def test_threads_that_call_a_kernel_first_share_its_dispatcher() -> None:
+    for _ in range(20):
+        fresh = kernel(EXACT)(shifted.py_func)
+        with ThreadPoolExecutor(4) as pool:
+            made = [*pool.map(getattr, [fresh] * 8, ["dispatcher"] * 8, timeout=60)]
+        assert len(set(map(id, made))) == 1
+
+
+def test_a_kernel_that_is_given_to_a_kernel_is_called_there() -> None:
+    assert _applied(shifted, 3) == 4
+
+
+@kernel(EXACT)
+def _applied(function, x):  # type: ignore[no-untyped-def]
+    return function(x, 1)
+
+
+def test_without_compiling_kernels_are_functions() -> None:
+    code = "from trelliswork.runtime.kernel_heap import offer; print(offer.dispatcher is offer.py_func)"
+    assert run(code, NUMBA_DISABLE_JIT="1") == "True"

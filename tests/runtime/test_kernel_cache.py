@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import pytest
 
@@ -25,7 +29,7 @@ assert highest(np.array([1.0, 3.0, 2.0]), 3) == 3.0
 def copy(tmp_path: Path) -> Path:
     """The package with nothing compiled."""
     target = tmp_path / "site" / "trelliswork"
-    shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__", "shipped"))
     return target
 
 
@@ -114,7 +118,8 @@ def test_the_command_line_prints_it_as_a_note(copy: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=copy.parent)
     assert (done.returncode, done.stdout) == (0, "")
     assert (
-        done.stderr.startswith("note: no folder for compiled kernels can be written; ") and done.stderr.count("\n") == 1
+        done.stderr.startswith("note: no folder for compiled kernels can be written by you alone; ")
+        and done.stderr.count("\n") == 1
     )
 
 
@@ -136,6 +141,136 @@ def test_two_processes_compile_at_once(copy: Path) -> None:
     both = [subprocess.Popen([sys.executable, "-c", USE], env=environment, stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
     assert len(files(copy)) == 1 and not list(copy.rglob("*.part"))
+    assert not is_compiled_again(copy)
+
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows has no owners and modes")
+AS_ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root changes owners")
+NOBODY = 65534
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def notes(package: Path, **settings: str) -> list[str]:
+    """What a process says of files that it does not load."""
+    lines = use(package, **settings).stderr.splitlines()
+    return [line for line in lines if "is not loaded, as another user may have written it" in line]
+
+
+@POSIX
+def test_folders_are_made_for_their_user_alone(copy: Path) -> None:
+    chosen = copy.parent / "made" / "here"
+    use(copy, NUMBA_CACHE_DIR=str(chosen))
+    [file] = files(chosen)
+    assert {mode(folder) for folder in file.parents if folder.is_relative_to(chosen.parent)} == {0o700}
+    assert mode(file) == 0o600
+    use(copy)
+    [beside] = files(copy)
+    assert (mode(beside.parent), mode(beside)) == (0o755, 0o644), "those who can read the source can read its kernels"
+
+
+@POSIX
+@pytest.mark.parametrize("what", ["file", "folder"])
+@pytest.mark.parametrize("change", [0o020, 0o002, "owner"])
+def test_what_others_may_have_written_is_compiled_again_with_one_note(copy: Path, what: str, change: int | str) -> None:
+    if change == "owner" and os.geteuid() != 0:
+        pytest.skip("only root changes owners")
+    chosen = copy.parent / "chosen"
+    use(copy, NUMBA_CACHE_DIR=str(chosen))
+    [file] = files(chosen)
+    changed = file if what == "file" else file.parent
+    if isinstance(change, int):
+        changed.chmod(mode(changed) | change)
+    else:
+        os.chown(changed, NOBODY, NOBODY)
+    before = file.stat().st_mtime_ns
+    assert len(notes(copy, NUMBA_CACHE_DIR=str(chosen))) == 1
+    if what == "file":  # a new one takes its place
+        assert file.stat().st_mtime_ns != before and mode(file) == 0o600
+        assert notes(copy, NUMBA_CACHE_DIR=str(chosen)) == []
+    else:
+        assert file.stat().st_mtime_ns == before, "nothing is kept where others write"
+
+
+@POSIX
+def test_a_file_of_others_is_never_unpickled(copy: Path) -> None:
+    """A planted file with the right name and checksum runs code when it is loaded."""
+    chosen, proof = copy.parent / "chosen", copy.parent / "proof"
+    use(copy, NUMBA_CACHE_DIR=str(chosen))
+    [file] = files(chosen)
+    payload = pickle.dumps(Planted(str(proof)))
+    file.write_bytes(hashlib.sha256(payload).digest() + payload)
+    file.chmod(0o666)
+    use(copy, NUMBA_CACHE_DIR=str(chosen))
+    assert not proof.exists()
+    file.write_bytes(hashlib.sha256(payload).digest() + payload)
+    use(copy, NUMBA_CACHE_DIR=str(chosen))
+    assert proof.exists(), "the planted file would have run"
+
+
+class Planted:
+    def __init__(self, proof: str) -> None:
+        self.proof = proof
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path(self.proof),)
+
+
+@POSIX
+def test_a_folder_like_tmp_may_be_written_by_all(copy: Path) -> None:
+    """With its sticky bit, files there stay their owners'."""
+    chosen = copy.parent / "chosen"
+    use(copy, NUMBA_CACHE_DIR=str(chosen))
+    [file] = files(chosen)
+    file.parent.chmod(0o1777)
+    assert not is_compiled_again(copy, NUMBA_CACHE_DIR=str(chosen))
+
+
+@POSIX
+@AS_ROOT
+def test_what_root_installed_is_used_by_everybody(copy: Path) -> None:
+    use(copy)
+    script = f"""
+import os
+import numpy as np
+from trelliswork.runtime.kernel_math import highest
+highest(np.ones(1, np.float32), 1)  # what is imported on the way may not be readable later
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+highest(np.ones(1), 1)
+print(sorted(str(signature[0].dtype) for signature in highest.stats.cache_hits))
+"""
+    with tempfile.TemporaryDirectory() as folder:  # that of the test is for its user alone
+        Path(folder).chmod(0o755)
+        shutil.copytree(copy, Path(folder) / copy.name)
+        environment = {**os.environ, "PYTHONPATH": folder, "XDG_CACHE_HOME": "/nonexistent"}
+        environment.pop("NUMBA_CACHE_DIR", None)
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['float64']\n", "")
+
+
+@POSIX
+@AS_ROOT
+def test_root_keeps_kernels_of_its_own_next_to_those_of_a_mounted_volume(copy: Path) -> None:
+    """In a container, the sources and what was compiled next to them may belong to a user of the host."""
+    use(copy)
+    for path in (copy, *copy.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    [theirs] = files(copy)
+    assert len(notes(copy)) == 1
+    assert [file.parent for file in files(copy.parent / "home")] == [copy.parent / "home" / "trelliswork" / "runtime"]
+    assert files(copy) == [theirs] and theirs.stat().st_uid == NOBODY
+    assert notes(copy) == [] and not is_compiled_again(copy), "once"
+
+
+def test_this_file_is_no_part_of_any_kernel(copy: Path) -> None:
+    use(copy)
+    cache = copy / "runtime" / "kernel_cache.py"
+    cache.write_text(cache.read_text() + "\n# another line\n")
     assert not is_compiled_again(copy)
 
 

@@ -60,7 +60,7 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "m"
 
     def again(record: object) -> None:
-        with pytest.raises(OutputError, match=r"m: another run is training there; wait for its end"):
+        with pytest.raises(OutputError, match=r"m: another run is training there \(process \d+\); wait for its end"):
             run(Toy(), out=out)
         run(Toy(scores=[0.1]), out=tmp_path / "other", epochs=1)
 

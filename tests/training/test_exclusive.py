@@ -67,10 +67,50 @@ def test_a_second_run_is_refused_whatever_the_temporary_folder(tmp_path: Path, m
     assert names(tmp_path / "m") == []
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_hold_the_lock(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with exclusive(tmp_path / "m"):
+        child = os.fork()
+        if child == 0:
+            os.close(writing)
+            os.read(reading, 1)  # until the test is over
+            os._exit(0)
+    try:
+        with exclusive(tmp_path / "m"):
+            pass
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+        os.close(reading)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_that_leaves_the_block_does_not_free_the_folder(tmp_path: Path) -> None:
+    with exclusive(tmp_path):
+        child = os.fork()
+        if child == 0:
+            module._release(tmp_path / LOCK, next(iter(module._descriptors), -1))
+            os._exit(0)
+        os.waitpid(child, 0)
+        with pytest.raises(OutputError, match="another run is training there"), exclusive(tmp_path):
+            pass
+
+
+def test_a_machine_of_another_name_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with exclusive(tmp_path, "tuning"):
+        here = module.platform.node()
+        monkeypatch.setattr(module.platform, "node", lambda: "elsewhere")
+        message = rf"another run is tuning there \(process {os.getpid()} on {here}\); wait"
+        with pytest.raises(OutputError, match=message), exclusive(tmp_path):
+            pass
+
+
+@pytest.mark.parametrize("text", ["precious", ""])
 @pytest.mark.parametrize("make", [os.symlink, os.link])
-def test_a_file_that_the_lock_is_linked_to_is_left_alone(tmp_path: Path, make: object) -> None:
+def test_a_file_that_the_lock_is_linked_to_is_left_alone(tmp_path: Path, make: object, text: str) -> None:
     victim, folder = tmp_path / "victim", tmp_path / "m"
-    victim.write_text("precious")
+    victim.write_text(text)
     folder.mkdir()
     make(victim, folder / LOCK)  # type: ignore[operator]
     if make is os.link:
@@ -80,7 +120,7 @@ def test_a_file_that_the_lock_is_linked_to_is_left_alone(tmp_path: Path, make: o
         message = r"\.trelliswork\.lock: expected to lock the folder by this file, got .*; remove it or choose"
         with pytest.raises(OutputError, match=message), exclusive(folder):
             pass
-    assert victim.read_text() == "precious"
+    assert victim.read_text() == text
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])

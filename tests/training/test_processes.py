@@ -113,7 +113,7 @@ def test_the_command_line_in_two_processes(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     write_corpus(builtin_corpus(sizes=(60, 20, 1)), data)
-    settings = ["--epochs", "2", "--word-dim", "8", "--hidden", "8", "--feature-columns", "none"]
+    settings = ["--model", "window", "--epochs", "2", "--word-dim", "8", "--hidden", "8", "--feature-columns", "none"]
     arguments = ["train", str(data / "train.conll"), "--dev", str(data / "dev.conll"), *settings]
     both = together(["-m", "trelliswork", *arguments, "--out", str(tmp_path / "both")])
     first, second = (process.communicate(timeout=300) for process in both)
@@ -127,6 +127,6 @@ def test_several_seeds_need_a_single_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setattr("trelliswork.training.processes.join", lambda: Processes(0, 2))
-    assert run(["train", "some.conll", "--seeds", "2", "--out", str(tmp_path / "x")]) == 2
+    (tmp_path / "some.conll").write_text("Ann B-X\n\nBob B-X\n", encoding="utf-8")
+    assert run(["train", str(tmp_path / "some.conll"), "--seeds", "2", "--out", str(tmp_path / "x")]) == 2
     assert "--seeds needs a single process" in capsys.readouterr().err

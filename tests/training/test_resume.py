@@ -296,6 +296,8 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     data = tmp_path_factory.mktemp("data")
     write_corpus(builtin_corpus(sizes=(60, 10, 1)), data)
     settings = [
+        "--model",
+        "window",
         "--epochs",
         "8",
         "--patience",

@@ -33,6 +33,7 @@ class CTCStrings(StructureContract):
         "test_constrain_keeps_exactly_what_agrees",
         "test_a_common_shift_moves_log_partition_and_nothing_else",
         "test_kl_divergence_is_infinite_where_the_other_forbids",
+        "test_kl_divergence_is_infinite_however_improbable_what_is_forbidden_is",
     )
 
     def instances(self) -> dict[str, Instance]:
@@ -51,6 +52,14 @@ class CTCStrings(StructureContract):
 
     def support(self, instance: Instance, row: int) -> dict[Plain, float]:
         return support(instance, row)
+
+    def shifted(self, instance: Instance, by: float) -> tuple[Instance, list[float]]:
+        return instance.mapped(lambda part: part + by), [by * n for n in _lengths(instance)]
+
+    def exact_log_probabilities(self, instance: Instance, row: int) -> dict[Plain, float]:
+        """A string's weight is a sum over paths: of frames near 0, as all paths have one symbol of each."""
+        near = instance.mapped(lambda part: part - part.nan_to_num(neginf=-1e9).amax(-1, keepdim=True))
+        return super().exact_log_probabilities(near, row)
 
     def n_rows(self, instance: Instance) -> int:
         return len(instance.scores["log_probs"])

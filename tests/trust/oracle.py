@@ -2,7 +2,7 @@
 
 A case is one query of one random instance in one number format by one backend, all its rows and values compared with
 enumeration in float64. The instances are those of the contracts with other scores (of another scale, with ties, with
-more -inf), other lengths and masks, and, for automata, other machines.
+more -inf, far away from 0), other lengths and masks, and, for automata, other machines.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ NAMES = {
     "test_samples_have_the_right_frequencies": "sample",
     "test_kl_divergence": "kl_divergence",
     "test_kl_divergence_is_infinite_where_the_other_forbids": "kl_divergence, forbidden values",
+    "test_kl_divergence_is_infinite_however_improbable_what_is_forbidden_is": "kl_divergence, improbable values",
+    "test_entropy_and_divergences_at_an_offset": "entropy, kl_divergence at an offset",
     "test_tempered_divides_every_score": "tempered",
     "test_log_prob_of_a_set": "log_prob_of_set",
     "test_constrain_keeps_exactly_what_agrees": "constrain",
@@ -80,6 +82,7 @@ NAMES = {
     "test_entropy": "entropy",
 }
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
+SHIFTED, OFFSET = 0.1, 1e6  # how many instances have scores far away from 0
 SCALES = (0.1, 1.0, 1.0, 5.0, 30.0, 200.0)
 
 
@@ -129,6 +132,8 @@ def varied(contract: StructureContract, source: random.Random) -> Instance:
             instance = source.choice(list(contract._instances().values()))
         instance = rescored(instance, source)
         instance = Instance(instance.scores, reshuffled(instance.options, source))
+        if source.random() < SHIFTED:
+            instance, _ = contract.shifted(instance, OFFSET)
         supports = contract.supports(instance)
         if all(supports) and len(supports[0]) > 1:
             return instance
@@ -188,10 +193,15 @@ class Measure:
         apart = ((answer - wanted).abs() / wanted.abs().clamp(min=self.magnitude)).masked_fill(same, 0.0)
         worst = float(apart.max()) if apart.numel() else 0.0
         self.largest = max(self.largest, INF if worst != worst else worst)
-        if not worst <= TOLERANCE[dtype]:  # NaN is a difference
+        if not worst <= self.tolerance(dtype):  # NaN is a difference
             place = int(apart.nan_to_num(nan=INF).argmax())
             got, right = answer.flatten()[place].item(), wanted.flatten()[place].item()
-            raise AssertionError(f"expected {right!r}, got {got!r}: {worst:.2g} apart, tolerance {TOLERANCE[dtype]:g}")
+            tolerance = f"{worst:.2g} apart, tolerance {self.tolerance(dtype):g}"
+            raise AssertionError(f"expected {right!r}, got {got!r}: {tolerance}")
+
+    def tolerance(self, dtype: torch.dtype) -> float:
+        """Posteriors are exp of differences of numbers of this magnitude, whose rounding they have."""
+        return max(TOLERANCE[dtype], 8 * torch.finfo(torch.float64).eps * self.magnitude)
 
 
 def compare(name: str, contract: StructureContract, instance: Instance, n: int, findings: Findings) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import trelliswork as tw
-from trelliswork import distributions, fst, nn, semirings
+from trelliswork import compat, distributions, fst, nn, semirings
 
 
 def chains(emissions: Tensor, transitions: Tensor, tags: Tensor) -> Tensor:
@@ -97,6 +97,12 @@ def automata(folder: File, weights: Tensor) -> None:
     assert_type(fst.read_acceptor(folder / "acceptor.txt"), fst.Acceptor)
     assert_type(fst.read_transducer(folder / "transducer.txt"), fst.Transducer)
     assert_type(fst.read_symbols(folder / "symbols.txt"), fst.Symbols)
+
+
+def from_torch_struct(log_potentials: Tensor) -> None:
+    chain = compat.torch_struct.LinearChainCRF(log_potentials)
+    assert_type(chain.partition + chain.entropy + chain.kl(chain), Tensor)
+    assert_type(chain.from_event(chain.argmax), tuple[Tensor, int])
 
 
 RINGS: tuple[semirings.Semiring, ...] = (

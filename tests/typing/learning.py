@@ -17,7 +17,8 @@ from trelliswork.web import Client, ServerError
 
 def reading(file: Path) -> list[data.Sentence]:
     sentences = [*tw.read_conll(file), *data.read_csv(file), *data.read_jsonl(file, fields=data.JsonFields())]
-    sentences += [*data.read_brackets(file), *data.read_crfsuite(file), *data.read_pairs(file, data.PairFormat())]
+    sentences += [*data.read_brackets(file), *data.read_brat(file), *data.read_crfsuite(file)]
+    sentences += data.read_pairs(file, data.PairFormat())
     sentences += [*data.reader_for(file)(file), *data.read_treebank(file, data.Choices())[1]]
     assert_type(sentences, list[tw.Sentence])
     assert_type(data.open_conll(file)[0], data.ColumnFormat)

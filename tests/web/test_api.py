@@ -11,7 +11,9 @@ import pytest
 
 import trelliswork as tw
 from tests.web.conftest import Served, sentences
+from trelliswork.cli.main import run
 from trelliswork.web import Client, ServerError
+from trelliswork.web.describing import described
 
 TEXT = "Ann met Jordan in New York. May left Chase."
 
@@ -130,6 +132,21 @@ def test_pictures_votes_and_the_list_of_models(client: Client, model: Any) -> No
         votes[0]["votes"][0]["score"] == model.explain(model.sentences_of("Ann met Bob."))[0].tokens[0].votes[0].score
     )
     assert any(vote["words"].startswith("previous tag = ") for vote in votes[1]["votes"] + votes[1]["rival_votes"])
+
+
+def test_examples_are_sentences_of_the_training_file(tmp_path: Path, tagger: Path) -> None:
+    """The page offers texts in the language of the model; a model that keeps none, such as an older one, has none."""
+    names = "Anke\tB-PER\nwoont\tO\nin\tO\nGent\tB-LOC\n.\tO\n\nHet\tO\nis\tO\nlaat\tO\n.\tO\n\n"
+    (tmp_path / "nl.conll").write_text(names + "Ja\tO\n\n", encoding="utf-8")
+    train = ["train", str(tmp_path / "nl.conll"), "--dev", str(tmp_path / "nl.conll"), "--quiet", "--model", "hmm"]
+    assert run([*train, "--out", str(tmp_path / "nl")]) == 0
+    assert described("nl", "", tw.load(tmp_path / "nl"))["examples"] == ["Anke woont in Gent .", "Het is laat ."]
+    assert described("ner", "", tw.load(tagger))["examples"] == []
+    lines = "".join(f"{word}\t{word.upper()}\n" for word in ("huis", "boom", "vis", "roos"))
+    (tmp_path / "g2p.tsv").write_text(lines, encoding="utf-8")
+    pairs = ["train", str(tmp_path / "g2p.tsv"), "--dev", str(tmp_path / "g2p.tsv"), "--quiet", "--model", "pair-ngram"]
+    assert run([*pairs, "--out", str(tmp_path / "g2p")]) == 0
+    assert described("g2p", "", tw.load(tmp_path / "g2p"))["examples"] == ["huis", "boom", "vis"]
 
 
 @pytest.mark.parametrize(

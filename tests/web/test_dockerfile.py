@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from tests.web.conftest import Served
 from trelliswork.cli.main import run
+from trelliswork.web import Client, ServerError
 
 ROOT = Path(__file__).parents[2]
 KNOWN = {
@@ -70,10 +76,31 @@ def test_it_runs_without_rights_and_is_watched() -> None:
     program, *arguments = json.loads(found["ENTRYPOINT"])
     assert program == "trelliswork" and arguments[arguments.index("--port") + 1] == port
     assert arguments[arguments.index("--teach") + 1] in written
+    assert arguments[arguments.index("--host") + 1] == "0.0.0.0", "a published port leads to all addresses"
+    said = (ROOT / "docs" / "deploy.md").read_text()
+    assert f"-p 127.0.0.1:{port}:{port}" in said and f"0.0.0.0:{port}" in said
+
+
+def test_it_listens_and_answers_where_it_says(serve: Callable[..., Served], tagger: Path) -> None:
+    """With the arguments of the container, others are answered by the address that they call, with the token."""
+    _, *arguments = json.loads(dict(last_stage())["ENTRYPOINT"])
+    host = arguments[arguments.index("--host") + 1]
+    server = serve(tagger, options=("--host", host, "--token", "secret"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.connect(("192.0.2.1", 9))  # nothing is sent; the system says by which address it would be
+        own = line.getsockname()[0]
+    for name in {"127.0.0.1", own}:
+        with Client(f"http://{name}:{server.port}", token="secret") as client:
+            assert client.get("/healthz")["status"] == "ok"
+            assert client.predict(text="Ann met Bob.")["results"]
+    client = Client(server.address, token="secret")
+    client._headers["Host"] = "192.0.2.1"
+    with pytest.raises(ServerError, match="not called by that name"):
+        client.models()
 
 
 def test_its_command_is_one_that_the_program_reads(capsys: object) -> None:
     found = dict(last_stage())
     arguments = [*json.loads(found["ENTRYPOINT"])[1:], *json.loads(found["CMD"])]
-    assert run(arguments) == 2  # without a token, and without the model
-    assert "a token is needed" in capsys.readouterr().err  # type: ignore[attr-defined]
+    assert run(arguments) == 2  # without the model
+    assert "/models/model: expected a model folder" in capsys.readouterr().err  # type: ignore[attr-defined]

@@ -166,3 +166,93 @@ def test_malformed_requests_are_refused_and_memory_stays(serve: Callable[..., Se
     assert statuses[b"422"] > FUZZ // 10 and statuses[b"400"] > FUZZ // 30, statuses
     with Client(server.address) as client:
         assert client.predict(text="Ann met Bob.")["results"]
+
+
+HEADERS = (
+    "Host", "Origin", "Content-Type", "Content-Length", "Content-Encoding", "Authorization", "Transfer-Encoding",
+    "Expect", "Connection", "Upgrade", "Range", "If-Modified-Since", "If-None-Match", "Accept-Encoding", "Cookie",
+    "Sec-Fetch-Site",
+)  # fmt: skip
+VALUES = (
+    "", "[", "http://[", "http://[::1", "::", "%", "%00", "\xff", "\xb2", "0", "-1", "1e3", "9" * 25, "chunked", "gzip",
+    "bytes=0-", "bytes=5-1", "bytes=-", "Bearer", "Bearer \xff", "Basic Og==", "100-continue", "close, upgrade", "h2c",
+    "websocket", "application/json;;", "null", "*", "Thu, 99 Foo 0000", "a" * 5000, "http://localhost:99999999",
+)  # fmt: skip
+PLACES = (
+    "/", "/docs", "/docs/", "/openapi.json", "/healthz", "/metrics", "/palette.css", "/index.html", "/v1/models",
+    "/v1/teach", "/v1/teach/next", "/v1/teach/next?by=x", "/v1/teach/next?id=-1", "/v1/teach/next?id=%D9%A3",
+    "/v1/teach/next?id=1&id=2", "/v1/teach/next?%", "/v1/teach/next?by=%FF", "/v1/teach/training", "/%00", "/%FF",
+    "/..%2f..%2fetc/passwd", "/" + "a" * 5000, "/%2e%2e", "/a%0ab", "//", "/?", "/v1/models/", "/v1/predict", "*",
+    "http://x/y", "/%F0%9F%98%80", "/%",
+)  # fmt: skip
+
+
+def test_odd_headers_and_paths_never_break_the_server(serve: Callable[..., Served], tagger: Path) -> None:
+    """Every path with every method, and headers that say what they should not."""
+    server, source = serve(tagger), random.Random(2)
+    netloc = urlsplit(server.address).netloc
+    methods = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "X")
+    requests = [(place, method, dict[str, str]()) for place in PLACES for method in methods]
+    odd = [(name, value) for name in HEADERS for value in VALUES]
+    requests += [(source.choice(PLACES), source.choice(("GET", "POST")), dict([pair])) for pair in odd]
+    for place, method, headers in requests:
+        sent = {"Host": netloc, "Content-Type": "application/json", "Content-Length": "2", **headers}
+        lines = [f"{method} {place} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items())]
+        answer = answer_of(server.address, "\r\n".join([*lines, "", "{}"]).encode("latin-1"))
+        assert not answer[9:12].startswith(b"5") or answer[9:12] == b"501", (place, method, headers, answer[:500])
+        assert b"Traceback" not in answer
+    with Client(server.address) as client:
+        assert client.predict(text="Ann met Bob.")["results"]
+
+
+def test_what_the_schema_allows_is_answered_and_nothing_else(serve: Callable[..., Served], tagger: Path) -> None:
+    """Bodies and queries made of the OpenAPI document, some of them spoilt, get an answer or a sentence."""
+    server, source = serve(tagger), random.Random(4)
+    with Client(server.address, retries=0) as client:
+        document = client.get("/openapi.json")
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                if path == "/v1/teach/train":
+                    continue
+                for _ in range(25):
+                    status = asked_by(client, source, path, method, operation)
+                    assert status in (200, 400, 404, 409, 413, 422), (path, status)
+
+
+def asked_by(client: Client, source: random.Random, path: str, method: str, operation: Any) -> int:
+    """The status of a request that the schema allows, now and then spoilt."""
+    try:
+        if method == "get":
+            names = [each["name"] for each in operation.get("parameters", ())]
+            values = {name: source.choice(("order", 0, 3, "", "x")) for name in names if source.random() < 0.5}
+            client.get(path, **values)
+        else:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            body = made(schema, source)
+            if body and source.random() < 0.3:
+                body[source.choice(list(body))] = source.choice(ODD)
+            client.post(path, body)
+    except ServerError as error:
+        return error.status if str(error) else 0
+    return 200
+
+
+def made(schema: Any, source: random.Random) -> Any:
+    """A value that a schema allows."""
+    if "anyOf" in schema:
+        return made(source.choice(schema["anyOf"]), source)
+    if "enum" in schema:
+        return source.choice(schema["enum"])
+    if schema["type"] == "object":
+        chosen = {name for name in schema["properties"] if source.random() < 0.4} | set(schema.get("required", ()))
+        groups = [each["required"][0] for each in schema.get("oneOf", ())]
+        chosen = (chosen - set(groups)) | ({source.choice(groups)} if groups else set())
+        return {name: made(schema["properties"][name], source) for name in chosen}
+    if schema["type"] == "array":
+        n = source.randrange(schema.get("minItems", 0), schema.get("minItems", 0) + 3)
+        return [made(schema["items"], source) for _ in range(n)]
+    if schema["type"] == "integer":
+        return source.randint(schema["minimum"], min(schema["maximum"], schema["minimum"] + 3))
+    if schema["type"] == "string":
+        return source.choice(("Ann met Bob.", "O", "B-PER", "x", "ner", "\u00e9\u4e2d\U0001f600"))
+    return source.random() < 0.5 if schema["type"] == "boolean" else None

@@ -14,7 +14,7 @@ from trelliswork.cli.panels import Columns
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.data.settings import keys_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.families import FAMILIES, family_of
+from trelliswork.models.families import FAMILIES, family_of, nearest_model
 from trelliswork.training.folder_names import SETTINGS
 
 CONFIG_FILE = SETTINGS
@@ -42,8 +42,14 @@ def _keys(configs: Iterable[type]) -> dict[str, str]:
     return {key: kind for config in configs for key, kind in keys_of(config).items()}
 
 
-def read_config(path: str, model: str | None, others: tuple[str, ...] = ()) -> Settings:
-    """The settings in a file by the names of the options; `model` goes before the file's.
+def values_in(path: str) -> Settings:
+    """The settings in a file as they are written, for whichever model; to find out which that is."""
+    sections = TomlFile(path).sections.values()
+    return {key: value for values in sections if isinstance(values, dict) for key, value in values.items()}
+
+
+def read_config(path: str, model: str, others: tuple[str, ...] = ()) -> Settings:
+    """The settings in a file by the names of the options, for a model, which goes before the file's.
 
     A section or key that nobody knows is an error that names the nearest one; sections of `others` are passed over.
     """
@@ -51,9 +57,7 @@ def read_config(path: str, model: str | None, others: tuple[str, ...] = ()) -> S
     found = {section: values for section, values in file.sections.items() if section not in others}
     if SPACE in found:
         raise file.error(f"expected settings to train with, got [{SPACE}]; search it with trelliswork tune", SPACE)
-    of_model = found.get("model")
-    name = model or (of_model.get(MODEL_NAME) if isinstance(of_model, dict) else None) or "window"
-    known = known_settings(str(name))
+    known = known_settings(model)
     settings: Settings = {}
     for section, values in found.items():
         if not isinstance(values, dict):
@@ -61,14 +65,25 @@ def read_config(path: str, model: str | None, others: tuple[str, ...] = ()) -> S
             raise file.error(f"{problem}; put it under {_section_of(section, known)}", section)
         file.require_known(section, known, "section")
         for key, value in values.items():
-            file.require_known(key, known[section], f"setting of [{section}] for {name}")
+            require_used(file, key, known[section], model, f"setting of [{section}] for {model}")
             settings[key] = file.checked(key, value, known[section][key])
-    settings["model"] = settings.pop(MODEL_NAME, name)
+    settings["model"] = settings.pop(MODEL_NAME, model)
     return settings
 
 
+def require_used(file: TomlFile, key: str, known: Mapping[str, str], model: str, what: str) -> None:
+    """Refuse a setting that the model does not have, and say which models do."""
+    users = [name for family in FAMILIES if key in _keys((*family.model, *family.training)) for name in family.phrases]
+    if key not in known and users:
+        other = nearest_model(model, users)
+        fix = f'leave it out, or write name = "{other}" under [model]'
+        raise file.error(f"expected a {what}, got {key!r}, which {other} has; {fix}", key)
+    file.require_known(key, known, what)
+
+
 def _section_of(key: str, known: Mapping[str, Mapping[str, str]]) -> str:
-    return next((f"[{section}]" for section, keys in known.items() if key in keys), "a section")
+    of_all = [(section, _keys(getattr(family, section))) for family in FAMILIES for section in ("model", "training")]
+    return next((f"[{section}]" for section, keys in (*known.items(), *of_all) if key in keys), "a section")
 
 
 def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:

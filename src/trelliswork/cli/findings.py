@@ -25,6 +25,7 @@ class Finding:
 
     line: int
     text: str
+    file: str = ""  # where a corpus is several files
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Survey:
     def violations(self) -> list[Finding]:
         """Tags that break the scheme."""
         return [
-            Finding(sentence.line_of(i), reason)
+            Finding(sentence.line_of(i), reason, sentence.file)
             for sentence in self.sentences
             for i, reason in violations(sentence.tags or (), self.scheme)
         ]
@@ -79,7 +80,11 @@ class Survey:
         low, middle, high = statistics.quantiles(lengths, n=4)
         limit = max(high + 6 * (high - low), 3 * middle)
         return [
-            Finding(sentence.line, f"{len(sentence)} tokens, half of the sentences have {middle:.0f} or fewer")
+            Finding(
+                sentence.line,
+                f"{len(sentence)} tokens, half of the sentences have {middle:.0f} or fewer",
+                sentence.file,
+            )
             for sentence in self.sentences
             if len(sentence) > limit
         ]
@@ -95,7 +100,7 @@ class Survey:
         for sentence in self.sentences:
             for i, word in enumerate(sentence.words):
                 if word in left:
-                    yield Finding(sentence.line_of(i), f"{word!r}: {left.pop(word)}")
+                    yield Finding(sentence.line_of(i), f"{word!r}: {left.pop(word)}", sentence.file)
 
     @cached_property
     def rare_tags(self) -> list[str]:
@@ -111,7 +116,8 @@ class Survey:
             earlier = seen.setdefault(sentence.words, sentence)
             if earlier is not sentence:
                 how = "the same sentence as" if earlier.tags == sentence.tags else "the same words, other tags than"
-                found.append(Finding(sentence.line, f"{how} line {earlier.line}"))
+                where = f"line {earlier.line}" + ("" if earlier.file == sentence.file else f" of {earlier.file}")
+                found.append(Finding(sentence.line, f"{how} {where}", sentence.file))
         return found
 
 

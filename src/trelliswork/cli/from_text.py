@@ -31,15 +31,16 @@ class Analysed(NamedTuple):
     arcs: Sequence[tuple[int, str]] = ()
 
 
-def report_from_text(model: Any, file: str, gold: Sequence[Sentence], tag_column: int) -> Report:
-    """F1 of tokens, sentences and words, and of columns and arcs of words; `gold` are the sentences of the file."""
-    documents = read_documents(file)
+def report_from_text(model: Any, files: Sequence[str], gold: Sequence[Sentence], tag_column: int) -> Report:
+    """F1 of tokens, sentences and words, and of columns and arcs of words; `gold` are the sentences of the files."""
+    read = [(file, document) for file in files for document in read_documents(file)]
+    documents = [document for _, document in read]
     tokeniser = _Known(model.tokeniser or RuleTokeniser(), documents)
     scores = {name: share / 100 for name, share in tokenisation_scores(tokeniser, documents).items()}
     counts: dict[str, Score] = {}
     names: list[str] = []
     rest = iter(gold)
-    for document in documents:
+    for file, document in read:
         raw = [sentence_of_tokens(document.text, tokens) for tokens in tokeniser.tokenise(document.text) if tokens]
         found = [_answered(each, answer, tag_column) for each, answer in zip(raw, model.predict(raw), strict=True)]
         known = [_known(tokens, document.text, rest, tag_column, file) for tokens in document.sentences if tokens]
@@ -68,19 +69,20 @@ class _Known:
 
 
 def _answered(sentence: Sentence, answer: Answer, tag_column: int) -> Analysed:
+    lemmas = {"LEMMA": answer.lemmas} if answer.lemmas else {}
     if not answer.columns:
-        return Analysed(sentence, {CONLLU_NAMES[tag_column - 1]: answer.value})
+        return Analysed(sentence, {**lemmas, CONLLU_NAMES[tag_column - 1]: answer.value})
     others = {name: values for name, values in answer.columns.items() if name not in (HEAD, "DEPREL")}
-    return Analysed(sentence, others, answer.value if answer.has_arcs else ())
+    return Analysed(sentence, {**lemmas, **others}, answer.value if answer.has_arcs else ())
 
 
 def _known(tokens: Sequence[Token], text: str, gold: Iterator[Sentence], tag_column: int, file: str) -> Analysed:
     """A sentence of a text with what the file says of it."""
     sentence, known = sentence_of_tokens(text, tokens), next(gold, None)
     if known is None or len(known) != len(sentence):
-        raise DataError(file, "expected the same words in its text and in its sentences; mend its multi-word tokens")
+        raise DataError(file, "expected the same words in its text and in its sentences; fix its multi-word tokens")
     if known.heads is None:
-        return Analysed(sentence, {CONLLU_NAMES[tag_column - 1]: known.tags or ()})
+        return Analysed(sentence, {**known.columns, CONLLU_NAMES[tag_column - 1]: known.tags or ()})
     return Analysed(sentence, known.columns, list(zip(known.heads, known.tags or (), strict=True)))
 
 

@@ -8,9 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from trelliswork.data.attributes import FeatureFunction
 from trelliswork.errors import ModelError
+from trelliswork.lazy import named
+
+if TYPE_CHECKING:
+    from trelliswork.data.attributes import FeatureFunction
 
 
 def given_function(path: str | None) -> FeatureFunction | None:
@@ -20,7 +24,8 @@ def given_function(path: str | None) -> FeatureFunction | None:
     top = path.partition(":")[0].partition(".")[0]
     with _found_here(top):
         try:
-            return FeatureFunction.of(path)
+            found: FeatureFunction = named("trelliswork.data.attributes:FeatureFunction").of(path)  # needs numba
+            return found
         except ModelError as error:
             if not _is_beside(missing := _missing_module(error)):
                 raise

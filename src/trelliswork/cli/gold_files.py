@@ -16,7 +16,7 @@ from trelliswork.lazy import named
 from trelliswork.models.base import count
 
 Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
-SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes", "parquet": "Parquet"}
+SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes", "parquet": "Parquet", "brat": "BRAT"}
 
 # Imported when such a file is read: models over features need no torch.
 BRACKETS = "trelliswork.data.brackets:read_brackets"
@@ -30,6 +30,7 @@ class GoldFiles(NamedTuple):
     open: Callable[[str, Choices, InputKind | None], Opened]
     size: Callable[[Sequence[Sentence]], str]
     notes: Callable[[Sequence[Sentence]], list[str]] = lambda sentences: []
+    tells_tokens: bool = True  # whether they show how a text is cut into sentences and words
 
 
 def open_trees(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
@@ -77,6 +78,20 @@ def size_of_pairs(pairs: Sequence[Sentence]) -> str:
     written = sum(len(pair.target or ()) for pair in pairs)
     sources = "" if n_sources == len(pairs) else f" of {count(n_sources, 'source')}"
     return f"{count(len(pairs), 'pair')}{sources}, {symbols:,} and {written:,} symbols"
+
+
+def notes_on_pairs(pairs: Sequence[Sentence]) -> list[str]:
+    """That sentences are cut at blanks alone, so that their last words have a full stop on them."""
+    n_glued = sum(any(map(_ends_glued, (pair.words, pair.target or ()))) for pair in pairs)
+    if 2 * n_glued < len(pairs):
+        return []
+    fix = "--source-units words --target-units words cuts it off, and joins it again in answers"
+    return [f"note: in {n_glued:,} of {len(pairs):,} pairs punctuation is part of the last word; {fix}"]
+
+
+def _ends_glued(symbols: Sequence[str]) -> bool:
+    """Whether the last of several symbols is a word with the end of a sentence on it."""
+    return len(symbols) > 1 and len(symbols[-1]) > 1 and symbols[-1][0].isalnum() and symbols[-1][-1] in ".!?…。؟।"
 
 
 def size_of_events(sentences: Sequence[Sentence]) -> str:
@@ -147,6 +162,6 @@ GOLD_FILES = {
     "tags": GoldFiles(open_tagged, size_in_tokens),
     "heads": GoldFiles(open_trees, size_of_trees, notes_on_labels),
     "brackets": GoldFiles(open_brackets, size_of_brackets, notes_on_tags),
-    "events": GoldFiles(open_events, size_of_events),
-    "pairs": GoldFiles(open_strings, size_of_pairs),
+    "events": GoldFiles(open_events, size_of_events, tells_tokens=False),
+    "pairs": GoldFiles(open_strings, size_of_pairs, notes_on_pairs, tells_tokens=False),
 }

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
-from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, file_kind
+from trelliswork.data import Choices, ColumnFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.files import name_of
-from trelliswork.data.pairs import PairColumns
 from trelliswork.data.readers import InputKind, open_untagged
-from trelliswork.errors import DataError
+from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import Model
 from trelliswork.text import RuleTokeniser, read_text
 
 Keep = Callable[[bytes], None] | None
+ANNOUNCE = "trelliswork.cli.kernels:announce_compiling"  # imports numba, which takes a while
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
+
+
+def expanded(given: Sequence[str]) -> list[str]:
+    """Return the files that FILE... stands for, in order: a quoted pattern is all files that match it, sorted."""
+    files: list[str] = []
+    for each in given:
+        if each == "-" or not glob.has_magic(each) or Path(each).exists():
+            files.append(each)
+            continue
+        matching = [path for path in sorted(glob.glob(each, recursive=True)) if Path(path).is_file()]
+        if not matching and not {"*", "?"} & set(each):  # a name with brackets
+            matching = [each]
+        if not matching:
+            raise TrellisworkError(f"expected files to read, got none that match {each}; check the pattern")
+        files += matching
+    return files
+
+
+def require_different(files: Sequence[str]) -> None:
+    """Refuse a file that is given twice, by whatever names."""
+    seen: dict[str, str] = {}
+    for file in files:
+        first = seen.setdefault(file if file == "-" else os.path.realpath(file), file)
+        if first is not file:
+            names = file if first == file else f"{first} and {file}, which are the same file"
+            raise TrellisworkError(f"expected each file once, got {names}; leave one out")
 
 
 def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -> InputKind:
@@ -50,6 +79,7 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
         "crfsuite": "attributes as CRFsuite has them",
         "brackets": "trees in brackets",
         "parquet": "Parquet",
+        "brat": "BRAT standoff, texts and their annotations",
     }
     return shown.get(kind, f"the format {kind}")
 
@@ -75,6 +105,7 @@ def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choice
     numbered = tagger.learns_from == "heads"
     return replace(
         given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack, numbered=numbered,
+        most_columns=stored.get("n_columns") or tagger.n_columns + 2,
         pairs=tagger.format, detail=_data_of(tagger).get("detail") or given.detail,
     )  # fmt: skip
 
@@ -91,17 +122,6 @@ def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Cho
         return Choices(None, 1, None, tuple(range(2, 2 + n_features)), conllu=False)
     features = tuple(range(word + 1, word + 1 + n_features)) if columns is None else tuple(columns)
     return Choices(None, word, tag, features, conllu=bool(stored.get("conllu")))
-
-
-def text_in_columns(format: ColumnFormat, tagger: Any) -> str | None:
-    """A question to the user, if a file that is read as columns has more of them than the model was trained on."""
-    trained_on = stored_format(tagger).get("n_columns") or tagger.n_columns + 2
-    if format.n_columns <= trained_on or format.conllu or isinstance(format, CsvFormat | PairColumns):
-        return None
-    return (
-        f"reading {format.n_columns} columns, the words from column {format.word_column}; the model was trained on "
-        f"{trained_on}. If the file is plain text, add --text"
-    )
 
 
 def stored_format(tagger: Any) -> dict[str, Any]:

@@ -17,12 +17,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from trelliswork import __version__
+from trelliswork import __version__, ctrl_c
 from trelliswork.cli.commands import COMMANDS, function_of
-from trelliswork.cli.messages import LogFormat, LogFormatOption, ProgressOption, choose_messages, messages_shown
+from trelliswork.cli.messages import (
+    LogFormat,
+    LogFormatOption,
+    ProgressOption,
+    choose_messages,
+    did_you_mean,
+    messages_shown,
+)
 from trelliswork.cli.visible import visible
-from trelliswork.ctrl_c import SENTENCE as INTERRUPTION
-from trelliswork.ctrl_c import STATUS as INTERRUPTED
 from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_memory
 from trelliswork.logs import tell
 
@@ -42,9 +47,13 @@ class Commands(TyperGroup):
         return TyperCommand(name, help=COMMANDS[name].help) if name in COMMANDS else None
 
     def resolve_command(self, ctx: typer.Context, arguments: list[str]) -> Any:  # type: ignore[override]
+        if arguments and arguments[0] not in COMMANDS:
+            near = did_you_mean(arguments[0], COMMANDS)
+            raise TrellisworkError(f"no such command {arguments[0]!r}; {near and near + ' '}see trelliswork --help")
         name, _, rest = super().resolve_command(ctx, arguments)
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-        alone.command(name)(_guarded(function_of(str(name))))
+        function = function_of(str(name))
+        alone.command(name, cls=getattr(function, "command_class", None))(_guarded(function))
         return name, typer.main.get_command(alone), rest
 
 
@@ -81,14 +90,14 @@ def options(
       trelliswork demo
     With your own data:
       trelliswork check train.conll dev.conll
-      trelliswork train train.conll --dev dev.conll --out model
+      trelliswork train train.conll --feature-columns none --out model
       trelliswork evaluate model test.conll
       trelliswork predict model new.txt --text --confidence
     """
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options that all have; Ctrl-C and a closed pipe end it quietly, whatever it was doing."""
+    """The command with the options that all have; signals and a closed pipe end it quietly, whatever it was doing."""
 
     @functools.wraps(command)
     def guarded(*arguments: Any, log_format: LogFormat, progress: bool | None, **options: Any) -> None:
@@ -100,8 +109,8 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to say when Python closes it
             raise typer.Exit(BROKEN_PIPE) from None
         except KeyboardInterrupt:
-            _complain(INTERRUPTION)
-            raise typer.Exit(INTERRUPTED) from None
+            _complain(ctrl_c.sentence())
+            raise typer.Exit(ctrl_c.status()) from None
 
     own = inspect.signature(command, eval_str=True)
     given = {"log_format": (LogFormatOption, LogFormat.text), "progress": (ProgressOption, None)}
@@ -114,7 +123,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit status: 0, 2 for bad input or usage, 130 for Ctrl-C.
+    """Run one command line and return its exit status: 0, 2 for bad input or usage, 130 for Ctrl-C, 143 for SIGTERM.
 
     >>> run(["--version"])
     trelliswork 0.1.0
@@ -135,8 +144,8 @@ def _status(given: list[str], debug: bool) -> int:
             warnings.showwarning = _note(warnings.showwarning)
             status = app(given, prog_name="trelliswork", standalone_mode=False)
     except typer.Abort:  # Ctrl-C outside of a command
-        _complain(INTERRUPTION)
-        return INTERRUPTED
+        _complain(ctrl_c.sentence())
+        return ctrl_c.status()
     except Exception as error:
         if debug or not _sentence_of(error):
             raise
@@ -176,8 +185,10 @@ def _sentence_of(error: Exception) -> str:
 def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "trelliswork"
-    message = str(error.format_message()).strip().rstrip(".")
-    return f"{message[:1].lower()}{message[1:]}; see {path} --help"
+    near = getattr(error, "possibilities", None)  # of an option that there is not
+    message = str(error.message if near else error.format_message()).strip().rstrip(".")
+    fix = f"did you mean {near[0]}? " if near else ""
+    return f"{message[:1].lower()}{message[1:]}; {fix}see {path} --help"
 
 
 def _complain(sentence: str) -> None:

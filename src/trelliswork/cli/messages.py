@@ -10,9 +10,10 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -105,6 +106,16 @@ def say(text: str, *, quiet: bool = False, **fields: Any) -> None:
     if not quiet:
         level = logging.WARNING if text.startswith(NOTE) else logging.INFO
         tell(text.removeprefix(NOTE), level=level, **fields)
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """A question that names the nearest of the known names; empty if none is near.
+
+    >>> did_you_mean("bilstm-crff", ["crf", "bilstm-crf"]), did_you_mean("x", ["crf"])
+    ('did you mean bilstm-crf?', '')
+    """
+    near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 class _StandardError(logging.Handler):

@@ -10,27 +10,34 @@ from trelliswork.cli.messages import say
 from trelliswork.data import Sentence
 from trelliswork.models.base import Answer
 
-SHOWN = 5
-
 
 def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
     """The sources of a transducer as they are; after the last, a line about symbols that it does not know."""
     if model.learns_from != "pairs":
         yield from pairs
         return
-    known: dict[str, bool | None] = {}
+    known: dict[str, bool] = {}
     unknown: Counter[str] = Counter()
-    first = ""
+    n_sources, n_affected, first = 0, 0, ""
     for pair in pairs:
-        for symbol in set(pair.words):
-            if known.setdefault(symbol, model.knows(symbol)) is False:
-                unknown[symbol] += 1
-                first = first or f"{pair.file}:{pair.line}"
+        n_sources += 1
+        strange = [word for word in set(pair.words) if not _looked_up(word, model, known)]
+        if strange:
+            unknown.update(strange)
+            n_affected += 1
+            first = first or f"{pair.file}:{pair.line}"
         yield pair
     if unknown:
-        shown = ", ".join(f"{symbol!r} ({n:,})" for symbol, n in unknown.most_common(SHOWN))
-        more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
-        say(f"note: symbols that the model has never seen: {shown}{more}, first in {first}; answers pass them over")
+        symbols = model.unknown_text([symbol for symbol, _ in unknown.most_common()])
+        say(f"note: {n_affected:,} of {n_sources:,} sources have symbols that the model has never seen, "
+            f"the first in {first}: {symbols}")  # fmt: skip
+
+
+def _looked_up(word: str, model: Any, known: dict[str, bool]) -> bool:
+    """Whether the model knows a symbol, asked once for each; one that cannot say knows all."""
+    if word not in known:
+        known[word] = model.knows(word) is not False
+    return known[word]
 
 
 def noting_uncertain(model: Any, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:

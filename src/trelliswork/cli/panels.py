@@ -6,7 +6,6 @@ A command takes whole panels with `@with_options(...)` and finds what was given 
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import Field, dataclass
 from typing import Annotated, Any, get_args
@@ -15,10 +14,10 @@ import typer
 
 from trelliswork.data.choices import Detail
 from trelliswork.data.settings import About, Settings, kinds_of, setting, settings_in
-from trelliswork.models.families import FAMILIES
 
 Panel = dict[str, tuple[Any, Any]]  # the name of each option, with its type (and what typer knows of it) and default
 Command = Callable[..., None]
+BY_MODEL = "by the model"  # a default that models do not share
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool}  # others are text
 
 
@@ -54,7 +53,7 @@ def _option(config: type[Settings], each: Field[Any], about: About, *, by_model:
     default = each.default if about.option_default is None else about.option_default
     more: dict[str, Any] = {"metavar": about.metavar} if about.metavar else {}
     if by_model and about.option_default is None:
-        default, kind, more["show_default"] = None, kind | None, "by the model"
+        default, kind, more["show_default"] = None, kind | None, BY_MODEL
     elif default is None:
         kind, more["show_default"] = kind | None, about.default_text or False
     on, off = str(about.option).replace("_", "-"), about.off.replace("_", "-")
@@ -131,20 +130,3 @@ SEEDS: Panel = {
         1,
     )
 }
-
-
-def _of_models() -> Panel:
-    """The settings of all models; one that several families have is offered by the first.
-
-    If their defaults differ, that of an option depends on the model.
-    """
-    configs = [config for family in FAMILIES for config in family.settings]
-    found: Panel = {}
-    listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
-    by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
-    for config in configs:
-        found |= {name: option for name, option in panel_of(config, by_model=by_model).items() if name not in found}
-    return found
-
-
-OF_MODELS = _of_models()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from trelliswork.cli.answering import BATCH, Question, answers
-from trelliswork.cli.inputs import choices_of, kind_of, open_new, text_in_columns
-from trelliswork.cli.messages import say
+from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.pair_notes import noting_uncertain, noting_unknown
 from trelliswork.cli.tasks import bare, words_alone
 from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
-from trelliswork.data import Choices
+from trelliswork.data import Choices, Sentence
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import TrellisworkError
+
+Rename = Callable[[Sentence], Sentence]
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,24 @@ class Job:
 def opened(model: Any, file: str, job: Job) -> tuple[Inputs, Any]:
     """What is known about a file, and its sentences, which are read as they are asked for."""
     kind = kind_of(file, job.read_as, model)
-    choices, several = choices_of(model, job.layout, kind), any(model.heads)
+    layout = replace(job.layout, are_columns=job.read_as is not None)
+    choices, several = choices_of(model, layout, kind), any(model.heads)
     inputs = Inputs(file, kind, choices)
     if keeps(kind, job.output, job.question.top_k, model):
         inputs.kept = KeptLines(quoted=kind == "csv")
     keep = None if inputs.kept is None else inputs.kept.keep
-    layout = words_alone(choices) if several else choices
-    inputs.format, sentences = open_new(file, kind, layout, keep, **job.how(kind))
+    columns = words_alone(choices) if several else choices
+    inputs.format, sentences = open_new(file, kind, columns, keep, **job.how(kind))
     return inputs, map(bare, sentences) if several else sentences
 
 
-def write_answers(model: Any, file: str, job: Job, target: IO[Any], *, batch: int = BATCH) -> int:
-    """Answer all sentences of a file; how many there were."""
+def write_answers(
+    model: Any, file: str, job: Job, target: IO[Any], *, batch: int = BATCH, rename: Rename | None = None
+) -> int:
+    """Answer all sentences of a file; how many there were. Notes about a copy are about the file that `rename` says."""
     inputs, sentences = opened(model, file, job)
-    if inputs.format is not None and job.read_as is None and (doubt := text_in_columns(inputs.format, model)):
-        say(doubt)
+    if rename is not None and inputs.kept is None:  # lines that are kept have the places of the copy
+        sentences = map(rename, sentences)
     writer, n = writer_for(job.output, inputs, model, job.question.top_k, target), 0
     target.write(writer.begin())
     found_all = answers(model, noting_unknown(model, sentences), job.question, batch=batch)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.cli.messages import say
 from trelliswork.data import Choices, Sentence
-from trelliswork.data.attributes import FeatureFunction
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models import load
 from trelliswork.models.placing import place
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
+
+if TYPE_CHECKING:
+    from trelliswork.data.attributes import FeatureFunction
 
 
 def load_reader(folder: str, features: FeatureFunction | None, device: str = "auto") -> Any:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from trelliswork.cli.early import AUTO, tokeniser_folder
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
-from trelliswork.data import Choices, ColumnFormat, file_kind, infer_format
+from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, infer_format
 from trelliswork.data.files import numbered_lines, open_text
 from trelliswork.data.readers import open_untagged, read_pretokenised
-from trelliswork.errors import DataError, ModelError
+from trelliswork.errors import DataError
 from trelliswork.models.families import TOKENISER
 from trelliswork.models.loading import FolderTokeniser, tokeniser_in
 from trelliswork.models.recipe import Note, Options
-from trelliswork.models.replacing import CONFIG
-from trelliswork.models.tokenisers.recipe import learn_tokeniser, spaced_documents
+from trelliswork.models.tokenisers.recipe import learn_from_tokens, learn_tokeniser, spaced_documents
 from trelliswork.text import Document
+from trelliswork.text.spacing import is_unspaced
 
-AUTO, RULES = "auto", "rules"
+MOST_SENTENCES = 200_000  # that a tokeniser is learned from
 SAMPLE = 2000  # lines that tell how tokens are written
 
 
@@ -56,24 +58,31 @@ def _is_pretokenised(path: str) -> bool:
 
 def given_tokeniser(options: Options) -> Any:
     """The one in the folder that --tokeniser names, which is a tokeniser or keeps one."""
-    folder = options.get("tokeniser")
-    if folder in (None, AUTO, RULES):
+    folder = tokeniser_folder(options)
+    if folder is None:
         return None
-    found = tokeniser_in(folder) or FolderTokeniser(Path(folder))
-    if not (found.folder / CONFIG).exists():
-        raise ModelError(f"{folder}: expected --tokeniser auto, rules or the folder of a tokeniser; got no such folder")
+    found = FolderTokeniser(folder)
     found.tokenise("")  # damage is told before training
     return found
 
 
-def learned_tokeniser(options: Options, format: ColumnFormat | None) -> Any:
-    """One that is learned from the training file, if that says where words touch; on --resume, that of the run."""
-    if options.get("tokeniser") != AUTO or options["model"] == TOKENISER or format is None or not format.conllu:
+def learned_tokeniser(options: Options, format: ColumnFormat | None, train: Sequence[Sentence]) -> Any:
+    """One that is learned from the training data, for text to be cut as they are; on --resume, that of the run.
+
+    None where they say nothing of it: texts that rules have cut, pairs of strings, attributes, whole documents.
+    """
+    if options.get("tokeniser") != AUTO or options["model"] == TOKENISER:
         return None
     out = Path(options["out"])
     before = tokeniser_in(out) or tokeniser_in(out / f"seed-{options['seed']}") if options["resume"] else None
     if before is not None:
         return before
     quiet = options["quiet"]
-    announce_compiling(quiet=quiet)
-    return learn_tokeniser(options["train"], options["dev"], partial(say, quiet=quiet), options["seed"])
+    note = partial(say, quiet=quiet)
+    if format is not None and format.conllu:
+        announce_compiling(quiet=quiet)
+        return learn_tokeniser(options["train"], options["dev"], note, options["seed"])
+    words = [sentence.words for sentence in islice(train, MOST_SENTENCES) if not sentence.offsets]
+    if is_unspaced(words):
+        announce_compiling(quiet=quiet)
+    return learn_from_tokens(words, note, options["seed"]) if words else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from trelliswork.cli.messages import did_you_mean
 from trelliswork.cli.options import MOST_THREADS
 from trelliswork.data.files import open_text
 from trelliswork.data.settings import misfit
@@ -30,8 +30,7 @@ class TomlFile:
     def require_known(self, name: str, known: Mapping[str, Any], what: str, of: str = "") -> None:
         """Raise an error that names the nearest known name, if this is none; it is a part of `of`, if that is given."""
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            fix = did_you_mean(name, known, cutoff=0.5) or f"known are {', '.join(known)}"
             raise self.error(f"expected a {what}, got {name!r}; {fix}", of or name)
 
     def checked(self, key: str, value: Any, kind: str, of: str = "") -> Any:
@@ -54,7 +53,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
         problem, cause = "nested too deeply", error
     except ValueError as error:  # Python's limit on the digits of a number, an impossible date
         problem, cause = "a number of thousands of digits, or no date", error
-    raise DataError(path, f"expected TOML, got something else ({problem}); mend it", **place) from cause
+    raise DataError(path, f"expected TOML, got something else ({problem}); fix it", **place) from cause
 
 
 def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager
@@ -21,42 +22,20 @@ from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.pairs import PairColumns
 from trelliswork.data.spilled import held
-from trelliswork.errors import DataError, OutputError, TrellisworkError
+from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
+from trelliswork.models.lemmatiser import Lemmatiser, is_lemma, words_with_lemmas
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.replacing import CONFIG
-from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.column_taggers import predicted_columns
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts
 from trelliswork.runtime.scratch import Scratch
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import HISTORY, CheckpointFolder
 
+PARTS_OF_SPEECH = tuple(CONLLU_NAMES.index(name) + 1 for name in ("UPOS", "XPOS"))
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
-
-
-@contextmanager
-def reserved(out: Path, force: bool, resume: bool = False) -> Iterator[None]:
-    """Keep the folder of a model for the one run inside; refuse early what could not or should not be written."""
-    check_output(out)
-    with exclusive(out):
-        check_folder(out, force, resume)
-        yield
-
-
-def check_folder(out: Path, force: bool, resume: bool = False) -> None:
-    """Refuse early what could not or should not be written."""
-    check_output(out)
-    unfinished, is_model = CheckpointFolder(out).exists, (out / CONFIG).exists()
-    if resume and is_model and not unfinished and not (out / HISTORY).is_file():
-        raise OutputError(f"{out}: holds a model without a run to resume; train anew with --force")
-    if resume or force:
-        return
-    if unfinished:
-        raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
-    if is_model:
-        raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
+N_EXAMPLES, LOOKED_AT = 3, 1000  # examples that a model keeps, and sentences that they are chosen from
+LEAST_WORDS, LONGEST_EXAMPLE = 4, 80  # words and characters of an example
 
 
 @contextmanager
@@ -120,10 +99,32 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
         say(note)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     about = _provenance(options, train, dev, format, choices)
-    tokeniser = tokeniser or learned_tokeniser(options, format)
+    if tokeniser is None and files.tells_tokens and kind_of(train_file) != "crfsuite":
+        tokeniser = learned_tokeniser(options, format, train)
     listed = cast("list[Sentence]", train)  # on disk, it is a sequence of which nobody changes anything
-    material = Material(listed, dev, format, scheme, again, about, tokeniser=tokeniser)
+    lemmatiser = _learned_lemmas(listed, dev, format, options)
+    material = Material(listed, dev, format, scheme, again, about, tokeniser=tokeniser, lemmatiser=lemmatiser)
     return _with_predicted_columns(material, options) if predicted else material
+
+
+def _learned_lemmas(
+    train: Sequence[Sentence], dev: Sequence[Sentence], format: ColumnFormat | None, options: Options
+) -> Lemmatiser | None:
+    """What finds lemmas, if the file has some and the model predicts the parts of speech that they depend on."""
+    if format is None or not format.conllu or options.get("partial") or options["model"] == MULTI_TASK:
+        return None
+    with_tags = options.get("tags") not in (None, "none")
+    if not (with_tags if format.head_column is not None else format.tag_column in PARTS_OF_SPEECH):
+        return None
+    learned = Lemmatiser.fit(words_with_lemmas(train))
+    if not learned.n_words:
+        return None
+    known = [each for each in words_with_lemmas(dev) if is_lemma(each[2], each[0])]
+    found = learned.lemmas([word for word, _, _ in known], [tag for _, tag, _ in known])
+    n_right = sum(lemma == each[2] for lemma, each in zip(found, known, strict=True))
+    share = f"; right on dev with gold tags: {100 * n_right / len(known):.2f}%" if known else ""
+    say(f"lemmas: {learned.size} learned{share}", quiet=options["quiet"])
+    return learned
 
 
 def read_texts(options: Options, choices: Choices) -> Material:
@@ -208,6 +209,18 @@ def without_rare_tags(
     return kept
 
 
+def _examples(train: Sequence[Any]) -> list[str]:
+    """A few short inputs to try the model with, those with the most different labels first."""
+    found: dict[str, int] = {}
+    for each in itertools.islice(train, LOOKED_AT):
+        words = getattr(each, "words", ())
+        text = getattr(each, "text", "") or " ".join(words)
+        is_short = len(text) <= LONGEST_EXAMPLE and (len(words) >= LEAST_WORDS or getattr(each, "target", None))
+        if is_short and text.isprintable() and "|" not in text:  # the model card has them in a table
+            found.setdefault(text, len(set(getattr(each, "tags", None) or ())))
+    return sorted(found, key=lambda text: -found[text])[:N_EXAMPLES]
+
+
 def _provenance(
     options: Options, train: Sequence[Sized], dev: Sequence[Sized], format: ColumnFormat | None, choices: Choices
 ) -> dict[str, Any]:
@@ -221,6 +234,7 @@ def _provenance(
         "train_tokens": sum(map(len, train)),
         "dev_sentences": len(dev),
         "format": format_to_store(format),
+        "examples": _examples(train),
         **({"fields": fields.given()} if fields.given() else {}),
         **({"detail": choices.detail} if choices.detail != "labels" else {}),
     }

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import typer
 
+from trelliswork import ctrl_c
+from trelliswork.cli.choosing import CHOSEN
 from trelliswork.cli.config_file import config_text
+from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
 from trelliswork.cli.showing import progress_for
-from trelliswork.cli.train_data import check_folder, config_first, read_data, read_texts, reserved
+from trelliswork.cli.train_data import config_first, read_data, read_texts
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
-from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.models.families import recipe_of
 from trelliswork.models.recipe import Material, Options, Recipe, Result, Run
-from trelliswork.models.replacing import CONFIG
-from trelliswork.models.storage import check_output
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import Progress
@@ -38,8 +38,6 @@ def train_model(options: Options, choices: Choices) -> None:
     if n_processes() > 1:
         is_first = named("trelliswork.training.processes:join")().is_first
         options = {**options, "quiet": options["quiet"] or not is_first}
-        if options["seeds"] > 1:
-            raise TrellisworkError("--seeds needs a single process; start each seed by itself with --seed")
     recipe = make_recipe(options)
     progress_of(options)  # refuses TensorBoard where it is not installed
     use_threads(options["threads"])
@@ -58,7 +56,7 @@ def train_model(options: Options, choices: Choices) -> None:
     print(visible(model.report(material.dev).text))
     print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE {model.next_options}")
     if result.interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(ctrl_c.status())
 
 
 def make_recipe(options: Options) -> Recipe:
@@ -75,6 +73,8 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
     files = recipe.read_files()
     read = read_texts if recipe.learns_from == "text" else partial(read_data, files=GOLD_FILES[recipe.learns_from])
     material = recipe.read(read(options, recipe.layout(choices))._replace(files=files), note)
+    if options.get(CHOSEN):
+        note(options[CHOSEN])
     recipe.begin(material, note)
     announce_compiling(quiet=options["quiet"])
     return material
@@ -97,7 +97,7 @@ def progress_of(options: Options, run: str = "") -> Progress:
 
 def _train_seeds(recipe: Recipe, options: Options, choices: Choices) -> None:
     out, first = Path(options["out"]), options["seed"]
-    folders = _seed_folders(out, first, options["seeds"])
+    folders = seed_folders(out, first, options["seeds"])
     with exclusive(out):
         for folder in folders:
             check_folder(folder, options["force"] or options["resume"])
@@ -106,16 +106,7 @@ def _train_seeds(recipe: Recipe, options: Options, choices: Choices) -> None:
     folder, remark = (out, "   (all together)") if recipe.together() else (out / "seed-N", "")
     print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork predict {folder} FILE --confidence{remark}")
     if result.interrupted:
-        raise typer.Exit(130)
-
-
-def _seed_folders(out: Path, first: int, n: int) -> list[Path]:
-    if (out / CONFIG).exists():
-        raise OutputError(f"{out}: holds one model, and --seeds makes a folder of several; choose another folder")
-    folders = [out / f"seed-{first + i}" for i in range(n)]
-    for folder in folders:
-        check_output(folder)
-    return folders
+        raise typer.Exit(ctrl_c.status())
 
 
 def _all_seeds(recipe: Recipe, options: Options, folders: Sequence[Path]) -> SeedsResult:

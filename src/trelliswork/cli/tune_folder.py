@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trelliswork.cli.config_file import CONFIG_FILE, config_text, read_config
+from trelliswork.cli.config_file import CONFIG_FILE, MODEL_NAME, config_text, read_config, values_in
 from trelliswork.data import atomic_write
 from trelliswork.errors import OutputError
 from trelliswork.models.replacing import CONFIG
@@ -38,7 +38,7 @@ def reserved_search(folder: Path, *, force: bool, resume: bool) -> Iterator[None
     foreign = sorted(path.name for path in folder.iterdir() if not _is_ours(path.name)) if folder.exists() else []
     if foreign:
         raise OutputError(f"{folder}: expected a search or an empty folder, got {foreign[0]}; choose another name")
-    with exclusive(folder):
+    with exclusive(folder, "tuning"):
         if (folder / JOURNAL).exists() and not resume and not force:
             raise OutputError(f"{folder}: holds a search already; add --resume to go on, or --force to begin anew")
         _clear(folder, all=force and not resume)
@@ -73,7 +73,8 @@ def settle(folder: Path, result: SearchResult) -> None:
     """
     best = None if result.best is None else folder / TRIALS / str(result.best.number)
     if best is not None and (best / CONFIG).exists():
-        settings = read_config(str(best / CONFIG_FILE), None)
+        written = str(best / CONFIG_FILE)
+        settings = read_config(written, values_in(written)[MODEL_NAME])
         for path, out in ((folder / BEST_FILE, AGAIN), (best / CONFIG_FILE, BEST)):
             with atomic_write(path) as file:
                 file.write(config_text({**settings, "out": str(folder / out)}, path.name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trelliswork.cli.config_file import MODEL_NAME, SPACE, known_settings
+from trelliswork.cli.config_file import MODEL_NAME, SPACE, known_settings, require_used
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import DataError, TrellisworkError
@@ -29,7 +29,7 @@ def read_space(path: str, model: str) -> Space | None:
     known = _known(model)
     space = {}
     for name, value in found.items():
-        file.require_known(name, known, f"setting of {model} to choose")
+        require_used(file, name, known, model, f"setting of {model} to choose")
         try:
             space[name] = _choice(file, name, value, known[name])
         except DataError:

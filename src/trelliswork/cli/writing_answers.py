@@ -29,7 +29,7 @@ from trelliswork.cli.writers import (
     PrettyWriter,
     Writer,
 )
-from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat, file_kind
 from trelliswork.data.choices import CONLLU_NAMES, column_number
 from trelliswork.data.files import name_of
 from trelliswork.data.formats import foreign_format
@@ -63,7 +63,10 @@ _SUFFIXES = {
     ".ndjson": Output.jsonl, ".json": Output.json, ".html": Output.html, ".htm": Output.html,
     ".parquet": Output.parquet, ".pq": Output.parquet, ".mrg": Output.brackets, ".ptb": Output.brackets,
 }  # fmt: skip
-_SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl, "parquet": Output.parquet}
+_PLAIN_SUFFIXES = (".txt", ".tsv")  # of columns and pairs
+_SAME: dict[InputKind, Output] = {
+    "csv": Output.csv, "jsonl": Output.jsonl, "parquet": Output.parquet, "brat": Output.jsonl,
+}  # fmt: skip
 
 
 # What models learn from whose answers are dependency trees, written as CoNLL-U; constituency trees; strings; events.
@@ -71,9 +74,24 @@ TREES, BRACKETS, PAIRS, EVENTS = ("heads",), "brackets", "pairs", "events"
 WITH_EVENTS = (Output.jsonl, Output.json, Output.parquet, Output.html, Output.pretty)  # what can hold events
 
 
-def output_of(given: Output | None, out: str | None) -> Output | None:
-    """The format that is asked for, by name or by the name of the file; None is that of the input."""
-    return given if given is not None or out is None else _SUFFIXES.get(Path(out).suffix.lower())
+def output_of(given: Output | None, out: str | None, file: str = "-") -> Output | None:
+    """Return the format that is asked for, by name or by the name of the output; None is that of the input `file`.
+
+    >>> output_of(None, "a.jsonl.gz"), output_of(None, "a.txt"), output_of(Output.conll, "a.tagged")
+    (<Output.jsonl: 'jsonl'>, None, <Output.conll: 'conll'>)
+    """
+    suffix = "" if out is None else _suffix(out)
+    if given is not None or suffix in _SUFFIXES:
+        return given or _SUFFIXES[suffix]
+    is_plain = suffix in _PLAIN_SUFFIXES and file_kind(file) not in _SAME
+    if suffix not in ("", _suffix(file)) and not is_plain:
+        problem = f"expected a name that ends with {', '.join(_SUFFIXES)}, which says the format, got {suffix}"
+        raise TrellisworkError(f"--out {out}: {problem}; choose another, or add --format")
+    return None
+
+
+def _suffix(path: str) -> str:
+    return Path(path.lower().removesuffix(".gz")).suffix
 
 
 @dataclass

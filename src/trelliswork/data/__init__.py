@@ -6,6 +6,7 @@ columns.py, conll.py, csv_files.py, csv_header.py    tokens as lines: CoNLL colu
 treebank.py, brackets.py    trees: CoNLL-U, brackets
 jsonl.py, json_*.py         JSON records of several shapes
 crfsuite.py, crfsuite_*.py  CRFsuite's data and models
+plain_text.py               plain text told from columns
 raw_sentences.py, cutting.py, kept_lines.py    raw text; tokens cut smaller; a file given back with one column replaced
 vocabulary.py, vectors.py, batching.py, baseline.py    for taggers
 spilled.py                  sentences in a temporary file, for data larger than memory
@@ -18,6 +19,7 @@ from __future__ import annotations
 from trelliswork.data.baseline import MajorityBaseline
 from trelliswork.data.batching import token_budget_batches
 from trelliswork.data.brackets import read_brackets
+from trelliswork.data.brat import read_brat
 from trelliswork.data.choices import Choices
 from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_conll, read_conll
 from trelliswork.data.crfsuite import read_crfsuite
@@ -62,6 +64,7 @@ __all__ = [
     "open_pairs",
     "open_text",
     "read_brackets",
+    "read_brat",
     "read_conll",
     "read_crfsuite",
     "read_csv",

@@ -35,6 +35,8 @@ class Choices:
     conllu: bool | None = None
     may_lack: bool = False  # columns beside the words; the model predicts them
     numbered: bool = False  # ids of CoNLL-U must count the words from 1, as heads name words by them
+    most_columns: int | None = None  # that a model was trained on; lines of more words may be text
+    are_columns: bool = False  # the file is known to have columns
     detail: Detail = "labels"
     tokeniser: Any = field(default=None, compare=False, repr=False)
     pairs: Any = None  # how the texts of pairs are cut, a `PairFormat`

@@ -26,6 +26,7 @@ NumberedLine = tuple[int, str]
 _BLANKS = re.compile(r"[ \t]+")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a multiword token 1-2 or an empty node 1.1
 _NOT_TOKENS = ("-DOCSTART-", "#")
+LEMMA = 3  # its column in CoNLL-U
 _TEXT, _IDENT = "# text = ", "# sent_id = "
 _IDS = tuple(map(str, range(1, 1001)))
 _DELIMITER_NAMES = {"\t": "tab-separated", " ": "space-separated", None: "separated by white space"}
@@ -80,7 +81,8 @@ class ColumnFormat:
         """Whether `line` is a comment rather than a token."""
         if not (self.comments and line.startswith("#")):
             return False
-        return self.conllu or len(self.split(line)) != self.n_columns
+        columns = self.split(line)
+        return self.conllu or len(columns) != self.n_columns or not all(columns)
 
 
 def read_lines(
@@ -178,7 +180,7 @@ def _regular(block: list[NumberedLine], file: str, format: ColumnFormat, with_ta
         return None
     if len(columns) != format.n_columns or (format.conllu and columns[0] != _IDS[: len(block)]):
         return None
-    found: dict[int, tuple[str, ...]] = {}
+    found = {LEMMA: tuple(map(sys.intern, columns[LEMMA - 1]))} if format.conllu else dict[int, tuple[str, ...]]()
     for i in _needed(format, with_tags) if format.conllu else range(1, format.n_columns + 1):
         column = columns[i - 1]
         if not all(column) or any(map(str.isspace, column)):
@@ -212,7 +214,8 @@ def _of_columns(
     tags = column(format.tag_column) if with_tags and format.tag_column is not None else None
     features = tuple(column(i) for i in format.feature_columns)
     lines = () if numbers[-1] == numbers[0] + len(numbers) - 1 else tuple(numbers)  # lines in between were skipped
-    return Sentence(column(format.word_column), tags, features, line=numbers[0], file=file, lines=lines)
+    lemmas = {"LEMMA": column(LEMMA)} if format.conllu and tags is not None else {}
+    return Sentence(column(format.word_column), tags, features, line=numbers[0], file=file, lines=lines, columns=lemmas)
 
 
 def _check_row(

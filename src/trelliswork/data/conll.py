@@ -17,6 +17,7 @@ from pathlib import Path
 from trelliswork.data.choices import CONLLU_NAMES, WORDS_ALONE, Choices, column_number, is_constant
 from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_text, read_lines
 from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.plain_text import looks_like_text
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 from trelliswork.tags.schemes import canonical, infer_scheme
@@ -34,6 +35,7 @@ __all__ = [
 
 SAMPLE_LINES = 50_000  # enough to tell the scheme; the rest of the file streams by
 UNTAGGED_SAMPLE_LINES = 2_000  # enough to tell the columns
+SHOWN = 40  # characters of a line
 
 _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
@@ -59,6 +61,7 @@ def open_conll(
     """
     lines = numbered_lines(path, keep)
     sample = list(itertools.islice(lines, _sample_size(with_tags)))
+    _refuse_text(sample, name_of(path), choices or Choices())
     format = format_of(sample, name_of(path), choices or Choices(), with_tags=with_tags)
     numbered = choices is not None and choices.numbered
     every = itertools.chain(sample, lines)
@@ -89,10 +92,22 @@ def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, wi
     n_columns = _n_columns(sure, delimiter)
     format = ColumnFormat(delimiter, n_columns)
     format = replace(format, conllu=_is_conllu(sure, format))
-    odd = [line for line in tokens if line.startswith("#") and len(format.split(line)) != n_columns]
-    format = replace(format, comments=format.conllu or bool(odd))
+    may_be = replace(format, comments=True)
+    format = replace(format, comments=format.conllu or any(map(may_be.is_comment, tokens)))
     format = _name_columns(format, choices.completed(format.conllu), file, with_tags, sure)
     return replace(format, scheme=_scheme(sample, format, choices)) if with_tags else format
+
+
+def _refuse_text(sample: Sequence[NumberedLine], file: str, choices: Choices) -> None:
+    """Refuse what looks like plain text, unless the user says that it has columns, and which."""
+    if choices.are_columns or (choices.delimiter, choices.word_column, choices.tag_column) != (None, None, None):
+        return
+    first = sample[:UNTAGGED_SAMPLE_LINES]
+    if looks_like_text([line for _, line in first], choices.most_columns):
+        number, line = next((number, line) for number, line in first if line.strip())
+        problem = f"expected one word per line with its columns, got what looks like plain text ({line[:SHOWN]!r})"
+        fix = "add --text to predict or explain text; if these are columns, add --word-column 1; training needs tags"
+        raise DataError(file, f"{problem}; {fix}", line=number)
 
 
 def _sample_size(with_tags: bool) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -16,6 +18,7 @@ READ_AT_A_TIME = 1 << 17  # bytes
 LONGEST_LINE = 10_000_000  # bytes; a longer line is damage, or a file made to fill the memory
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
+A_FOLDER = "expected a file, got a folder; name one of the files in it"
 NOT_WHOLE = "not a whole gzip file; copy or compress it again"
 
 
@@ -32,7 +35,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         return
     path = Path(path)
     if path.is_dir():
-        raise DataError(path, "expected a file, got a folder; name one of the files in it")
+        raise DataError(path, A_FOLDER)
     try:
         file = open(path, "rb")  # noqa: SIM115
     except OSError as error:
@@ -40,6 +43,20 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     with file:
         packed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MAGIC
         yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
+
+
+def require_file(path: str | Path) -> None:
+    """Raise what `open_bytes` would about a file that cannot be read; it is not opened, as a pipe is read once."""
+    if str(path) == "-":
+        return
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError as error:
+        raise DataError(path, _why_unreadable(error)) from error
+    if is_folder:
+        raise DataError(path, A_FOLDER)
+    if not os.access(path, os.R_OK):
+        raise DataError(path, _why_unreadable(PermissionError()))
 
 
 def _why_unreadable(error: OSError) -> str:

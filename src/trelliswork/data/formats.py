@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import TrellisworkError
-from trelliswork.plugins import plugins_of
+from trelliswork.logs import tell
+from trelliswork.plugins import Plugin, plugins_of
 
 FORMATS = "formats"
+OWN = {  # names of built-in formats, and suffixes of their files
+    "conll", "conllu", "txt", "tsv", "csv", "json", "jsonl", "ndjson", "parquet", "pq", "crfsuite", "brackets", "mrg",
+    "ptb", "prd", "trees", "text", "pretokenised", "pairs", "html", "pretty", "lexicon",
+}  # fmt: skip
 
 
 class FileFormat(ABC):
@@ -40,15 +47,30 @@ class FileFormat(ABC):
         return None
 
 
+@functools.cache
+def foreign_formats() -> Mapping[str, Plugin]:
+    """Return the formats of other packages by name; those with the name of a built-in one are not used."""
+    formats: dict[str, Plugin] = {}
+    for name, plugin in plugins_of(FORMATS).items():
+        if name in OWN:
+            problem = (
+                f"the format {name!r} of the package {plugin.package} is not used: a built-in format has this name"
+            )
+            tell(f"{problem}; remove the package with pip uninstall {plugin.package}", level=logging.WARNING)
+        else:
+            formats[name] = plugin
+    return formats
+
+
 def foreign_kind(path: str | Path) -> str | None:
     """The format of another package that a file has by its suffix."""
     suffix = Path(str(path).lower().removesuffix(".gz")).suffix
-    return suffix[1:] if suffix[1:] in plugins_of(FORMATS) else None
+    return suffix[1:] if suffix[1:] in foreign_formats() else None
 
 
 def foreign_format(name: str) -> FileFormat | None:
     """The format of another package with this name."""
-    plugin = plugins_of(FORMATS).get(name)
+    plugin = foreign_formats().get(name)
     if plugin is None:
         return None
     kind = plugin.load()
@@ -67,6 +89,6 @@ def read_foreign(name: str, path: str, *, with_tags: bool = True) -> Iterator[Se
     except (TrellisworkError, OSError):
         raise
     except Exception as error:
-        plugin = plugins_of(FORMATS)[name]
+        plugin = foreign_formats()[name]
         why = f"the format {name!r} of the package {plugin.package} {plugin.version} failed"
         raise TrellisworkError(f"{path}: {why}: {type(error).__name__}: {error}; {plugin.fix}") from error

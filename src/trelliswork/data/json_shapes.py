@@ -1,4 +1,4 @@
-"""The shapes of JSON records: words with tags, text with spans (Prodigy), annotations of Label Studio.
+"""The shapes of JSON records: words with tags, text with spans (Prodigy, doccano, spaCy), Label Studio.
 
 A shape makes sentences of a record, and puts answers into the line that it came from.
 """

@@ -71,7 +71,7 @@ def sentences_of_records(
             yield replace(sentence, extra=record) if whole else sentence
     if n_sentences == 0:
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
-    for text in _notes(reading, file):
+    for text in notes_on(reading, file):
         warnings.warn(text, TrellisworkWarning, stacklevel=3)
 
 
@@ -103,7 +103,8 @@ def array_records(path: str | Path, keep: Callable[[bytes], None] | None = None)
         yield number, line
 
 
-def _notes(reading: Reading, file: str) -> Iterator[str]:
+def notes_on(reading: Reading, file: str) -> Iterator[str]:
+    """What could not be read of records, in sentences."""
     if n := len(reading.astray):
         shown = "; ".join(reading.astray[:SHOWN])
         more = f"; and {n - SHOWN:,} more" if n > SHOWN else ""
@@ -154,11 +155,28 @@ def _plain(found: Any) -> Any:
 
 
 def parse_record(line: str, file: str, number: int) -> dict[str, Any]:
-    """The JSON object on a line."""
+    """The JSON object on a line; spaCy's pair of a text and its annotations is one that has the text as a member."""
     try:
         record = parse_json(line)
     except BadJSONError as error:
         raise DataError(file, f"not valid JSON: {error.problem}", line=number, column=error.column) from error
+    if isinstance(record, list) and list(map(type, record)) == [str, dict]:
+        return record[1] | {"text": record[0]}
     if not isinstance(record, dict):
         raise DataError(file, f"expected a JSON object, got {kind_of(record)}", line=number)
     return record
+
+
+def pair_parts(line: str) -> tuple[str, str, str]:
+    """A line as what comes before its JSON object, the object, and what comes behind it: of spaCy's pairs, the text
+    and the closing bracket.
+
+    >>> pair_parts('["Ann {1}", {"entities": []}]')
+    ('["Ann {1}", ', '{"entities": []}', ']')
+    """
+    if not line.lstrip("\ufeff \t").startswith("["):
+        return "", line, ""
+    _, behind_text = _DECODER.raw_decode(line, line.index('"'))
+    start = line.index("{", behind_text)
+    _, end = _DECODER.raw_decode(line, start)
+    return line[:start], line[start:end], line[end:]

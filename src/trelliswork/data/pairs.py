@@ -1,34 +1,44 @@
 """Pairs of strings, source and target, for transducers: TSV files, and how texts are cut into symbols.
 
 A line is `source<TAB>target`, such as `cat<TAB>K AE T`. A side is cut into characters, or at its blanks where the file
-has them between symbols or words; what it is follows from the data unless it is given. Several lines with one source
-are several right targets.
+has them between symbols or words; what it is follows from the data unless it is given. Raw sentences can be cut into
+words and punctuation. Several lines with one source are several right targets.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import regex
 
 from trelliswork.data.choices import Choices, Column
 from trelliswork.data.columns import ColumnFormat
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
+from trelliswork.data.unicode_forms import Spelling, form_of, lowered, without_marks
 from trelliswork.errors import DataError
 
-Units = Literal["auto", "characters", "blanks"]
+Units = Literal["auto", "characters", "blanks", "words"]
 NormalForm = Literal["auto", "NFC", "NFD", "none"]
 TAB = "\t"
 MANY, SHORT = 3, 2  # symbols of a text, characters of a symbol, on average
-SHOWN_UNITS = {"characters": "characters", "blanks": "symbols between blanks"}
+SHOWN_UNITS = {"characters": "characters", "blanks": "symbols between blanks", "words": "words and punctuation"}
+WORD_UNITS = ("blanks", "words")
+JOINER = "\uffed"  # on the side of a token where it touches its neighbour, as in OpenNMT's tokeniser
+_LETTERS = r"(?:(?![\p{Han}\p{Hiragana}])[\p{L}\p{M}\p{N}_])+"
+_TOKEN = regex.compile(rf"\s*(\p{{Nd}}+(?:[.,:]\p{{Nd}}+)+|{_LETTERS}(?:['’\-]{_LETTERS})*|\X)", regex.V1)
 
 
 @dataclass(frozen=True)
 class PairFormat:
-    """How the texts of both sides are cut into symbols, and the Unicode normal form that they are brought into first.
+    """How the texts of both sides are cut into symbols, and what is done to them before.
+
+    Both sides are brought into a Unicode normal form, sources also into lower case or without accents, if wanted.
+    What is written is spelt as the training targets are (`spelling`), whatever the form inside of the model.
 
     >>> format = PairFormat("characters", "blanks")
     >>> format.cut_source("cat"), format.cut_target("K AE T"), format.join_target(("K", "AE", "T"))
@@ -38,10 +48,18 @@ class PairFormat:
     source: Units = "auto"
     target: Units = "auto"
     normal_form: NormalForm = "auto"
+    lower: bool = False
+    strip_marks: bool = False
+    spelling: Spelling | None = None  # of targets; None leaves them in the normal form
+
+    def __post_init__(self) -> None:
+        if isinstance(self.spelling, Mapping):  # as it is stored
+            object.__setattr__(self, "spelling", Spelling(**self.spelling))
 
     def cut_source(self, text: str) -> tuple[str, ...]:
         """The symbols of a source."""
-        return _cut(self.normalised(text), self.source)
+        text = lowered(text) if self.lower else text
+        return _cut(self.normalised(without_marks(text) if self.strip_marks else text), self.source)
 
     def cut_target(self, text: str) -> tuple[str, ...]:
         """The symbols of a target."""
@@ -49,11 +67,21 @@ class PairFormat:
 
     def join_source(self, symbols: Sequence[str]) -> str:
         """The inverse of `cut_source`."""
-        return (" " if self.source == "blanks" else "").join(symbols)
+        return _joined(symbols, self.source)
 
     def join_target(self, symbols: Sequence[str]) -> str:
-        """The inverse of `cut_target`."""
-        return (" " if self.target == "blanks" else "").join(symbols)
+        """The inverse of `cut_target`, spelt as the training targets are."""
+        return self.spelled(_joined(symbols, self.target))
+
+    def spelled(self, text: str) -> str:
+        """A text, or a symbol, in the Unicode form of the training targets."""
+        return text if self.spelling is None or self.normal_form == "none" else self.spelling.of(text)
+
+    def words_of_target(self, symbols: Sequence[str]) -> tuple[str, ...]:
+        """The words of a target as BLEU counts them: those of the text, whatever touches what."""
+        if self.target != "words":
+            return tuple(symbols)
+        return tuple(symbol.strip(JOINER) or JOINER for symbol in self.cut_target(self.join_target(symbols)))
 
     def normalised(self, text: str) -> str:
         """A text in the normal form; "auto" that nobody has settled is NFC."""
@@ -65,7 +93,13 @@ class PairFormat:
         """With what is still open chosen by the rows of a file."""
         source = _units(row.source for row in rows) if self.source == "auto" else self.source
         target = _units(row.target for row in rows) if self.target == "auto" else self.target
-        return replace(self, source=source, target=target)
+        spelling = self.spelling or Spelling.learned(row.target for row in rows)
+        return replace(self, source=source, target=target, spelling=spelling)
+
+    def settings(self) -> dict[str, Any]:
+        """What was chosen, by the names of the options."""
+        units = {"source_units": self.source, "target_units": self.target, "normalise": self.normal_form}
+        return units | {"lower": self.lower, "strip_marks": self.strip_marks}
 
     def recut(self, pair: Sentence, before: PairFormat) -> Sentence:
         """A pair that was cut by another format, cut by this one."""
@@ -74,7 +108,49 @@ class PairFormat:
 
 
 def _cut(text: str, units: Units) -> tuple[str, ...]:
+    if units == "words":
+        return tuple(_tokens(text))
     return tuple(text.split()) if units == "blanks" else tuple(text)
+
+
+def _joined(symbols: Sequence[str], units: Units) -> str:
+    if units == "words":
+        return _detokenised(symbols)
+    return (" " if units == "blanks" else "").join(symbols)
+
+
+def _tokens(text: str) -> list[str]:
+    """Words and punctuation, with a joiner where a token touches its neighbour; Han and hiragana are cut one by one.
+
+    >>> _tokens("It's 3.5 (or so).") == ["It's", "3.5", "(" + JOINER, "or", "so", JOINER + ")", JOINER + "."]
+    True
+    """
+    found, ends = list[str](), 0
+    for match in _TOKEN.finditer(text.strip()):
+        token = match[1]
+        if found and match.start(1) == ends:
+            before = found[-1].strip(JOINER)
+            if before and not before[-1].isalnum() and token[0].isalnum():
+                found[-1] += JOINER
+            else:
+                token = JOINER + token
+        found.append(token)
+        ends = match.end()
+    return found
+
+
+def _detokenised(tokens: Sequence[str]) -> str:
+    """The inverse of `_tokens`, up to the width of white space.
+
+    >>> _detokenised(_tokens("«Ja»,  sagte sie: 10-12 %, \uffeda\uffed!"))
+    '«Ja», sagte sie: 10-12 %, ￭a￭!'
+    """
+    text, closed = "", True
+    for token in tokens:
+        before, after = token[:1] == JOINER and len(token) > 1, token[-1:] == JOINER and len(token.strip(JOINER)) > 0
+        text += ("" if closed or before else " ") + token[before : len(token) - after]
+        closed = after
+    return text
 
 
 def _units(texts: Iterable[str]) -> Units:
@@ -98,7 +174,7 @@ class PairColumns(ColumnFormat):
     """The columns of a file of pairs: sources as words, targets as tags; and how both are cut."""
 
     pairs: PairFormat = PairFormat()
-    n_changed: int = 0  # lines that were not in the normal form
+    form: str = ""  # the Unicode form of the file: NFC, NFD or mixed, or nothing if both are alike
 
     def describe(self) -> str:
         """One line for people."""
@@ -107,9 +183,8 @@ class PairColumns(ColumnFormat):
             named.append(f"target = {self.tag_column} ({SHOWN_UNITS[self.pairs.target]})")
         unread = self.n_columns - len(named)
         more = f", {unread} not read" if unread > 0 else ""
-        form = "as they are" if self.pairs.normal_form == "none" else self.pairs.normal_form.replace("auto", "NFC")
-        changed = f" ({self.n_changed:,} lines were not)" if self.n_changed else ""
-        return f"pairs, {self.n_columns} columns: {', '.join(named)}{more}; characters {form}{changed}"
+        form = f"; Unicode form {self.form}" if self.form else ""
+        return f"pairs, {self.n_columns} columns: {', '.join(named)}{more}{form}"
 
     def choices(self) -> Choices:
         """The same columns and cuts for another file."""
@@ -142,8 +217,8 @@ def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True)
         what = "a source, a tab and a target" if with_targets else "a source"
         raise DataError(name_of(path), f"expected lines of {what}, got none; the file is empty")
     pairs = (choices.pairs or PairFormat()).settled(rows)
-    changed = sum(any(pairs.normalised(text) != text for text in (row.source, row.target)) for row in rows)
-    columns = replace(columns, n_columns=max(row.n_columns for row in rows), pairs=pairs, n_changed=changed)
+    form = form_of(text for row in rows for text in (row.source, row.target))
+    columns = replace(columns, n_columns=max(row.n_columns for row in rows), pairs=pairs, form=form)
     return columns, [_pair(row, columns, name_of(path)) for row in rows]
 
 
@@ -189,4 +264,5 @@ def _rows(path: str | Path, columns: PairColumns) -> Iterator[Row]:
 def _pair(row: Row, columns: PairColumns, file: str) -> Sentence:
     pairs = columns.pairs
     target = pairs.cut_target(row.target) if columns.tag_column else None
-    return Sentence(pairs.cut_source(row.source), line=row.line, file=file, text=row.source, target=target)
+    source = pairs.cut_source(row.source)
+    return Sentence(source, line=row.line, file=file, text=row.source, target=target, target_text=row.target)

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from trelliswork.data.brackets import is_brackets, read_brackets
+from trelliswork.data.brat import is_brat, read_brat
 from trelliswork.data.choices import Choices
 from trelliswork.data.conll import ColumnFormat, open_conll, read_conll
 from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
 from trelliswork.data.csv_files import is_csv, open_csv, read_csv
 from trelliswork.data.files import name_of, numbered_lines
-from trelliswork.data.formats import FORMATS, foreign_kind, read_foreign
+from trelliswork.data.formats import foreign_formats, foreign_kind, read_foreign
 from trelliswork.data.jsonl import read_jsonl
 from trelliswork.data.pairs import open_sources
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
-from trelliswork.plugins import plugins_of
 
-FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets", "parquet"]
+FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets", "parquet", "brat"]
 InputKind = FileKind | Literal["text", "pretokenised", "pairs"]
 _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json") for packed in ("", ".gz"))
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -35,7 +35,7 @@ def read_parquet(path: str | Path, **how: Any) -> Iterator[Sentence]:
 
 READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
-    "brackets": read_brackets, "parquet": read_parquet,
+    "brackets": read_brackets, "parquet": read_parquet, "brat": read_brat,
 }  # fmt: skip
 
 
@@ -52,13 +52,15 @@ def file_kind(path: str | Path) -> FileKind:
         return "brackets"
     if str(path).lower().endswith(_PARQUET_SUFFIXES):
         return "parquet"
+    if is_brat(path):
+        return "brat"
     if is_csv(path) or is_crfsuite(path):
         return "csv" if is_csv(path) else "crfsuite"
     return cast(FileKind, foreign_kind(path) or "conll")
 
 
 def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
-    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets`, `read_parquet` or `read_conll`, by suffix.
+    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets`, `read_parquet`, `read_brat` or `read_conll`.
 
     >>> reader_for("dev.jsonl.gz").__name__, reader_for("dev.csv").__name__, reader_for("dev.txt").__name__
     ('read_jsonl', 'read_csv', 'read_conll')
@@ -72,7 +74,7 @@ def open_tagged(
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
     """The sentences of a tagged file, and its layout if it has columns."""
     kind = kind or file_kind(path)
-    if kind in plugins_of(FORMATS):
+    if kind in foreign_formats():
         return None, read_foreign(kind, path)
     if kind == "csv":
         return open_csv(path, choices)
@@ -80,6 +82,8 @@ def open_tagged(
         return None, read_jsonl(path, fields=choices.fields, tokeniser=choices.tokeniser)
     if kind == "parquet":
         return None, read_parquet(path, fields=choices.fields, tokeniser=choices.tokeniser)
+    if kind == "brat":
+        return None, read_brat(path, tokeniser=choices.tokeniser)
     if kind == "brackets":
         return None, read_brackets(path, detail=choices.detail)
     return (None, read_crfsuite(path)) if kind == "crfsuite" else open_conll(path, choices)
@@ -92,7 +96,7 @@ def open_untagged(
 
     Raw text is read by `trelliswork.text.read_text`.
     """
-    if kind in plugins_of(FORMATS):
+    if kind in foreign_formats():
         return None, read_foreign(kind, path, with_tags=False)
     if kind == "csv":
         return open_csv(path, choices, with_tags=False, keep=keep)
@@ -100,6 +104,8 @@ def open_untagged(
         return None, read_jsonl(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser, keep=keep)
     if kind == "parquet":
         return None, read_parquet(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser)
+    if kind == "brat":
+        return None, read_brat(path, with_tags=False, tokeniser=choices.tokeniser)
     if kind == "crfsuite":
         return None, read_crfsuite(path, with_tags=False)
     if kind == "brackets":

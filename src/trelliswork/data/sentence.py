@@ -22,9 +22,11 @@ class Sentence(Rich):
 
     Of a treebank, `heads` has the head of each word, words counted from 1 and 0 being the root, with the labels of the
     arcs as `tags`; or `brackets` has the constituents, outermost first, as (start, end, label) with `end` exclusive,
-    with the parts of speech as `tags`. `columns` are further columns by their names (UPOS, XPOS, FEATS).
+    with the parts of speech as `tags`. `columns` are further columns by their names (LEMMA, UPOS, XPOS,
+    FEATS); of a tagged file in CoNLL-U, LEMMA alone.
 
-    Of a pair of strings, `words` are the symbols of the source and `target` those of the target.
+    Of a pair of strings, `words` are the symbols of the source and `target` those of the target; `text` and
+    `target_text` are both as they were read.
 
     >>> len(Sentence(("Ann", "sings"), ("B-PER", "O"), (("NNP", "VBZ"),)))
     2
@@ -44,6 +46,7 @@ class Sentence(Rich):
     brackets: tuple[tuple[int, int, str], ...] | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
     target: tuple[str, ...] | None = None
+    target_text: str = field(default="", compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.words)

@@ -7,7 +7,7 @@
 Traceback (most recent call last):
 trelliswork.errors.TrellisworkError: hidden must be at least 1; got 0; leave it out for 300
 
-The options of the command line, the keys of a TOML file, the checks, the default space of `tune` and docs/settings.md
+The options of the command line, the keys of a TOML file, the checks, the default space of `tune` and docs/settings/
 are made from these fields.
 """
 

@@ -26,7 +26,7 @@ from trelliswork.errors import DataError
 
 N_COLUMNS = len(CONLLU_NAMES)
 HEAD, DEPREL = CONLLU_NAMES.index("HEAD"), CONLLU_NAMES.index("DEPREL")
-GOLD = {name: CONLLU_NAMES.index(name) for name in ("UPOS", "XPOS", "FEATS")}
+GOLD = {name: CONLLU_NAMES.index(name) for name in ("LEMMA", "UPOS", "XPOS", "FEATS")}
 ANSWERS = ("HEAD", "DEPREL", "DEPS")  # what a parser learns, and so cannot read
 NOTHING = "_"
 TREEBANK = ColumnFormat(
@@ -51,8 +51,8 @@ def word_ids(n: int) -> tuple[str, ...]:
 def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[ColumnFormat, list[Sentence]]:
     """The layout and the sentences of a CoNLL-U file; the first that is no tree is an error with its place.
 
-    `Sentence.tags` are the labels, which are all `_` in a treebank without labels, and `columns` has UPOS, XPOS and
-    FEATS as far as the file has them. `choices.feature_columns` are columns that a parser reads beside the words.
+    `Sentence.tags` are the labels, which are all `_` in a treebank without labels, and `columns` has LEMMA, UPOS, XPOS
+    and FEATS as far as the file has them. `choices.feature_columns` are columns that a parser reads beside the words.
     """
     format = format_of_treebank(name_of(path), choices or Choices())
     sentences = list(trees_in(numbered_lines(path), name_of(path), format))

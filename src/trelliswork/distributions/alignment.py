@@ -57,6 +57,9 @@ class Alignment(StructuredDistribution[Tensor]):
             raise ScoreError(f"costs must be {tuple(self.scores.shape)}, like the scores; got {tuple(costs.shape)}")
         return self._batched(self._expected((costs.reshape(self._parts.scores.shape),)))
 
+    @abstractmethod
+    def _centred(self) -> Self: ...
+
     def _divided(self, t: float) -> Self:
         return self._like(self.scores / t)
 

@@ -161,15 +161,26 @@ class Automaton(StructuredDistribution[Any]):
         same = all(np.array_equal(getattr(mine, x), getattr(its, x)) for x in ("source", "target", "input", "output"))
         return same and mine.n_states == its.n_states
 
+    def _allows(self, marks: tuple[Tensor | None, ...]) -> Tensor:
+        """Any part of a live state or arc is one of a path; with cycles there may be no best path to look for."""
+        arcs, initial, final = (mark > 0 for mark in marks if mark is not None)
+        live = torch.from_numpy(self._precise.live)
+        live_arcs = arcs[torch.from_numpy(self._precise.live_arcs)]
+        return live_arcs.any() | (initial & live).any() | (final & live).any()
+
     def _centred(self) -> Self:
         """The same distribution with weights moved along the paths, so that the best way ahead of each state scores 0.
 
-        With cycles there may be no best way: then the weights stay.
+        With cycles there may be no best way: then only what begins and ends paths is centred.
         """
         machine = self._precise
-        if not machine.acyclic or not machine.live.any():
+        if not machine.live.any():
             return self
-        ahead = torch.from_numpy(np.nan_to_num(fast.best_ahead(machine), neginf=0.0)).to(machine.weights.device)
+        if not machine.acyclic:
+            weights, initial, final = machine.scores
+            return self._like(machine.with_scores(weights, centred(initial, 1), centred(final, 1)))
+        best = np.rint(np.nan_to_num(fast.best_ahead(machine), neginf=0.0))  # whole numbers are added without rounding
+        ahead = torch.from_numpy(best).to(machine.weights.device)
         source, target = torch.from_numpy(machine.source), torch.from_numpy(machine.target)
         weights, initial, final = machine.scores
         moved = weights + (ahead[target] - ahead[source]), centred(initial + ahead, 1), final - ahead

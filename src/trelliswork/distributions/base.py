@@ -49,6 +49,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     _structure: ClassVar[Structure]
     _noun: ClassVar[str] = "structure"  # what messages call a value
     _advice: ClassVar[str] = "allow one"  # how to make an impossible row possible
+    _best_by_tensors: ClassVar[bool] = False  # whether the best value is found, and written, without looking at numbers
     _same: ClassVar[str] = "the same shape and lengths"  # what two of them need for a divergence
 
     def __init__(self, like: Tensor, batch_shape: Sequence[int], event_shape: Sequence[int], backend: Backend):
@@ -92,8 +93,26 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         return weighted_sum(self._posteriors, costs[0].double(), 1)
 
     def _centred(self) -> Self:
-        """The same distribution with scores near 0: entropies are differences of sums of them."""
+        """The same distribution with scores near 0: entropies and divergences are differences of sums of them."""
         return self
+
+    def _rescored(self, scores: Any) -> Solver:
+        """A solver of the same structures with other scores, shaped like `_scores`."""
+        parts, *rest = self._solved
+        return self._structure.solver(self.backend, parts.with_scores(*scores), *rest)
+
+    def _allows(self, marks: tuple[Tensor | None, ...]) -> Tensor:
+        """Whether a structure above -inf has a marked part [rows], however small its probability is.
+
+        The best structure has one, if marked parts score 1 and all others 0.
+        """
+        pairs = zip(self._scores, marks, strict=True)
+        marked = tuple(
+            mark if own is None or mark is None else torch.where(own > -INF, mark, own) for own, mark in pairs
+        )
+        solver = self._rescored(marked)
+        values, possible = solver.best()
+        return possible & (solver.score(values) > 0)
 
     def _comparable(self, other: Any) -> bool:
         """Whether both have the same values, up to scores of -inf; False for what has no divergence."""
@@ -109,6 +128,9 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     def lengths(self) -> Int[Tensor, "*batch"]:
         """How long each row is."""
         return self._lengths.reshape(self.batch_shape)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_solver"}  # a copy makes its own
 
     def _shown(self) -> Sequence[Piece]:
         """For notebooks: sizes and log Z, of the first rows if there are many."""
@@ -162,9 +184,9 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         """E[Σ cost of the parts of y]: the risk when costs are losses."""
 
     def entropy(self) -> Tensor:
-        """H(p) = log Z - E[score], in nats."""
+        """H(p) = log Z - E[score], in nats; never below 0."""
         given = self._centred()
-        return self._batched(given._log_z - given._expected(given._scores))
+        return self._batched(not_negative(given._log_z - given._expected(given._scores)))
 
     # --- scores and probabilities of values ------------------------------------------------------------------
 
@@ -205,6 +227,8 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     @property
     def argmax(self) -> Value:
         """A value with the highest score; among ties the choice is the same every time."""
+        if not self._best_by_tensors:
+            bridge.require_numbers(f"the best {self._noun}")
         values, possible = self._solver.best()  # [S4.139]
         self._require_values(possible)
         return self._written(self._in_batch(values, ()))
@@ -216,6 +240,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     def top_k(self, k: int) -> tuple[Value, Tensor]:
         """The k best values and their scores, best first, without duplicates; -inf fills up where there are fewer."""
         k = check_k(k, self._noun)
+        bridge.require_numbers(f"the {k} best {self._noun}s")
         values, found = self._solver.top_k(self._n_best(k))
         exists, n_found = found > -INF, len(found)
         self._require_values(exists[0])
@@ -240,6 +265,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     def _sampled(self, sample_shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
         """Samples in their tensor form."""
         shape = check_sample_shape(sample_shape)
+        bridge.require_numbers(f"sampling {self._noun}s")
         log_z = self._log_z.detach()
         require_finite_totals(log_z, lambda: self.count)
         self._require_values(log_z > -INF)
@@ -251,7 +277,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         return values if values.shape == shape else values.reshape(shape)
 
     def _require_values(self, possible: Tensor) -> None:
-        if not bool(possible.all()):
+        if bridge.any_seen(~possible):
             row = int((~possible.reshape(-1)).nonzero()[0])
             raise ConstraintError(f"row {row} has no {self._noun} with a score above -inf; {self._advice}")
 
@@ -279,20 +305,45 @@ def _kl(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
     same_kind = isinstance(q, type(p)) or isinstance(p, type(q))
     if not same_kind or not p._comparable(q):
         raise ScoreError(f"KL needs {p._same}; got {p!r} and {q!r}")
-    pairs = zip(p._scores, q._scores, strict=True)
-    gaps = tuple(gap(mine, other) for mine, other in pairs)
-    log_z = q._log_z
+    mine, other = p._centred(), q._centred()
+    pairs = list(zip(mine._scores, other._scores, strict=True))
+    log_z = other._log_z
     some = log_z > -INF  # where nothing is left of q, it forbids all that p allows
-    divergence = p._expected(gaps) - p._log_z + torch.where(some, log_z, 0.0)
-    return p._batched(torch.where(some, divergence, INF))
+    divergence = mine._expected(tuple(gap(*pair) for pair in pairs)) - mine._log_z + torch.where(some, log_z, 0.0)
+    marks = tuple(forbidden_marks(*pair) for pair in pairs)
+    return p._batched(torch.where(some & ~_uses(mine, marks), not_negative(divergence), INF))
+
+
+def _uses(p: StructuredDistribution, marks: tuple[Tensor | None, ...]) -> Tensor:
+    """Whether p allows a marked part [rows]; where values cannot be looked at, whether it has a probability."""
+    if bridge.out_of_reach():
+        return p._expected(marks) > 0
+    if any(bool(mark.any()) for mark in marks if mark is not None):
+        return p._allows(marks)
+    return torch.zeros_like(p._log_z, dtype=torch.bool)
 
 
 def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """mine - other, 0 where both forbid; scores that are not given are 0."""
-    if mine is None or other is None:
-        return mine if other is None else -other
-    both_forbid = (mine == -INF) & (other == -INF)
-    return torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
+    """mine - other, 0 where one forbids; scores that are not given are 0."""
+    if other is None:
+        return mine
+    mine = torch.zeros_like(other) if mine is None else mine
+    one_forbids = (mine == -INF) | (other == -INF)
+    return torch.where(one_forbids, 0.0, mine) - torch.where(one_forbids, 0.0, other)
+
+
+def forbidden_marks(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """1 where `other` forbids what `mine` allows, 0 elsewhere; scores that are not given are 0."""
+    if other is None:
+        return None if mine is None else torch.zeros_like(mine)
+    forbids = other == -INF if mine is None else (other == -INF) & (mine > -INF)
+    return forbids.to(other.dtype)
+
+
+def not_negative(amount: Tensor) -> Tensor:
+    """What rounding took below 0 is 0, with the derivatives as they are; -inf, of no structures at all, stays."""
+    below = amount.detach().clamp(max=0)
+    return amount - torch.where(below > -INF, below, 0.0)
 
 
 def check_k(k: Any, noun: str) -> int:
@@ -324,6 +375,7 @@ def require_finite_totals(log_z: Tensor, count: Callable[[], Tensor] | None = No
 
     With `count`, so does a row that has structures, but a total of -inf: overflow can look like this.
     """
+    bridge.require_numbers("what is drawn or searched by shares")
     totals = log_z.detach().reshape(-1)
     wrong = ~(totals < INF)
     if count is not None and bool((totals == -INF).any()):

@@ -18,6 +18,7 @@ from trelliswork.distributions.checks import (
     refuse_not_scores,
 )
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import any_seen
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.masks import Layout
 
@@ -62,7 +63,7 @@ def layout_of(
         if mask.shape != (*batch_shape, n):
             raise ScoreError(f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}")
         layout = Layout.of_mask(cast(mask, torch.bool).to(device).reshape(-1, n))
-        if layout.order is not None and int(layout.lengths.min()) < 1:
+        if layout.order is not None and any_seen(layout.lengths < 1):
             row = int((layout.lengths < 1).nonzero()[0])
             raise ScoreError(
                 "mask of the first timestep must all be on, or some later one in that row; "
@@ -84,7 +85,7 @@ def check_scores(parts: tuple[Tensor, ...], arrays: ChainArrays | None) -> None:
 def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*batch n"], c: int) -> None:
     """Every valid position must hold a tag; otherwise say which does not."""
     wrong = valid & ((value < 0) | (value >= c))
-    if bool(wrong.any()):
+    if any_seen(wrong):
         place = wrong.nonzero()[0].tolist()
         raise ScoreError(
             f"tags must lie in 0..{c - 1}; got {int(value[tuple(place)])} at row {_row(place)}, position {place[-1]}; "

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import any_seen, values_are_hidden
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
 from trelliswork.runtime.shapes import Bool, Int
 
@@ -74,7 +75,7 @@ def refuse_not_scores(
     """
     wrong = ~(scores.detach() <= min(LARGEST_SCORE, torch.finfo(scores.dtype).max))
     wrong = wrong if read is None else wrong & read
-    if bool(wrong.any()):
+    if any_seen(wrong):
         place = wrong.nonzero()[0].tolist()
         if scores[tuple(place)].isfinite():
             found = f"got {scores[tuple(place)].item():g} at {at(place)}"
@@ -115,7 +116,7 @@ def flat_lengths(
             f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {given.dtype} {tuple(given.shape)}"
         )
     flat = cast(given.reshape(-1), torch.long)
-    found = flat.tolist()  # a few numbers: quicker than torch
+    found = [] if values_are_hidden() else flat.tolist()  # a few numbers: quicker than torch
     if found and not least <= min(found) <= max(found) <= most:
         row = next(row for row, length in enumerate(found) if not least <= length <= most)
         raise ScoreError(f"{name} must lie in {least}..{most}; got {found[row]} at row {row}; {fix}")
@@ -167,7 +168,7 @@ def allowed_values(
 def known_values(name: str, partial: Tensor, real: Bool[Tensor, "*batch n"], n_values: int) -> Int[Tensor, "*batch n"]:
     """Values below `n_values`, negative where they are unknown, padding included."""
     known = torch.where(real, partial, -1)
-    if bool((known >= n_values).any()):
+    if any_seen(known >= n_values):
         raise ScoreError(f"{name} must lie in 0..{n_values - 1} or be -100 for unknown; got {int(known.max())}")
     return known
 

@@ -13,9 +13,11 @@ from torch.distributions import constraints, register_kl
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    not_negative,
     require_finite_totals,
     weighted_sum,
 )
+from trelliswork.distributions.centring import centred
 from trelliswork.distributions.checks import allowed_values, flat_lengths
 from trelliswork.distributions.ctc_alignment import CTCAlignment
 from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_models, check_scores
@@ -99,6 +101,9 @@ class CTC(StructuredDistribution[list[Any]]):
     def _solved(self) -> tuple[Frames, int]:
         return self._parts, self._limit
 
+    def _centred(self) -> CTC:
+        return self._like(centred(self.log_probs, 1), self.lengths, self._limit)
+
     def _divided(self, t: float) -> CTC:
         return self._like(self.log_probs / t, self.lengths)
 
@@ -148,7 +153,8 @@ class CTC(StructuredDistribution[list[Any]]):
 
         Strings share frames but no parts, so no recursion sums over them: each is looked at.
         """
-        log_probs = self._every_log_prob("the entropy", self)
+        given = self._centred()
+        log_probs = given._every_log_prob("the entropy", given)
         return self._batched(-weighted_sum(log_probs.exp().T, log_probs.T, 1))
 
     def _every_log_prob(self, what: str, *asked: CTC) -> Any:
@@ -171,7 +177,8 @@ class CTC(StructuredDistribution[list[Any]]):
 
     def path_entropy(self) -> Float[Tensor, "*batch"]:
         """H of the paths, in nats: the sum of the frames' entropies. That of label strings is at most as large."""
-        return self._batched(self._log_z - self._expected((self._parts.scores,)))
+        given = self._centred()
+        return self._batched(not_negative(given._log_z - given._expected((given._parts.scores,))))
 
     def count_alignments(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
         """How many paths collapse to these strings: C(T + U - R, 2U) for U labels of which R
@@ -304,6 +311,8 @@ def _kl(p: CTC, q: CTC) -> Tensor:
     same = p.log_probs.shape == q.log_probs.shape and p.blank == q.blank and torch.equal(p._lengths, q._lengths)
     if not same:
         raise ScoreError(f"KL needs the same shape, lengths and blank; got {p!r} and {q!r}")
-    mine, its = p._every_log_prob("the divergence", p, q)
-    some = mine > -INF
-    return p._batched(weighted_sum(mine.exp().T, torch.where(some, mine - its, 0.0).T, 1))
+    given = p._centred()
+    mine, its = given._every_log_prob("the divergence", given, q._centred())
+    some, forbids = mine > -INF, ((mine > -INF) & (its == -INF)).any(0)
+    divergence = weighted_sum(mine.exp().T, torch.where(some, mine - its, 0.0).T, 1)
+    return p._batched(torch.where(forbids, INF, not_negative(divergence)))

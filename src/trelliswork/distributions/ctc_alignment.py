@@ -12,6 +12,7 @@ from torch.distributions import constraints
 
 from trelliswork.distributions.alignment import Alignment
 from trelliswork.distributions.base import Backend
+from trelliswork.distributions.centring import centred
 from trelliswork.distributions.checks import allowed_values, flat_lengths
 from trelliswork.distributions.ctc_inputs import (
     Strings,
@@ -112,6 +113,13 @@ class CTCAlignment(Alignment):
             scores, self.targets, lengths=self.lengths, target_lengths=self.target_lengths, blank=self.blank,
             backend=self.backend, validate_args=False,
         )  # fmt: skip
+
+    def _centred(self) -> CTCAlignment:
+        """The same distribution with centred scores of each frame's symbols that are in the labels, or blank."""
+        parts = self._parts
+        named = torch.zeros(parts.scores.shape[::2], dtype=torch.bool, device=parts.scores.device)
+        scores = centred(parts.scores, 1, named.scatter(1, parts.states, True)[:, None])
+        return self._like(scores.reshape(self.scores.shape))
 
     def _comparable(self, other: CTCAlignment) -> bool:
         if self.scores.shape != other.scores.shape:

@@ -21,7 +21,7 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
-from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.ctc.beam import Models
 from trelliswork.structures.ctc.kernels import first_bad_label
@@ -92,7 +92,7 @@ def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "ro
         return
     named = torch.arange(targets.shape[1], device=targets.device) < target_lengths[:, None]
     wrong = named & ((targets < 0) | (targets >= c) | (targets == blank))
-    if bool(wrong.any()):
+    if any_seen(wrong):
         row, place = wrong.nonzero()[0].tolist()
         raise ScoreError(
             f"targets must lie in 0..{c - 1} and not be the blank, {blank}; got {int(targets[row, place])} "
@@ -133,7 +133,7 @@ def check_paths(
     """Paths [*samples, *batch, t] as [samples, rows, t], 0 at padding; each symbol in 0..c-1."""
     samples = real_values("paths", value, batch_shape, real)
     wrong = (samples < 0) | (samples >= c)
-    if bool(wrong.any()):
+    if any_seen(wrong):
         sample, row, frame = wrong.nonzero()[0].tolist()
         raise ScoreError(
             f"paths must hold symbols in 0..{c - 1}; got {int(samples[sample, row, frame])} at row {row}, frame {frame}"

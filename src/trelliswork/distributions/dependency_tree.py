@@ -15,12 +15,13 @@ from trelliswork.distributions.base import Backend, StructuredDistribution, weig
 from trelliswork.distributions.centring import centred_by_word
 from trelliswork.distributions.checks import check_tensor, flat_lengths, named_place, refuse_not_scores
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.arcs import is_tree
 from trelliswork.structures.label_kernels import labels_are_scores
+from trelliswork.structures.record import Solver
 
 INF = float("inf")
 FIX = "count words without the root, pad the arcs or shorten the row"
@@ -139,7 +140,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
     def _require_trees(self, heads: Int[Tensor, "rows n"]) -> None:
         fine = self._is_member(heads)
-        if not bool(fine.all()):
+        if any_seen(~fine):
             row = int((~fine).nonzero()[0])
             found = heads[row, : int(self._lengths[row])].tolist()
             roots = "exactly one word with head 0" if self.single_root else "words with head 0"
@@ -185,6 +186,12 @@ class DependencyTree(StructuredDistribution[Tensor]):
     def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
         assert costs[0] is not None
         return weighted_sum(self._part_posteriors, costs[0], 1)
+
+    def _rescored(self, scores: Any) -> Solver:
+        (parts,) = scores
+        arcs, labels = (parts, None) if self.labels is None else (torch.zeros_like(parts[..., 0]), parts)
+        solver: Solver = self._like(arcs, labels, self._lengths)._solver
+        return solver
 
     def _divided(self, t: float) -> Self:
         return self._like(self.arcs / t, None if self.labels is None else self.labels / t, self.lengths)

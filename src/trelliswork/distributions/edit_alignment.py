@@ -12,6 +12,7 @@ from torch.distributions import constraints
 
 from trelliswork.distributions.alignment import Alignment
 from trelliswork.distributions.base import Backend
+from trelliswork.distributions.centring import centred_steps
 from trelliswork.distributions.checks import (
     check_floating,
     check_tensor,
@@ -179,6 +180,9 @@ class EditAlignment(Alignment):
         return EditAlignment(
             scores, lengths=self.lengths, target_lengths=self.target_lengths, backend=self.backend, validate_args=False
         )
+
+    def _centred(self) -> EditAlignment:
+        return self._like(centred_steps(self._parts).reshape(self.scores.shape))
 
     def _comparable(self, other: EditAlignment) -> bool:
         if self.scores.shape != other.scores.shape:

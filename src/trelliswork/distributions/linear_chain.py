@@ -61,6 +61,7 @@ class LinearChain(StructuredDistribution[Tensor]):
     has_enumerate_support = True
     _structure = STRUCTURE
     _noun = "tag sequence"
+    _best_by_tensors = True
     _same = "the same shape, lengths and mask"
     _advice = "allow at least one tag at each position and a transition between neighbours"
 
@@ -256,14 +257,14 @@ class LinearChain(StructuredDistribution[Tensor]):
         `partial` is as in `constrain`. From the constrained α and the free β:
         log p(y_1..y_t agree) = log Σ_j α'_t(j) β_t(j) - log Z. Invalid positions have share 0.
         """
-        log, free, kept = Log(), self._precise, self.constrain(partial)._precise
+        given = self._centred()
+        log, free, kept = Log(), given._precise, given.constrain(partial)._precise
         alphas, betas = structure.forward(kept, log), structure.backward(free, log)
         prefixes = log.sum(torch.stack(alphas, 1) + torch.stack(betas, 1), dim=-1)
         before = torch.cat([structure.log_partition(free)[:, None], prefixes[:, :-1]], 1)
         # Where a prefix is impossible, so is all that follows: the first such share says so, the rest add nothing.
         possible = prefixes > -INF
-        share = torch.where(possible, prefixes, 0.0) - torch.where(possible, before, 0.0)
-        share = torch.where(possible, share, torch.where(before > -INF, -INF, 0.0))
+        share = torch.where(possible, log_ratio(prefixes, before), torch.where(before > -INF, -INF, 0.0))
         return self._batched(self._layout.spread(torch.where(free.token_mask, share, 0.0)))
 
     def _divided(self, t: float) -> LinearChain:

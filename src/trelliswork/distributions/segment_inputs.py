@@ -10,6 +10,7 @@ from torch import Tensor
 
 from trelliswork.distributions.checks import check_edges, check_tensors, is_whole, one_dtype, refuse_not_scores
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import any_seen
 from trelliswork.runtime.shapes import Int
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, devic
             f"max_lengths must be {c} whole numbers, one a label; got {limits.dtype} {tuple(limits.shape)}"
         )
     wrong = (limits < 1) | (limits > k)
-    if bool(wrong.any()):
+    if any_seen(wrong):
         label = int(wrong.nonzero()[0])
         raise ScoreError(
             f"max_lengths must lie in 1..{k}; got {int(limits[label])} for label {label}; "

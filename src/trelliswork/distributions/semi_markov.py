@@ -12,7 +12,7 @@ from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
 from trelliswork.distributions.base import Backend, uses_kernels, weighted_sum
-from trelliswork.distributions.centring import centred, centred_segments
+from trelliswork.distributions.centring import centred_segments
 from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import (
     check_edges,
@@ -26,6 +26,7 @@ from trelliswork.distributions.segment_inputs import check_factors, promote
 from trelliswork.distributions.segment_scores import SegmentScores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.likelihood import log_likelihood
@@ -226,14 +227,13 @@ class SemiMarkov(SegmentScores):
         )
         return result if by_arc is None else result + weighted_sum(arcs, by_arc, 1)
 
+    def _rescored(self, scores: Any) -> Solver:
+        return self._structure.solver(self.backend, self._parts.with_scores(*scores))
+
     def _centred(self) -> SemiMarkov:
-        """The same distribution with centred scores. Transitions stay: segmentations differ in how many they have."""
-        parts = self._parts
         return SemiMarkov(
-            centred_segments(parts.segments), None if parts.transitions is None else parts.transitions.double(),
-            centred(parts.start, 1), centred(parts.end, 1), lengths=self._lengths, backend=self.backend,
-            validate_args=False,
-        )  # fmt: skip
+            *centred_segments(self._parts), lengths=self._lengths, backend=self.backend, validate_args=False
+        )
 
     def span_probability(
         self, first: int, last: int, label: int | str, *, labels: Sequence[str] | None = None

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from trelliswork.distributions.checks import check_floating, check_tensors, known_values, real_values
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import any_seen
 from trelliswork.runtime.shapes import Bool, Int
 
 
@@ -32,7 +33,7 @@ def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows
     samples = real_values("heads", value, batch_shape, real)
     lengths = real.sum(1)[:, None]
     wrong = (samples < 0) | (samples > lengths)
-    if bool(wrong.any()):
+    if any_seen(wrong):
         sample, row, word = wrong.nonzero()[0].tolist()
         raise ScoreError(
             f"heads must lie in 0..{int(lengths[row])}; got {int(samples[sample, row, word])} at row {row}, "
@@ -55,7 +56,7 @@ def check_labels(labels: Tensor, n_samples: int, real: Bool[Tensor, "rows n"], n
     """Labels as [samples, rows, n], 0 at padding."""
     samples = torch.where(real, labels.long().reshape(n_samples, *real.shape), 0)
     wrong = (samples < 0) | (samples >= n_labels)
-    if bool(wrong.any()):
+    if any_seen(wrong):
         sample, row, word = wrong.nonzero()[0].tolist()
         raise ScoreError(
             f"labels must lie in 0..{n_labels - 1}; got {int(samples[sample, row, word])} at row {row}, word {word + 1}"

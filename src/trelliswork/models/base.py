@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trelliswork.data import Sentence
+from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.draw import Drawing, alignment, dependencies, segments, tree
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.draw.svg import percent
@@ -25,7 +26,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
 from trelliswork.structures.grammar.tree import Tree
 from trelliswork.text import RuleTokeniser, sentences_in
-from trelliswork.training.folder_names import COLUMNS, TOKENISER
+from trelliswork.training.folder_names import COLUMNS, LEMMAS, TOKENISER
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]
@@ -55,6 +56,11 @@ class PartProbability:
     head: int | None = None
     head_probability: float | None = None
 
+    def record(self) -> dict[str, Any]:
+        """As plain values."""
+        of_arc = {} if self.head is None else {"head": self.head, "head_probability": self.head_probability}
+        return {"start": self.start, "end": self.end, "label": self.label, "probability": self.probability, **of_arc}
+
 
 Arc = tuple[int, str]  # head, words counted from 1 and 0 being the root, and label
 HEAD, DEPREL = "HEAD", "DEPREL"  # columns of CoNLL-U
@@ -76,6 +82,17 @@ class Alternative:
     value: Any
     probability: float
 
+    def record(self) -> dict[str, Any]:
+        """As plain values; a tree is written in brackets."""
+        return {
+            "value": str(self.value) if isinstance(self.value, Tree) else self.value,
+            "probability": self.probability,
+        }
+
+    def __str__(self) -> str:
+        """The probability and the value, in one line."""
+        return f"{100 * self.probability:7.3g}%  {_written(self.value)}"
+
 
 @dataclass(frozen=True)
 class Answer(Rich):
@@ -89,7 +106,8 @@ class Answer(Rich):
     value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
     the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
     the inputs in raw text, in code points. `search` says how the value was found, where it may not be the best: greedy,
-    beam, or AD3, which may be certified to have found the best.
+    beam, or AD3, which may be certified to have found the best. `unknown` are symbols of the source of a transducer
+    that it has never seen. `lemmas` has the lemma of each word, if the model knows lemmas.
     """
 
     value: Any
@@ -103,6 +121,8 @@ class Answer(Rich):
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     search: str = "exact"
     certain: bool = True
+    unknown: Sequence[str] = ()
+    lemmas: Sequence[str] = ()
 
     @property
     def has_arcs(self) -> bool:
@@ -221,10 +241,11 @@ class Model(Rich):
     tokeniser: Any = None  # finds the words of raw text, and is kept in the model folder; None is `RuleTokeniser`
     format: Any = None  # how a model of pairs cuts texts into symbols, a `PairFormat`
     column_taggers: Any = None  # predict the columns that new text lacks, and are kept in the model folder
+    lemmatiser: Any = None  # finds lemmas by words and predicted tags, and is kept in the model folder
 
     def kept(self) -> dict[str, Any]:
         """The models that are kept in its folder."""
-        return {TOKENISER: self.tokeniser, COLUMNS: self.column_taggers}
+        return {TOKENISER: self.tokeniser, COLUMNS: self.column_taggers, LEMMAS: self.lemmatiser}
 
     def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with all columns that it reads, as far as it can predict them."""
@@ -259,6 +280,15 @@ class Model(Rich):
         Without `confidence` and with `top_k=0` the value alone is wanted, which may take less time.
         """
 
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """Return about how many seconds one core takes to answer an input of `n` words (or symbols).
+
+        It is an upper estimate for ordinary settings, good to a factor of a few: the server refuses or divides what
+        would take too long, and serves what is cheap first. `choices` and `explain` are asked for in addition.
+        """
+        seconds = 1e-3 + n * (2e-4 + 2e-5 * top_k + 1e-4 * choices)
+        return 20 * seconds if explain else seconds
+
     @abstractmethod
     def evaluate(self, gold: Any) -> Scores:
         """Scores on inputs whose right answers are known."""
@@ -281,6 +311,13 @@ class Model(Rich):
     def n_columns(self) -> int:
         """How many columns beside the words it learns from."""
         return 0
+
+    @property
+    def column_names(self) -> list[str]:
+        """What the columns beside the words are called in the training data; empty if it does not say."""
+        stored = (self.metrics.get("data") or {}).get("format") or {}
+        names = stored.get("names") or (CONLLU_NAMES if stored.get("conllu") else ())
+        return [names[i - 1] if names else f"column {i}" for i in stored.get("feature_columns") or ()]
 
     @property
     def scheme(self) -> str:
@@ -313,8 +350,12 @@ class Model(Rich):
         """Of each input the `PartChoices`: what each part of its answer may be, with exact probabilities."""
         raise TrellisworkError(f"expected a model that knows the choices of parts, got a {type(self).__name__}")
 
-    def explain(self, sentences: Sequence[Sentence]) -> list[Any]:
-        """Explanations that print as text, show as HTML, and have `words`, `title`, `lead` and `legend`."""
+    def explain(self, sentences: Any) -> list[Any]:
+        """Explain the answer to each input: what decided its parts, and what else they may be.
+
+        An explanation prints as text, shows as HTML, is plain values as `record(most)`, and has `words`, `title`,
+        `lead` and `legend`.
+        """
         raise TrellisworkError(f"expected a model with explanations, got a {type(self).__name__}")
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:

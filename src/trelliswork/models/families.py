@@ -5,7 +5,7 @@ A recipe is imported when a model of its family is trained, so that features nee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -241,7 +241,9 @@ FAMILIES = (
         (RawFiles,), (TokeniserConfig,),
     ),
 )  # fmt: skip
-TOKENISER = "tokeniser"
+TOKENISER, HIDDEN_UNITS = "tokeniser", "hucrf"
+NETWORK = "bilstm-crf"  # the most accurate tagger with vectors, see docs/results/accuracy.md
+OF_HIDDEN_UNITS = ("hidden_units", "pretrain")
 MODELS = tuple(name for family in FAMILIES for name in family.phrases)
 
 
@@ -250,10 +252,33 @@ def family_of(name: str) -> Family:
     return next((family for family in FAMILIES if name in family.phrases), FAMILIES[0])
 
 
+def nearest_model(name: str, others: Sequence[str]) -> str:
+    """Return the one of other models that is most like a model: for the same data, else the first of them.
+
+    >>> nearest_model("crf", ["window", "bilstm-crf", "biaffine"]), nearest_model("biaffine", ["window", "transition"])
+    ('bilstm-crf', 'transition')
+    """
+    title = family_of(name).title
+    alike = [each for each in others if family_of(each).title == title]
+    return next(iter(alike), NETWORK if NETWORK in others and title.endswith("taggers") else others[0])
+
+
 def models_with(option: str, options: Mapping[str, Any]) -> list[str]:
     """The models that use an option, beside the others that are given."""
     return [name for family in FAMILIES if option in family.options for name in family.phrases
-            if name not in family.presets or _network_uses(family, name, option, options)]  # fmt: skip
+            if _uses(family, name, option, options)]  # fmt: skip
+
+
+def _uses(family: Family, name: str, option: str, options: Mapping[str, Any]) -> bool:
+    """Whether a model of a family that has an option reads it."""
+    if name in family.presets:
+        return _network_uses(family, name, option, options)
+    if option in OF_HIDDEN_UNITS:
+        return name == HIDDEN_UNITS
+    kinds = next(
+        about.goes_with for each in family.settings for _, about in settings_in(each) if about.option == option
+    )
+    return ("crf" if name == HIDDEN_UNITS else name) in kinds.get("model", (name, "crf"))
 
 
 def _network_uses(family: Family, name: str, option: str, options: Mapping[str, Any]) -> bool:
@@ -261,7 +286,7 @@ def _network_uses(family: Family, name: str, option: str, options: Mapping[str, 
     preset, config = family.presets[name], family.model[0]()
     values = {**vars(config), **preset.network, "kind": preset.kind}
     chosen = {each: options[each] for each in values if options.get(each) is not None}
-    values |= chosen if name == options["model"] else {}
+    values |= chosen if name == options.get("model") else {}
     wanted = {about.option: about.goes_with for each in family.settings for _, about in settings_in(each)}
     return all(values[each] in allowed for each, allowed in wanted[option].items())
 

@@ -7,16 +7,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
+from trelliswork.data.folder_files import read_object
 from trelliswork.errors import ModelError
 from trelliswork.lazy import named
 from trelliswork.models.replacing import CONFIG, finish_replacing
-from trelliswork.models.storage import kind_of_model
+from trelliswork.models.storage import RULES, stored_kind
 from trelliswork.text import Token
-from trelliswork.training.folder_names import COLUMNS, TOKENISER
+from trelliswork.text.first_rules import FirstRules
+from trelliswork.training.folder_names import COLUMNS, KEPT, LEMMAS, TOKENISER
 
 if TYPE_CHECKING:
+    from trelliswork.data.attributes.function import FeatureFunction, Function
     from trelliswork.models.base import Model
 
 # The kind that config.json names -> the class that reads the folder. A new kind of model is one more line. The class is
@@ -31,6 +33,7 @@ KINDS = {
     "FactorEvents": "trelliswork.models.events.factor_events:FactorEvents",
     "FeatureTagger": "trelliswork.models.taggers.features.tagger:FeatureTagger",
     "FrameParser": "trelliswork.models.events.frame_parser:FrameParser",
+    "LearnedRules": "trelliswork.models.tokenisers.learned_rules:LearnedRules",
     "MemoryEvents": "trelliswork.models.events.memory_events:MemoryEvents",
     "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
     "PairNgram": "trelliswork.models.transducers.pair_ngram.model:PairNgram",
@@ -45,6 +48,7 @@ KINDS = {
     "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
 }
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"
+LEMMATISER = "trelliswork.models.lemmatiser:Lemmatiser"
 
 
 def load(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Model:
@@ -53,22 +57,26 @@ def load(directory: str | Path, *, features: Function | str | FeatureFunction | 
     A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them, or a
     `TransducerEnsemble`.
     """
-    if is_crfsuite_model(directory):
-        raise ModelError(
-            f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
-        )
-    folders = model_folders(directory)
-    kind = _kind_of_ensemble(folders[0]) if folders else kind_of_model(directory)
-    found: Model = class_of(kind or "").load(directory, features=features)
+    folders, kind = model_folders(directory), known_kind(directory)
+    if folders:  # several models answer together
+        kind = "TransducerEnsemble" if class_of(kind).learns_from == "pairs" else "Ensemble"
+    found: Model = class_of(kind).load(directory, features=features)
     return found
 
 
 load_tagger = load
 
 
-def _kind_of_ensemble(member: Path) -> str:
-    """What several models like this one are together."""
-    return "TransducerEnsemble" if class_of(kind_of_model(member) or "").learns_from == "pairs" else "Ensemble"
+def known_kind(directory: str | Path) -> str:
+    """Return the kind of the model in a folder, or of the first of several; what is no model is a `ModelError`.
+
+    Nothing is imported, so that a wrong path is reported at once.
+    """
+    if is_crfsuite_model(directory):
+        raise ModelError(
+            f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
+        )
+    return stored_kind(next(iter(model_folders(directory)), directory), KINDS, "Tagger")
 
 
 class FolderTokeniser:
@@ -103,16 +111,23 @@ def tokeniser_in(directory: str | Path) -> FolderTokeniser | None:
 
 
 def with_kept(model: Any, directory: str | Path) -> Any:
-    """A model with the other models that its folder keeps."""
-    model.tokeniser, columns = tokeniser_in(directory), Path(directory) / COLUMNS
+    """A model with the other models that its folder keeps, and the rules that it was trained with."""
+    model.tokeniser, columns = tokeniser_in(directory) or _rules_of(directory), Path(directory) / COLUMNS
     if model_folders(columns):
         model.column_taggers = named(COLUMN_TAGGERS)(folder=columns)
+    if (lemmas := Path(directory) / LEMMAS / CONFIG).is_file():
+        model.lemmatiser = named(LEMMATISER)(folder=lemmas.parent)
     return model
 
 
+def _rules_of(directory: str | Path) -> FirstRules | None:
+    """The rules by which a model without a tokeniser reads raw text; None if they are those of today."""
+    return FirstRules() if read_object(Path(directory) / CONFIG).get(RULES, 1) == 1 else None
+
+
 def class_of(kind: str) -> Any:
-    """The class of a kind of model; a kind that nobody knows is refused by `Tagger.load`, which names it."""
-    return named(KINDS.get(kind, KINDS["Tagger"]))
+    """The class of a kind of model."""
+    return named(KINDS[kind])
 
 
 def model_folders(directory: str | Path) -> list[Path]:
@@ -121,4 +136,4 @@ def model_folders(directory: str | Path) -> list[Path]:
     finish_replacing(folder)
     if not folder.is_dir() or (folder / CONFIG).exists():
         return []
-    return sorted(each for each in folder.iterdir() if (each / CONFIG).is_file())
+    return sorted(each for each in folder.iterdir() if each.name not in KEPT and (each / CONFIG).is_file())

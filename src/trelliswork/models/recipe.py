@@ -31,13 +31,15 @@ class Material(NamedTuple):
     choices: Choices
     about: Mapping[str, Any]
     files: Any = None
-    tokeniser: Any = None  # to keep with the model, as are the taggers of columns
+    tokeniser: Any = None  # to keep with the model, as are the taggers of columns and the lemmatiser
     column_taggers: Any = None
+    lemmatiser: Any = None
 
     def told(self, model: Model) -> None:
         """Let a model know what it was learned from, and what to keep."""
         model.metrics["data"] = dict(self.about)
         model.tokeniser, model.column_taggers = self.tokeniser, self.column_taggers
+        model.lemmatiser = self.lemmatiser
 
 
 class Run(NamedTuple):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from trelliswork.training.folder_names import COLUMNS, TOKENISER
+from trelliswork.training.folder_names import KEPT
 
 CONFIG = "config.json"
 NEW = ".new-model"
@@ -42,7 +42,7 @@ def _finish(target: Path) -> None:
     new = target / NEW
     if not (new / CONFIG).is_file():
         return
-    for name in (TOKENISER, COLUMNS):
+    for name in KEPT:
         if not (new / name).exists() and ((target / name / CONFIG).is_file() or any(target.glob(f"{name}/*/{CONFIG}"))):
             shutil.rmtree(target / name, ignore_errors=True)
     try:

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,17 +23,19 @@ from typing import Any
 import safetensors
 
 from trelliswork import __version__
-from trelliswork.data.folder_files import read_object
+from trelliswork.data.folder_files import check_regular, read_object
 from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.replacing import CONFIG, finish_replacing, put_in_place
 from trelliswork.models.stored_metrics import check_metrics
+from trelliswork.text.rules import VERSION
 from trelliswork.training.exclusive import exclusive_unless_held
-from trelliswork.training.folder_names import COLUMNS, OF_TRAINING, TOKENISER, is_stray
+from trelliswork.training.folder_names import KEPT, OF_TRAINING, TOKENISER, is_stray
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
 
+RULES = "text_rules"  # of config.json: the version of the rules that read raw text when no tokeniser is kept
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
@@ -62,7 +64,7 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
     check_output(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with exclusive_unless_held(target) if target.exists() else nullcontext(), _beside(target) as partial:
+        with exclusive_unless_held(target, "saving") if target.exists() else nullcontext(), _beside(target) as partial:
             partial.chmod(0o755)
             _write_files(partial, model)
             _write_kept(partial, model.kept)
@@ -99,7 +101,8 @@ def check_output(directory: str | Path) -> None:
 
 
 def _write_files(folder: Path, model: StoredModel) -> None:
-    head = {"kind": model.kind, "format_version": FORMAT_VERSION, "library_version": __version__}
+    rules = getattr(model.kept.get(TOKENISER), "VERSION", VERSION)
+    head = {"kind": model.kind, "format_version": FORMAT_VERSION, "library_version": __version__, RULES: rules}
     texts = {
         CONFIG: json.dumps({**head, **model.config}, ensure_ascii=False, indent=1) + "\n",
         METRICS: json.dumps(model.metrics, ensure_ascii=False, indent=1) + "\n",
@@ -116,34 +119,42 @@ def _write_files(folder: Path, model: StoredModel) -> None:
 
 def _write_kept(folder: Path, kept: Mapping[str, Any]) -> None:
     """Keep other models with the model. One that cannot be saved is not kept."""
-    for name in (TOKENISER, COLUMNS):
+    for name in KEPT:
         model = kept.get(name)
         if model is not None and hasattr(model, "save"):
             model.save(folder / name)
 
 
-def kind_of_model(directory: str | Path) -> str | None:
-    """What a model folder says it is; None if it does not say, which `read_model` then explains."""
-    finish_replacing(directory)
-    try:
-        return str(read_object(Path(directory) / CONFIG)["kind"])
-    except (ModelError, KeyError):
-        return None
+def stored_kind(directory: str | Path, kinds: Collection[str], default: str) -> str:
+    """Return the kind of the model in a folder; what is no model of these kinds is a `ModelError`.
+
+    The class is not imported. `default` is the kind that the error names as expected.
+    """
+    folder = Path(directory)
+    config = _read_config(folder)
+    kind = str(config.get("kind"))
+    _check_head(folder, config, kind if kind in kinds else default)
+    check_regular(folder / WEIGHTS)
+    return kind
 
 
 def read_model(directory: str | Path, kind: str) -> StoredModel:
     """Read a model folder back; anything missing, truncated, foreign or too new is a `ModelError`."""
     folder = Path(directory)
-    if not folder.is_dir():
-        found = "a file" if folder.exists() else "nothing"
-        raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
-    finish_replacing(folder)
-    config = read_object(folder / CONFIG)
+    config = _read_config(folder)
     _check_head(folder, config, kind)
     _check_texts(folder, config)
     weights, _ = read_arrays(folder / WEIGHTS)
     check_finite(weights, folder / WEIGHTS)
     return StoredModel(kind, config, weights, _read_metrics(folder / METRICS))
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        found = "a file" if folder.exists() else "nothing"
+        raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
+    finish_replacing(folder)
+    return read_object(folder / CONFIG)
 
 
 def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:

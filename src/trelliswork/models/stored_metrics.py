@@ -14,6 +14,7 @@ def check_metrics(metrics: Mapping[str, Any]) -> None:
     _section(metrics, "dev")
     _section(_section(metrics, "training"), "settings")
     _items(data, "fields", str)
+    _items(data, "examples", str)
     format = _section(data, "format")
     names = _items(format, "names", str)
     columns = _items(format, "feature_columns", int)

@@ -20,6 +20,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import cast
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.nn.structured import StructuredLayer
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
@@ -75,7 +76,7 @@ class BernoulliAttention(nn.Module):
         return _attend(scores.sigmoid(), values, valid)
 
 
-class ChainAttention(nn.Module):
+class ChainAttention(StructuredLayer):
     """Select a subsequence: z_t ∈ {0, 1} is a linear chain, p(z) ∝ Π_t ψ_t(z_{t-1}, z_t), c = Σ_t p(z_t = 1) values_t.
 
     Learned transitions decide how much selected positions cluster; additional ones may be given for each position.
@@ -119,7 +120,7 @@ class ChainAttention(nn.Module):
         return LinearChain(emissions, arcs, self.start, self.end, lengths=lengths, backend=self.backend)
 
 
-class SegmentAttention(nn.Module):
+class SegmentAttention(StructuredLayer):
     """Select segments of at most `max_width` positions: a semi-Markov model whose segments are selected or skipped.
 
     A selected segment scores the sum of its positions plus a learned score of its width, so that, unlike a chain, it
@@ -167,7 +168,7 @@ class SegmentAttention(nn.Module):
         return SemiMarkov(segments, self.transitions, lengths=lengths, max_lengths=[1, width], backend=self.backend)
 
 
-class TreeAttention(nn.Module):
+class TreeAttention(StructuredLayer):
     """Each word attends to its head in a latent dependency tree: c_m = Σ_h p(h is the head of m | x) values_h.
 
     `kind` is "projective", "spanning" (arcs may cross), or "independent" (each word picks its head with a softmax of

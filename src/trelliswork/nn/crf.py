@@ -14,8 +14,8 @@ from trelliswork.distributions import LinearChain
 from trelliswork.distributions.base import Backend, uses_kernels
 from trelliswork.distributions.checks import check_tensors
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkWarning
-from trelliswork.nn.structured import check_reduction, mask_of, reduce
-from trelliswork.runtime.bridge import as_array
+from trelliswork.nn.structured import StructuredLayer, check_reduction, mask_of, reduce
+from trelliswork.runtime.bridge import any_seen, as_array, require_numbers, values_are_hidden
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import allowed_transitions, unreachable, violations
 
@@ -23,7 +23,7 @@ INF = float("inf")
 UNKNOWN = -100
 
 
-class CRF(nn.Module):
+class CRF(StructuredLayer):
     """A linear-chain CRF over emission scores, with the interface of `torchcrf.CRF`.
 
     Tensors are (n, batch, ...) unless `batch_first`. A mask is True (or 1) at valid positions and may have holes
@@ -132,6 +132,7 @@ class CRF(nn.Module):
         found = self._decode_fast(emissions, mask)
         if found is not None:
             return found
+        require_numbers("decode, which gives lists,")
         tags = self._distribution(emissions, mask).argmax
         if mask is None:
             return tags.tolist()
@@ -254,7 +255,7 @@ class CRF(nn.Module):
         if found is not None and (self.allowed_transitions is None or bool((found.detach() > -INF).all())):
             return found
         chain = LinearChain(*scores, mask=row_mask, backend=self.backend)
-        if bool((chain.valid & (rows < 0)).any()):
+        if values_are_hidden() or bool((chain.valid & (rows < 0)).any()):
             found = chain.log_prob_of_set(self._partial(chain, rows))
         else:
             found = chain.log_prob(rows)
@@ -279,7 +280,7 @@ class CRF(nn.Module):
     def _partial(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
         """Tags with -100 for unknown; any other negative, at a valid position, is a mistake."""
         wrong = chain.valid & (tags < 0) & (tags != UNKNOWN)
-        if bool(wrong.any()):
+        if any_seen(wrong):
             row, position = wrong.nonzero()[0].tolist()
             raise ScoreError(
                 f"tags must lie in 0..{self.num_tags - 1} or be {UNKNOWN} (unknown); "
@@ -301,10 +302,10 @@ class CRF(nn.Module):
 
     def _check_allowed(self, log_likelihood: Tensor, valid: Tensor, tags: Tensor) -> None:
         """Gold tags that the constraints forbid have no likelihood: say which, instead of training on -inf."""
-        forbidden = (log_likelihood.detach() == -INF).nonzero()
-        if self.allowed_transitions is None or not len(forbidden):
+        forbidden = log_likelihood.detach() == -INF
+        if self.allowed_transitions is None or not any_seen(forbidden):
             return
-        row = int(forbidden[0])
+        row = int(forbidden.nonzero()[0])
         place = self._first_forbidden(tags[row], valid[row])
         raise ConstraintError(
             f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {place}; "

@@ -13,6 +13,7 @@ from trelliswork.distributions.base import Backend, uses_kernels
 from trelliswork.distributions.checks import check_tensor, flat_lengths
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores
 from trelliswork.errors import ScoreError
+from trelliswork.nn.structured import StructuredLayer
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.ctc import fast
@@ -24,7 +25,7 @@ REDUCTIONS = ("none", "mean", "sum")
 Lengths = Tensor | Sequence[int] | int
 
 
-class CTC(nn.Module):
+class CTC(StructuredLayer):
     """-log p(targets | frames), drop-in for `torch.nn.CTCLoss`: same arguments, layout, reductions and gradient.
 
     `mean` divides each row's loss by its number of labels (at least 1) before it averages. With `zero_infinity` rows

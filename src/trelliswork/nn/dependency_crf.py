@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trelliswork.distributions import ProjectiveTree, SpanningTree
 from trelliswork.distributions.base import Backend
 from trelliswork.distributions.checks import check_tensor, whole_values
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.errors import ScoreError
-from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
+from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce, require_possible
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 
-class DependencyCRF(nn.Module):
+class DependencyCRF(StructuredLayer):
     """A CRF over dependency trees, projective or not. It has no parameters: scores come from a scorer.
 
     Tensors are batch first. `arcs[b, h, m]` scores head h of word m, 0 being the root; `label_scores[b, h, m, y]`, if

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from trelliswork.runtime.compilation import ORDERED, kernel, overload
+from trelliswork.lazy import lazy_module
+from trelliswork.runtime.compilation import ORDERED, intrinsic, kernel, overload
 from trelliswork.runtime.kernel_math import exp
+
+ir, types = lazy_module("llvmlite.ir"), lazy_module("numba.types")
 
 _LOG2_E = np.float32(1.44269504)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)

@@ -12,13 +12,13 @@ from trelliswork.distributions import SemiMarkov
 from trelliswork.distributions.base import Backend
 from trelliswork.distributions.checks import check_tensor
 from trelliswork.errors import ScoreError
-from trelliswork.nn.structured import check_reduction, lengths_of, reduce
+from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
 
 
-class SemiCRF(nn.Module):
+class SemiCRF(StructuredLayer):
     """A semi-Markov CRF with learned transitions. What it is given decides how segments are scored:
 
     - scores [batch, n, k, c] of every segment, by start and duration 1..k (`max_length` = k);

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Never
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import check_tensor
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
+from trelliswork.runtime.bridge import any_seen
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
 INF = float("inf")
+
+
+class StructuredLayer(nn.Module):
+    """A layer that asks a distribution for its answers."""
+
+    def __prepare_scriptable__(self) -> Never:
+        problem = f"torch.jit.script cannot compile {type(self).__name__}, whose answers come from kernels"
+        raise TrellisworkError(
+            f"{problem}; record the network with torch.export or torch.jit.trace, or script its encoder"
+        )
 
 
 def check_reduction(reduction: str) -> None:
@@ -59,5 +71,5 @@ def lengths_of(
 def require_possible(log_likelihood: Tensor, reason: str) -> None:
     """A gold tree without any probability is an error that names its row."""
     impossible = log_likelihood == -INF
-    if bool(impossible.any()):
+    if any_seen(impossible):
         raise ConstraintError(f"the tree of row {int(impossible.nonzero()[0])} is impossible: {reason}")

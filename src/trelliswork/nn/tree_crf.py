@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trelliswork.distributions.base import Backend
 from trelliswork.distributions.checks import check_tensor
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.errors import ScoreError
-from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
+from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce, require_possible
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 Node = tuple[int, int, int | None]
 
 
-class TreeCRF(nn.Module):
+class TreeCRF(StructuredLayer):
     """`SpanTree` as a layer without parameters, for scores [batch, n, n, num_labels] at [first, last token, label].
 
     Gold trees are lists of (start, end, label), end exclusive. A tree that is not binary, or of which only some

@@ -8,15 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling, is_exporting
 
+from trelliswork.errors import TrellisworkError
 from trelliswork.runtime import buffers
 
 Array = np.ndarray[Any, Any]
+_PROXY = torch._C._TorchDispatchModeKey.PROXY
 
 
 def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
     """A C-contiguous array, sharing memory where it can. numpy converts small tensors faster than torch does."""
-    array = tensor.numpy(force=True)
+    try:
+        array = tensor.numpy(force=True)
+    except RuntimeError:
+        require_numbers("this query")
+        raise
     if dtype is None and array.flags.c_contiguous:
         return array
     if array.size < buffers.LARGE or dtype is not np.float64 or array.dtype == np.float64:
@@ -46,6 +53,37 @@ def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tu
 
 
 def out_of_reach() -> bool:
-    """Whether torch.func or forward-mode derivatives are at work: their tensors have no memory that kernels could read,
-    or carry tangents that they would drop. The reference handles both."""
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    """Whether torch.func, forward-mode derivatives or a recorder are at work: their tensors have no memory that kernels
+    could read, carry tangents that they would drop, or stand for other numbers. The reference handles all of them."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0 or is_recording()
+
+
+def is_recording() -> bool:
+    """Whether torch.export, torch.jit.trace or make_fx records a program, which will run with other numbers."""
+    if is_exporting():
+        return True
+    return not is_dynamo_compiling() and (torch._C._is_tracing() or torch._C._get_dispatch_mode(_PROXY) is not None)
+
+
+def values_are_hidden() -> bool:
+    """Whether no decision may depend on the numbers in a tensor: under vmap, and while a program is recorded."""
+    return is_recording() or (torch._C._are_functorch_transforms_active() and _under_vmap())
+
+
+def _under_vmap() -> bool:
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return any(each.key() == torch._C._functorch.TransformType.Vmap for each in stack)
+
+
+def require_numbers(query: str) -> None:
+    """Refuse what searches by numbers, or gives lists, where numbers are hidden."""
+    if values_are_hidden():
+        problem = f"{query} needs numbers that vmap, torch.export and torch.jit.trace hide"
+        raise TrellisworkError(
+            f"{problem}; call it outside of them, on a batch (sums, marginals of chains and viterbi work inside)"
+        )
+
+
+def any_seen(wrong: Tensor) -> bool:
+    """Whether any is True, as far as that can be seen: checks of numbers are left out where these are hidden."""
+    return not values_are_hidden() and bool(wrong.any())

@@ -3,20 +3,19 @@
 numba lets a function *inherit* `fastmath`, `error_model` and `forceinline` from the caller that first compiles it when
 it does not set them. A check for NaN compiled that way inside a kernel that assumes there are none is optimised away.
 So each kernel names one of the sets below, which give all three. `docs/decisions/0022-kernel-options.md` has the story.
+
+numba itself is imported by the first kernel that is called (`compiler.py`), not by the modules that define kernels:
+`docs/decisions/0058-light.md`.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from functools import partial
+from functools import partial, update_wrapper
+from threading import RLock
 from typing import Any
 
-import numba
-from numba import extending, types
-from numba.core import event
-
-from trelliswork.runtime.kernel_cache import KernelCache
+from trelliswork.lazy import lazy_module
 
 # How far LLVM may depart from the arithmetic as written. Never `ninf`: -inf is a score like any other.
 Arithmetic = frozenset[str]
@@ -24,6 +23,42 @@ EXACT: Arithmetic = frozenset()  # as written; NaN and infinities behave
 ORDERED: Arithmetic = frozenset({"contract", "nsz", "nnan"})  # sums keep their order; there is no NaN
 FAST: Arithmetic = ORDERED | {"reassoc", "arcp"}  # sums in any order, for vector registers; there is no NaN
 FAST_WITH_NAN: Arithmetic = FAST - {"nnan"}
+
+_compiler = lazy_module("trelliswork.runtime.compiler")
+_building = RLock()  # a kernel has one dispatcher, whichever threads call it first
+_unregistered: list[Callable[[], None]] = []  # overloads and intrinsics that numba has not been given yet
+
+
+class Kernel:
+    """A function that numba compiles: it has every attribute of a numba dispatcher, made when one is first needed.
+
+    numba takes it for its dispatcher when another kernel calls it (`_numba_type_`).
+    """
+
+    dispatcher: Any
+
+    def __init__(self, function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._arithmetic, self._inline = function, arithmetic, inline
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.dispatcher(*arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the dispatcher has; `dispatcher` itself is missing only until it is made here."""
+        if name.startswith("__"):  # asked of every object by pickle, inspect and others
+            raise AttributeError(name)
+        if name != "dispatcher":
+            return getattr(self.dispatcher, name)
+        with _building:
+            while _unregistered:
+                _unregistered.pop()()
+            if name not in vars(self):
+                self.dispatcher = _compiler.dispatcher_of(self.py_func, self._arithmetic, self._inline)
+        return vars(self)[name]
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__  # pickled by its name, as functions are
 
 
 def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
@@ -36,36 +71,25 @@ def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Callabl
         def total(row):
             ...
     """
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        compiled = numba.njit(**options(arithmetic, inline))(function)
-        if hasattr(compiled, "_cache"):  # not under NUMBA_DISABLE_JIT
-            compiled._cache = KernelCache(function, arithmetic)
-            compiled.get_call_template = partial(_call_with_variables, compiled.get_call_template)
-        return compiled
-
-    return decorate
-
-
-def _call_with_variables(template_of: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
-    """How kernels call a kernel: what is written out, as in `fill(0, n, True)`, is a number or a bool like any other.
-
-    numba would compile the kernel once for 0 and once for variables.
-    """
-    return template_of(
-        tuple(map(_variable, arguments)), {name: _variable(each) for name, each in dict(keywords).items()}
-    )
-
-
-def _variable(kind: Any) -> Any:
-    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral | types.BooleanLiteral) else kind
+    return partial(Kernel, arithmetic=arithmetic, inline=inline)
 
 
 def overload(
     function: Callable[..., Any], arithmetic: Arithmetic, *, inline: bool = False
 ) -> Callable[[Callable[..., Any]], Any]:
     """numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`."""
-    return extending.overload(function, jit_options=options(arithmetic, inline))
+
+    def decorate(choose: Callable[..., Any]) -> Any:
+        _unregistered.append(lambda: _compiler.add_overload(function, choose, arithmetic, inline))
+        return choose
+
+    return decorate
+
+
+def intrinsic(definition: Callable[..., Any]) -> Callable[..., Any]:
+    """numba's `intrinsic`: the definition writes the instructions of LLVM itself. For kernels only."""
+    _unregistered.append(lambda: _compiler.add_intrinsic(definition))
+    return definition
 
 
 def options(arithmetic: Arithmetic, inline: bool = False) -> Any:
@@ -77,28 +101,3 @@ def options(arithmetic: Arithmetic, inline: bool = False) -> Any:
     return dict(
         fastmath=fastmath, error_model="numpy", forceinline=inline, nogil=True, boundscheck=False, no_cfunc_wrapper=True
     )
-
-
-class WithoutCollection(event.Listener):
-    """No garbage collection while a kernel is compiled.
-
-    A compiler makes objects by the million and keeps most of them, so that collections find little and take a sixth of
-    the time.
-    """
-
-    def __init__(self) -> None:
-        self.depth, self.was_enabled = 0, False
-
-    def on_start(self, event: Any) -> None:
-        if self.depth == 0:
-            self.was_enabled = gc.isenabled()
-            gc.disable()
-        self.depth += 1
-
-    def on_end(self, event: Any) -> None:
-        self.depth -= 1
-        if self.depth == 0 and self.was_enabled:
-            gc.enable()
-
-
-event.register("numba:compile", WithoutCollection())

@@ -5,6 +5,9 @@ its options, its constants, the helpers in other files that were compiled into i
 of llvmlite; it keeps an index that two processes can overwrite for each other, and raises where it can neither read nor
 write. Here the file name is the key and covers all of those. A file that is damaged or missing is compiled again; where
 no folder can be written, kernels are compiled in memory, with one warning.
+
+A file is unpickled, which runs code: like the keys of ssh, it and its folder must belong to root or to this user, and
+nobody else may write to them. What does not is compiled again, with one warning.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import os
 import pickle
 import platform
 import re
+import stat
 import sys
 import tempfile
 import warnings
@@ -31,12 +35,22 @@ from numba.core.serialize import dumps
 
 from trelliswork import __version__
 from trelliswork.errors import TrellisworkWarning
+from trelliswork.runtime.shipped import read_shipped
 
 PACKAGE = Path(__file__).parents[1]
 SUFFIX = ".kernel"
 _IMPORT = re.compile(rf"^(?:from|import)\s+{PACKAGE.name}\.([\w.]+)", re.MULTILINE)
 _HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DEBUG_CACHE", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}
+_ANNOTATION = 5  # the place of the annotated source, which nobody reads and which names folders of this machine
 _DIGEST_SIZE = hashlib.sha256().digest_size
+_FORMAT = 1  # of a file; the code here is no part of any kernel, and does not count among its sources
+_BESIDE_SOURCE = "__pycache__"
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_warned: list[str] = []
+
+
+class UntrustedError(Exception):
+    """A file or folder that another user may have written."""
 
 
 class KernelCache:
@@ -47,6 +61,7 @@ class KernelCache:
             raise TypeError(
                 f"{function.__qualname__} closes over variables; a kernel reads arguments and constants only"
             )
+        self.kernel = function.__module__, function.__qualname__
         self.source = Path(function.__code__.co_filename)
         self.stem = f"{self.source.stem}.{function.__qualname__}"
         self._own = (function.__module__, function.__code__.co_firstlineno, sorted(arithmetic))
@@ -59,23 +74,41 @@ class KernelCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """The compiled kernel for these types and this processor; None if there is no sound file."""
         target.refresh()  # declares what the machine code may refer to
-        name = self._name(signature, target.codegen())
+        name, untrusted = self._name(signature, target.codegen()), None
         for folder in folders(self.source):
-            payload = _read(folder / name)
+            try:
+                payload = _read(folder / name)
+            except UntrustedError:
+                untrusted = folder / name
+                continue
             if payload is not None:
                 with contextlib.suppress(Exception):  # whatever pickle meets in a file of another world: compile
                     return CompileResult._rebuild(target, *pickle.loads(payload))
+        shipped = read_shipped(self.shipped_name(signature))
+        payload = None if shipped is None else _checked(shipped)
+        if payload is not None:
+            return CompileResult._rebuild(target, *pickle.loads(payload))
+        if untrusted is not None:
+            _warn_once(
+                f"{untrusted} is not loaded, as another user may have written it; it is compiled again. "
+                "Remove that folder, or set NUMBA_CACHE_DIR to one that you alone may write to."
+            )
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled kernel in the first folder that can be written; files of earlier versions go."""
-        payload, name = dumps(compiled._reduce()), self._name(signature, compiled.codegen)
+        library, *parts = compiled._reduce()
+        parts[_ANNOTATION] = ""
+        payload, name = dumps((library, *parts)), self._name(signature, compiled.codegen)
         for folder in folders(self.source):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, UntrustedError):
                 _write(folder / name, payload)
                 self._remove_earlier_versions(folder)
                 return
-        _warn_once()
+        _warn_once(
+            "no folder for compiled kernels can be written by you alone; they are compiled again in every "
+            "process. Set NUMBA_CACHE_DIR to a folder of your own with space."
+        )
 
     def flush(self) -> None:
         """Remove what is kept of this kernel."""
@@ -90,18 +123,27 @@ class KernelCache:
     def disable(self) -> None:
         """Always on."""
 
-    def _name(self, signature: Any, codegen: Any) -> str:
-        return f"{self.stem}-{self._version()}-{_processor(codegen)}-{_short(signature)}{SUFFIX}"
+    def file(self, signature: Any, codegen: Any) -> Path | None:
+        """The file in which the compiled kernel is kept; None if there is none."""
+        name = self._name(signature, codegen)
+        return next((folder / name for folder in folders(self.source) if (folder / name).is_file()), None)
 
-    def _version(self) -> str:
-        return _short(self._own, sources_digest(self.source), _tools())
+    def shipped_name(self, signature: Any) -> str:
+        """The name of the file that a wheel brings along."""
+        return f"{self.stem}-{self._version(_release())}-{_short(signature)}{SUFFIX}"
+
+    def _name(self, signature: Any, codegen: Any) -> str:
+        return f"{self.stem}-{self._version(_tools())}-{_processor(codegen)}-{_short(signature)}{SUFFIX}"
+
+    def _version(self, tools: str) -> str:
+        return _short(self._own, sources_digest(self.source), tools, _FORMAT)
 
     def _files(self, folder: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             yield from folder.glob(f"{self.stem}-*{SUFFIX}")
 
     def _remove_earlier_versions(self, folder: Path) -> None:
-        present = f"{self.stem}-{self._version()}-"
+        present = f"{self.stem}-{self._version(_tools())}-"
         for file in self._files(folder):
             if not file.name.startswith(present):
                 file.unlink(missing_ok=True)
@@ -114,7 +156,7 @@ def folders(source: Path) -> Iterator[Path]:
     if chosen:
         yield Path(chosen) / PACKAGE.name / inside
         return
-    yield source.parent / "__pycache__"
+    yield source.parent / _BESIDE_SOURCE
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.cache")
     if os.path.isabs(home):
         yield Path(home) / PACKAGE.name / inside
@@ -122,12 +164,12 @@ def folders(source: Path) -> Iterator[Path]:
 
 @cache
 def sources_digest(source: Path) -> str:
-    """A digest of a file and of the files of the package that it imports, directly or not."""
+    """A digest of a file and of the files of the package that it imports, directly or not, without this one."""
     seen: dict[Path, bytes] = {}
     waiting = [source]
     while waiting:
         file = waiting.pop()
-        if file not in seen:
+        if file not in seen and file != Path(__file__):
             seen[file] = file.read_bytes()
             waiting += _imported(seen[file].decode())
     return _short(*(seen[file] for file in sorted(seen)))
@@ -145,9 +187,20 @@ def _imported(text: str) -> Iterator[Path]:
 @cache
 def _tools() -> str:
     """The versions and settings that machine code depends on beside its source and its processor."""
-    settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in _HARMLESS)
     versions = __version__, numba.__version__, llvmlite.__version__, np.__version__, sys.version, platform.machine()
-    return _short(versions, settings)
+    return _short(versions, _settings())
+
+
+@cache
+def _release() -> str:
+    """The same for a file that was made on another machine: versions without how Python and NumPy were built."""
+    numpy, python = np.__version__.split(".")[:2], sys.implementation.cache_tag
+    versions = __version__, numba.__version__, llvmlite.__version__, numpy, python, sys.platform, platform.machine()
+    return _short(versions, _settings())
+
+
+def _settings() -> list[tuple[str, str]]:
+    return sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in _HARMLESS)
 
 
 def _processor(codegen: Any) -> str:
@@ -163,22 +216,63 @@ def _short(*what: Any) -> str:
 
 
 def _read(file: Path) -> bytes | None:
-    """The payload of a file whose checksum holds."""
+    """The payload of a file whose checksum holds; an error if others may have written it."""
     try:
-        content = file.read_bytes()
+        content = _trusted_content(file) if os.name == "posix" else file.read_bytes()
     except OSError:
         return None
-    checksum, payload = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
-    return payload if hashlib.sha256(payload).digest() == checksum else None
+    return _checked(content)
+
+
+def _packed(payload: bytes) -> bytes:
+    """The content of a file: a checksum, and what it is of."""
+    return hashlib.sha256(payload).digest() + payload
+
+
+def _checked(content: bytes) -> bytes | None:
+    payload = content[_DIGEST_SIZE:]
+    return payload if _packed(payload) == content else None
+
+
+def _trusted_content(file: Path) -> bytes:
+    """What is in a file. What is checked is what was opened, not what has its name a moment later."""
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(file.name, "rb", opener=lambda name, read: os.open(name, read | flags, dir_fd=folder)) as stream:
+            for handle in (folder, stream.fileno()):
+                _require_trusted(os.fstat(handle))
+            return stream.read()
+    finally:
+        os.close(folder)
+
+
+def _require_trusted(info: os.stat_result) -> None:
+    """Only root and this user may have written a file, or exchanged the files of a folder."""
+    if os.name != "posix":  # access lists take the place of owners and modes
+        return
+    keeps_owners = stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX  # as /tmp: files stay their owners'
+    if info.st_uid not in (0, os.geteuid()) or (info.st_mode & _WRITABLE_BY_OTHERS and not keeps_owners):
+        raise UntrustedError
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it for this user alone; next to the source, for all who can read that."""
+    for each in reversed([folder, *folder.parents]):
+        if not each.exists():
+            each.mkdir(mode=0o755 if each.name == _BESIDE_SOURCE else 0o700, exist_ok=True)
 
 
 def _write(file: Path, payload: bytes) -> None:
     """Under a temporary name first: another process sees a whole file or none."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(file.parent)
+    _require_trusted(file.parent.stat())
     handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(hashlib.sha256(payload).digest() + payload)
+            if file.parent.name == _BESIDE_SOURCE and os.name == "posix":
+                os.fchmod(handle, 0o644)  # what root installs is there for everybody
+            stream.write(_packed(payload))
         os.replace(part, file)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -186,11 +280,8 @@ def _write(file: Path, payload: bytes) -> None:
         raise
 
 
-@cache
-def _warn_once() -> None:
-    warnings.warn(
-        "no folder for compiled kernels can be written; they are compiled again in every process. "
-        "Set NUMBA_CACHE_DIR to a folder with space that you may write to.",
-        TrellisworkWarning,
-        stacklevel=2,
-    )
+def _warn_once(sentence: str) -> None:
+    """Say the first thing that is wrong with the folders of kernels; the others follow from it."""
+    if not _warned:
+        _warned.append(sentence)
+        warnings.warn(sentence, TrellisworkWarning, stacklevel=3)

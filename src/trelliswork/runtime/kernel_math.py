@@ -7,11 +7,11 @@ bits runs in vector registers (about 0.5 ns) at full double precision.
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, kernel
+from trelliswork.lazy import lazy_module
+from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, intrinsic, kernel
+
+ir, types = lazy_module("llvmlite.ir"), lazy_module("numba.types")
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93145751953125e-1  # ln 2 in two parts: n * _LN2_HIGH is exact for |n| < 2048

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from trelliswork.runtime import buffers
 from trelliswork.runtime.autograd import differentiable, rows_by_reference
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.bridge import Array, any_seen, as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_kernels import expected_gradient, likelihood_gradient, tree_scores
@@ -172,7 +172,7 @@ class ArcKernels(Solver):
             return self._log_likelihood(self.rows, values)
         real = self._given.word_mask
         heads, labels = (torch.where(real, each, 0) for each in values.unbind(-1))
-        if bool(((labels < 0) | (labels >= self._labels.shape[-1])).any()):
+        if any_seen((labels < 0) | (labels >= self._labels.shape[-1])):
             return None
         rows = self.rows
         of_heads = self._log_likelihood(rows, heads)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.bridge import require_numbers
 from trelliswork.semirings import Counting, KBest, Max, Sampling, Semiring
 from trelliswork.structures.record import CountingSolver, Drawn
 
@@ -83,6 +84,8 @@ def posteriors(log_partition: Callable[..., Tensor], parts: Any) -> Tensor:
     """p(part | x) as the derivative of log Z by `parts.marked`; with a graph to differentiate again if one is
     recorded."""
     again = torch.is_grad_enabled() and parts.marked.requires_grad
+    if not again:
+        require_numbers("what is summed up backwards, such as marginals and entropy,")
     with torch.enable_grad():
         leaf = parts if again else parts.detached()
         log_z = log_partition(leaf)

@@ -6,6 +6,9 @@
 
 tokens.py       what a tokeniser returns, and its protocol
 rules.py        the default tokeniser: rules for all languages, nothing to train
+first_rules.py  the rules of version 1, for models that were trained with them
+spacing.py      a plausible text of tokens whose white space is not known
+habits.py       rules corrected by how a file of tokens cuts
 offsets.py      places in a text counted in code points, UTF-16 units or bytes
 documents.py    raw texts whose tokens are known: from CoNLL-U, or a text beside its tokens
 reading.py      texts and text files as sentences with the place of every word

@@ -14,7 +14,7 @@ from trelliswork.text.tokens import Token
 BLANK_LINE = "\n\n"
 MOST_DIGITS = 18  # of an id
 # What treebanks write in place of some characters of the text.
-_WRITTEN_FOR = {
+WRITTEN_FOR = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "``": '"', "''": '"',
 }  # fmt: skip
 
@@ -49,7 +49,7 @@ class Document:
 
 def _find(text: str, word: str, place: int, name: str) -> tuple[int, int]:
     """Where a token begins and ends; it is the next thing in the text."""
-    for form in (word, _WRITTEN_FOR.get(word, word)):
+    for form in (word, WRITTEN_FOR.get(word, word)):
         start = _after_space(text, place)
         end = start
         for character in form:

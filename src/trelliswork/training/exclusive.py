@@ -1,12 +1,15 @@
 """One run at a time in a folder: a lock of the operating system on a hidden file in it.
 
-The lock of a killed process goes with it. Its file may stay; it counts for nothing and serves the next run.
+The lock of a killed process goes with it: the processes that it has forked do not inherit the lock. Its file may stay;
+it counts for nothing and serves the next run. It says what is going on, for those who are refused.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
+import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,19 +30,23 @@ else:
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}  # some network file systems have no locks
 
 
+_NOTE = re.compile(r"(\w+) (\d+) (\S*)\n")  # in the lock file: what is done, by which process, on which machine
+_descriptors: set[int] = set()  # of the locks that this process holds
 _HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  # folders that the caller has locked
 
 
 @contextmanager
-def exclusive_unless_held(out: Path) -> Iterator[None]:
+def exclusive_unless_held(out: Path, doing: str) -> Iterator[None]:
     """`exclusive`, but for one who holds the folder already: what trains in a folder also saves there."""
-    with nullcontext() if out.resolve() in _HELD.get() else exclusive(out):
+    with nullcontext() if out.resolve() in _HELD.get() else exclusive(out, doing):
         yield
 
 
 @contextmanager
-def exclusive(out: Path | None) -> Iterator[None]:
+def exclusive(out: Path | None, doing: str = "training") -> Iterator[None]:
     """Refuse a second run into `out` while one is going on; the folder is made if there is none.
+
+    `doing` is a word for others who want the folder: they read that another run is training there.
 
     What dead runs have left half-written there is removed once the lock is held. A folder that was made here and is
     empty in the end goes again.
@@ -51,6 +58,7 @@ def exclusive(out: Path | None) -> Iterator[None]:
     path = out / LOCK
     try:
         descriptor = _acquire(path)
+        _describe(descriptor, doing)
     except BaseException:
         _unmake(made)
         raise
@@ -96,6 +104,7 @@ def _acquire(path: Path) -> int:
         try:
             _lock(path, descriptor)
             if _has_name(descriptor, path):
+                _descriptors.add(descriptor)
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -131,7 +140,7 @@ def _lock(path: Path, descriptor: int) -> None:
     except OSError as error:
         if error.errno in UNSUPPORTED:
             return
-        problem = "another run is training there"
+        problem = _others(descriptor)
         raise OutputError(f"{path.parent}: {problem}; wait for its end, stop it, or choose another folder") from None
 
 
@@ -142,8 +151,45 @@ def _has_name(descriptor: int, path: Path) -> bool:
         return False
 
 
+def _describe(descriptor: int, doing: str) -> None:
+    """Write what is going on into the lock file, unless it is a file of somebody else that was linked there."""
+    with suppress(OSError):
+        if os.fstat(descriptor).st_nlink == 1 and (not (text := _read(descriptor)) or _NOTE.fullmatch(text)):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{doing} {os.getpid()} {platform.node()}\n".encode(), 0)
+
+
+def _read(descriptor: int) -> str:
+    return os.pread(descriptor, 1000, 0).decode(errors="replace")
+
+
+def _others(descriptor: int) -> str:
+    """Return what the holder of a lock does, as far as its file says."""
+    note = None
+    with suppress(OSError):
+        note = _NOTE.fullmatch(_read(descriptor))
+    if note is None:
+        return "another run is using it"
+    doing, process, machine = note.groups()
+    place = "" if machine == platform.node() else f" on {machine}"
+    return f"another run is {doing} there (process {process}{place})"
+
+
+def _forget_locks() -> None:
+    """Close the locks of the parent in a process that it has forked; the parent keeps them."""
+    while _descriptors:
+        os.close(_descriptors.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
+
+
 def _release(path: Path, descriptor: int) -> None:
     """Remove the file while its lock is held; Windows can only remove it afterwards, and not while another has it."""
+    if descriptor not in _descriptors:  # in a forked process
+        return
+    _descriptors.remove(descriptor)
     if sys.platform != "win32":
         with suppress(OSError):
             path.unlink()

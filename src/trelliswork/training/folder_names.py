@@ -14,8 +14,10 @@ STATE = "state.safetensors"  # in the checkpoint
 HISTORY = "history.jsonl"
 TOKENISER = "tokeniser"  # the folder of the tokeniser that a model reads raw text with
 COLUMNS = "columns"  # the folder of the taggers for columns that new text may lack
+LEMMAS = "lemmas"  # the folder of the lemmatiser that fills the column LEMMA
+KEPT = (TOKENISER, COLUMNS, LEMMAS)
 # What a run leaves in a folder before there is a model.
-OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, TOKENISER, COLUMNS}
+OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, *KEPT}
 
 
 def is_stray(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Ctrl-C between steps of training, never within one."""
+"""Ctrl-C and SIGTERM between steps of training, never within one."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from trelliswork import ctrl_c
 
 
 class Interrupts:
-    """Inside `with`, Ctrl-C waits for the end of what is `undivided`, and works at once elsewhere.
+    """Inside `with`, Ctrl-C and SIGTERM wait for the end of what is `undivided`, and work at once elsewhere.
 
-    With `wait`, it never works by itself: who uses this asks whether one is `pending`.
-    Only where Ctrl-C would raise `KeyboardInterrupt` anyway: in the main thread, with no handler but Python's or ours.
+    With `wait`, they never work by themselves: who uses this asks whether one is `pending`.
+    Only where they would raise `KeyboardInterrupt` anyway: in the main thread, with no handler but Python's or ours.
     """
 
     def __init__(self, *, wait: bool = False) -> None:
         self._wait = wait
-        self._busy = self._pending = self._installed = False
+        self._busy = self._pending = False
+        self._before: dict[int, Any] = {}
 
     @property
     def pending(self) -> bool:
-        """Whether Ctrl-C was pressed and has not worked yet."""
+        """Whether the process was asked to end and has not ended yet."""
         return self._pending
 
     def __enter__(self) -> Interrupts:
-        own = threading.current_thread() is threading.main_thread()
-        if own and signal.getsignal(signal.SIGINT) in (signal.default_int_handler, ctrl_c.interrupt):
-            self._before = signal.signal(signal.SIGINT, self._interrupt)
-            self._installed = True
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) in (signal.default_int_handler, ctrl_c.interrupt):
+                    self._before[number] = signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._installed:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     @contextmanager
     def undivided(self) -> Iterator[None]:
@@ -51,6 +53,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        ctrl_c.remember(number)
         if self._wait or (self._busy and not self._pending):
             self._pending = True
         else:

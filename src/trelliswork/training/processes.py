@@ -10,6 +10,7 @@ Li et al. (2020), PyTorch distributed: experiences on accelerating data parallel
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.runtime.parents import watch_parent
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.shared_memory import SharedMemory, shared_memory
 from trelliswork.training.shares import n_processes
@@ -228,4 +230,8 @@ def join() -> Processes:
         return Processes()
     if not dist.is_initialized():
         dist.init_process_group("gloo")
+        if (
+            "TORCHELASTIC_RUN_ID" in os.environ
+        ):  # the parent is torchrun, and leaves its processes alone if it is killed
+            watch_parent(os.getppid())
     return Processes(dist.get_rank(), dist.get_world_size())

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
-
+from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
+
+rich_console, rich_progress = lazy_module("rich.console"), lazy_module("rich.progress")
 
 
 @dataclass(frozen=True)
@@ -123,12 +122,12 @@ class BarProgress(Progress):
     shows = True
 
     def __init__(self) -> None:
-        self._bar = RichProgress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[text]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
+        self._bar = rich_progress.Progress(
+            rich_progress.TextColumn("{task.description}"),
+            rich_progress.BarColumn(),
+            rich_progress.TextColumn("{task.fields[text]}"),
+            rich_progress.TimeRemainingColumn(),
+            console=rich_console.Console(stderr=True),
             transient=True,
         )
         self._dev = ""

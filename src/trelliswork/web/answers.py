@@ -25,12 +25,13 @@ def sentence_record(sentence: Sentence, answer: Answer, scheme: str) -> dict[str
 
 
 def _answer_record(answer: Answer, scheme: str) -> dict[str, Any]:
+    lemmas = {"LEMMA": answer.lemmas} if answer.lemmas else {}
     return {
         "value": value_record(answer.value),
         "probability": answer.probability,
-        "parts": [part_record(each) for each in answer.parts],
+        "parts": [each.record() for each in answer.parts],
         "spans": _spans(answer, scheme),
-        "columns": {name: list(values) for name, values in answer.columns.items()},
+        "columns": {name: list(values) for name, values in {**lemmas, **answer.columns}.items()},
         "alternatives": [_alternative(each, scheme) for each in answer.alternatives],
     }
 
@@ -44,19 +45,10 @@ def value_record(value: Any) -> Any:
     return bracket_text(value)
 
 
-def part_record(part: PartProbability) -> dict[str, Any]:
-    """A part with its places and probabilities; of an arc with its head."""
-    found: dict[str, Any] = {"start": part.start, "end": part.end, "label": part.label}
-    found["probability"] = part.probability
-    if part.head is not None:
-        found |= {"head": part.head, "head_probability": part.head_probability}
-    return found
-
-
 def _spans(answer: Answer, scheme: str) -> list[dict[str, Any]]:
     """The spans of an answer, with their places in raw text if it was that."""
     if answer.spans or answer.has_brackets:
-        found = [part_record(each) for each in answer.spans]
+        found = [each.record() for each in answer.spans]
     else:
         found = _spelled(answer.value, scheme)
     for each in found if answer.offsets else ():

@@ -17,14 +17,15 @@ from starlette.staticfiles import StaticFiles
 
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.web.endpoints import ENDPOINTS, Endpoint
-from trelliswork.web.frames import Reply
+from trelliswork.web.frames import Reply, packed_call
 from trelliswork.web.guard import BODY, ROUTE, Access, Guard
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
+from trelliswork.web.off_loop import off_loop
 from trelliswork.web.openapi import docs_page, openapi
 from trelliswork.web.palette import palette_css
 from trelliswork.web.pool import Pool
-from trelliswork.web.problems import PROBLEM_JSON, Problem
+from trelliswork.web.problems import PROBLEM_JSON, Problem, json_bytes
 from trelliswork.web.requests import read_json
 from trelliswork.web.teaching.school import School
 
@@ -51,12 +52,15 @@ class Site:
         return names[0] if name is None else name
 
     async def ask(self, op: str, body: dict[str, Any], size: int) -> Reply:
-        """What a worker replies; the name of the model goes with a good answer."""
+        """What a worker replies."""
+        size_of_texts = sum(map(len, body.get("texts") or ()))
+        if size_of_texts > self.limits.all_characters:
+            problem = f"expected at most {self.limits.all_characters:,} characters in all texts, got {size_of_texts:,}"
+            raise Problem(413, f"body.texts: {problem}; send fewer texts at once")
         name = self.model_named(body.pop("model", None))
-        reply = await self.pool.ask(op, name, body, size)
-        if reply.status != 200:
-            return reply
-        return Reply(200, b'{"model": ' + json.dumps(name).encode() + b", " + reply.body[1:])
+        payload = await off_loop(size, packed_call, op, name, body)
+        body.clear()  # which takes ten times the memory, and may have to wait
+        return await self.pool.ask_packed(name, payload)
 
 
 def make_app(site: Site) -> Guard:
@@ -105,7 +109,7 @@ def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[R
         if method in queries:
             given = queries[method].check(_query(request), "query")
         if method in bodies:
-            given = read_json(raw, bodies[method])
+            given = await off_loop(len(raw), read_json, raw, bodies[method])
         try:
             answer = await endpoint.answer(site, given, len(raw))
         except TrellisworkError as error:
@@ -113,7 +117,7 @@ def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[R
         if isinstance(answer, Response):
             return answer
         if not isinstance(answer, Reply):
-            answer = Reply(200, json.dumps(answer, ensure_ascii=False, allow_nan=False).encode())
+            answer = Reply(200, json_bytes(answer))
         kind = JSON if answer.status == 200 else PROBLEM_JSON
         headers = {"Retry-After": "1"} if answer.status == 503 else None
         return Response(answer.body, answer.status, headers=headers, media_type=kind)

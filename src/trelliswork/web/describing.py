@@ -39,6 +39,7 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
         },
         "parameters": model.n_parameters,
         "dev": model.metrics.get("dev") or None,
+        "examples": list((model.metrics.get("data") or {}).get("examples") or ()),
     }
 
 

@@ -46,7 +46,7 @@ def _asks(op: str) -> Callable[[Any, dict[str, Any], int], Awaitable[Any]]:
 
 
 async def _teach(site: Any, _: dict[str, Any], __: int) -> Any:
-    return site.school.state()
+    return await site.school.state()
 
 
 async def _open(site: Any, given: dict[str, Any], _: int) -> Any:

@@ -9,7 +9,8 @@ from asyncio import StreamReader
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-_LENGTH, _PART = struct.Struct("!I"), struct.Struct("!HI")
+_LENGTH, _PART, _COST = struct.Struct("!I"), struct.Struct("!HI"), struct.Struct("!dI")
+PIECES = 207  # status of a reply that is no answer yet
 
 
 class Reply(NamedTuple):
@@ -27,6 +28,11 @@ def packed(payload: bytes) -> bytes:
 def packed_json(message: Any) -> bytes:
     """The same of plain values."""
     return packed(json.dumps(message).encode())
+
+
+def packed_calls(model: str, calls: Iterable[bytes]) -> bytes:
+    """Calls about one model, each as JSON."""
+    return packed_replies([Reply(0, model.encode()), *(Reply(0, call) for call in calls)])
 
 
 def packed_replies(replies: Iterable[Reply]) -> bytes:
@@ -47,6 +53,31 @@ def unpacked_replies(payload: bytes) -> list[Reply]:
         found.append(Reply(status, payload[place : place + n]))
         place += n
     return found
+
+
+def packed_call(op: str, model: str, body: Any) -> bytes:
+    """A question to a model, as JSON."""
+    return json.dumps({"op": op, "model": model, "body": body}).encode()
+
+
+def packed_pieces(pieces: Iterable[tuple[float, bytes]]) -> Reply:
+    """The reply to a large question: the calls that it is to be divided into, each with its cost in seconds.
+
+    >>> unpacked_pieces(packed_pieces([(0.25, b"{}"), (0.125, b"[]")]).body)
+    [(0.25, b'{}'), (0.125, b'[]')]
+    """
+    return Reply(PIECES, b"".join(_COST.pack(cost, len(call)) + call for cost, call in pieces))
+
+
+def unpacked_pieces(body: bytes) -> list[tuple[float, bytes]]:
+    """The inverse."""
+    pieces, place = [], 0
+    while place < len(body):
+        cost, n = _COST.unpack_from(body, place)
+        place += _COST.size
+        pieces.append((cost, body[place : place + n]))
+        place += n
+    return pieces
 
 
 def receive(connection: socket.socket) -> bytes | None:

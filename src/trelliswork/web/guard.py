@@ -18,6 +18,7 @@ from trelliswork.logs import tell
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.problems import PROBLEM_JSON, Problem
+from trelliswork.web.seldom import place_of
 
 BODY = "trelliswork.body"  # where the body of a request is in its scope
 ROUTE = "trelliswork.route"  # and the path of its route, for the metrics
@@ -25,6 +26,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 OPEN = ("/healthz",)  # needs no token, and is never too many
 SAFE = ("GET", "HEAD", "OPTIONS")
 JSON_TYPES = ("application/json",)
+SMALL = 65_536  # bytes of a body that is always taken in
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -63,6 +65,7 @@ class Guard:
     limits: Limits
     measures: Measures
     running: int = field(default=0)
+    held: int = field(default=0)  # bytes of the bodies of all requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -71,42 +74,57 @@ class Guard:
             return
         answer = _Answer(send)
         began = time.perf_counter()
-        self.running += 1
         try:
             await self._answer(scope, receive, answer)
         except Problem as problem:
+            if BODY not in scope and scope["method"] not in SAFE:  # the rest of the body would be the next request
+                problem.headers["Connection"] = "close"
             await answer.problem(problem)
         except Exception as error:  # a mistake of ours
-            tell(f"{type(error).__name__}: {error} at {scope['path']!r}", level=logging.ERROR)
+            tell(f"{type(error).__name__}: {error} at {scope['path']!r}", level=logging.ERROR, kind=place_of(error))
             await answer.problem(Problem(500, "the server failed on this request; its log has the reason"))
         finally:
-            self.running -= 1
             self.measures.request(scope.get(ROUTE, "other"), answer.status, time.perf_counter() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        self._check_host(headers)
+        self._check_host(headers, scope.get("server"))
         self._check_origin(scope["method"], headers)
         if scope["path"] not in OPEN:
             self._check_token(scope["path"], headers)
-            if self.running > self.limits.at_once:
-                raise Problem(429, "too many requests at once; try again in a second", {"Retry-After": "1"})
-        if scope["method"] == "POST":
-            scope[BODY] = await self._body(headers, receive, self._most(scope["path"]))
-        await self.app(scope, receive, answer)
+        body = _Body(self)
+        try:
+            if scope["method"] == "POST":
+                scope[BODY] = await self._body(headers, receive, body, self._most(scope["path"]))
+            await self._within(scope, receive, answer)
+        finally:
+            body.clear()
+
+    async def _within(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        """Answer a request whose body is here; those that are slow to send one take nobody's place."""
+        if scope["path"] not in OPEN and self.running >= self.limits.at_once:
+            raise Problem(429, "too many requests at once; try again in a second", {"Retry-After": "1"})
+        self.running += 1
+        try:
+            await self.app(scope, receive, answer)
+        finally:
+            self.running -= 1
 
     def _most(self, path: str) -> int:
         return self.limits.taught if path == "/v1/teach/open" else self.limits.body
 
-    def _check_host(self, headers: dict[str, str]) -> None:
-        """A page of another name that leads here (DNS rebinding) has its own name as Host."""
-        if host_of(headers.get("host", "")) not in self.access.hosts:
+    def _check_host(self, headers: dict[str, str], server: tuple[str, int | None] | None) -> None:
+        """A page of another name that leads here (DNS rebinding) has its own name as Host.
+
+        The address that a connection came to is always right: a probe of a container asks by its address.
+        """
+        if host_of(headers.get("host", "")) not in (*self.access.hosts, *(server or ())[:1]):
             raise Problem(421, "this server is not called by that name; use its address, or start it with --allow-host")
 
     def _check_origin(self, method: str, headers: dict[str, str]) -> None:
         """Pages of others may not ask (CSRF); what is no page says no Origin."""
         origin = headers.get("origin")
-        same = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        same = origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
         if not same or (method not in SAFE and headers.get("sec-fetch-site", "same-origin") == "cross-site"):
             raise Problem(403, "pages of other sites may not ask this server; open the page of this server")
 
@@ -116,37 +134,55 @@ class Guard:
             return
         given = headers.get("authorization", "")
         kind, _, value = given.partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(value.strip().encode(), token.encode()):
+        if kind.lower() != "bearer" or not hmac.compare_digest(value.strip().encode("latin-1"), token.encode()):
             told = "expected the token of this server; send the header Authorization: Bearer TOKEN"
             raise Problem(401, told, {"WWW-Authenticate": "Bearer"})
 
-    async def _body(self, headers: dict[str, str], receive: Receive, most: int) -> bytes:
+    async def _body(self, headers: dict[str, str], receive: Receive, body: _Body, most: int) -> bytes:
         """The body of a request, refused as soon as it is known to be too large."""
         if headers.get("content-type", "").partition(";")[0].strip().lower() not in JSON_TYPES:
             raise Problem(415, "expected a body of JSON; send the header Content-Type: application/json")
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise Problem(415, "expected a body that is not compressed; leave out Content-Encoding")
-        told = headers.get("content-length", "0")
-        too_large = Problem(
-            413, f"expected a body of at most {most:,} bytes; send less at once", {"Connection": "close"}
-        )
-        if told.isdigit() and int(told[:20]) > most:
-            raise too_large
-        found = bytearray()
+        length = headers.get("content-length", "")
+        has_length = length.isascii() and length.isdecimal()
+        if "transfer-encoding" in headers or not has_length:  # chunks of a byte each cost a second for each 50 kB
+            raise Problem(411, "expected a body of known length; send the header Content-Length")
+        if len(length) > 20 or int(length) > most:
+            raise Problem(413, f"expected a body of at most {most:,} bytes; send less at once")
         try:
             async with asyncio.timeout(self.limits.body_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Problem(400, "the request ended before its body did")
-                    found += message.get("body", b"")
-                    if len(found) > most:
-                        raise too_large
+                    body.add(message.get("body", b""))
                     if not message.get("more_body", False):
-                        return bytes(found)
+                        return bytes(body.received)
         except TimeoutError as error:
             problem = f"expected the whole body within {self.limits.body_seconds:g} s; send it faster"
-            raise Problem(408, problem, {"Connection": "close"}) from error
+            raise Problem(408, problem) from error
+
+
+class _Body:
+    """A body as it comes in; what is beyond `SMALL` counts to what all bodies together may take."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard, self.received, self._counted = guard, bytearray(), 0
+
+    def add(self, part: bytes) -> None:
+        """Take a part in, if there is room for it."""
+        self.received += part
+        counted = max(len(self.received) - SMALL, 0)
+        self._guard.held += counted - self._counted
+        self._counted = counted
+        if counted and self._guard.held > self._guard.limits.held:
+            raise Problem(429, "too many large bodies at once; try again in a second", {"Retry-After": "1"})
+
+    def clear(self) -> None:
+        """Make room for others."""
+        self._guard.held -= self._counted
+        self._counted = 0
 
 
 class _Answer:

@@ -96,6 +96,8 @@ def _rows(schema: dict[str, Any], inside: str = "") -> str:
 def _kind(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return escape(" | ".join(schema["enum"]))
+    if "anyOf" in schema:
+        return " or ".join(map(_kind, schema["anyOf"]))
     if schema["type"] == "array":
         return f"list of {_kind(schema['items'])}"
     if "maximum" in schema:

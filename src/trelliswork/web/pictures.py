@@ -21,18 +21,10 @@ OWN = {
 ALSO = {"tags": ("segments",), "spans": ("trellis",), "segments": ("trellis",)}
 
 
-def pictures(model: Any, question: Asked) -> dict[str, Any]:
-    """A picture of each sentence of a request."""
+def pictures(model: Any, question: Asked) -> list[dict[str, Any]]:
+    """A picture of each sentence of a question."""
     kind = _kind(model, question.body["picture"])
-    wanted, only = [], question.body["sentence"]
-    for input_number, n in enumerate(question.sizes):
-        if only is not None and only >= n:
-            raise Problem(422, f"body.sentence: expected one of the {n} sentences of input {input_number}, got {only}")
-        wanted += [only is None or i == only for i in range(n)]
-    pairs = zip(question.sentences, question.pins, wanted, strict=True)
-    drawn = iter(_drawn(model, kind, [(each, known) for each, known, is_wanted in pairs if is_wanted]))
-    counts = [n if only is None else 1 for n in question.sizes]
-    return {"results": [{"sentences": [next(drawn) for _ in range(n)]} for n in counts]}
+    return _drawn(model, kind, list(zip(question.sentences, question.pins, strict=True)))
 
 
 def _kind(model: Any, asked: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import socket
 import sys
 import time
@@ -14,13 +15,25 @@ from typing import Any
 
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.logs import tell
-from trelliswork.web.frames import Reply, packed_json, read_frame, unpacked_replies
+from trelliswork.web.frames import (
+    PIECES,
+    Reply,
+    packed_call,
+    packed_calls,
+    packed_json,
+    read_frame,
+    unpacked_pieces,
+    unpacked_replies,
+)
+from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
+from trelliswork.web.off_loop import off_loop
 from trelliswork.web.problems import problem_json
-from trelliswork.web.queue import Call, CallQueue
+from trelliswork.web.queue import PER_BYTE, TOO_LONG, Call, CallQueue
 
 ATTEMPTS = 2  # of a call whose worker was lost
 AGAIN = 1.0  # seconds before a worker that could not be started is tried again
+ALLOWANCE, SLOWER = 2.0, 4.0  # seconds that a batch has in any case, and how far an estimate may be off
 LOST = "the worker that answered this was lost; try again"
 
 
@@ -36,8 +49,7 @@ class Worker:
 
     async def ask(self, batch: list[Call]) -> list[Reply]:
         """The replies to a batch about one model."""
-        calls = [{"op": call.op, "body": call.body} for call in batch]
-        self.writer.write(packed_json({"model": batch[0].model, "calls": calls}))
+        self.writer.write(packed_calls(batch[0].model, [call.payload for call in batch]))
         await self.writer.drain()
         return unpacked_replies(await read_frame(self.reader))
 
@@ -60,15 +72,16 @@ class Pool:
         workers: int = 1,
         threads: int = 1,
         device: str = "auto",
-        seconds: float = 30.0,
+        limits: Limits | None = None,
     ) -> None:
         self.folders, self.measures = dict(models), measures
-        self.n_workers, self.threads, self.device, self.seconds = workers, threads, device, seconds
+        self.n_workers, self.threads, self.device, self.limits = workers, threads, device, limits or Limits()
         self.models: list[dict[str, Any]] = []  # what the list of models says
         self.ready = 0  # workers that can answer
         self._generation = self._current = 0  # of workers that are started, and the least that may answer
         self._spares: list[Worker] = []  # workers with replaced models that wait for their turn
         self._queue = CallQueue()
+        self._alone = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -86,16 +99,57 @@ class Pool:
         await asyncio.gather(*(each.end() for each in self._spares))
 
     async def ask(self, op: str, model: str, body: Any, size: int) -> Reply:
-        """The reply to a call, or 504 at its deadline."""
+        """The reply to a question of about `size` bytes."""
+        return await self.ask_packed(model, await off_loop(size, packed_call, op, model, body))
+
+    async def ask_packed(self, model: str, payload: bytes) -> Reply:
+        """The reply to a question that is packed already, or 504 at its deadline."""
+        now, cost = asyncio.get_running_loop().time(), PER_BYTE * len(payload)
+        deadline = now + self.limits.seconds
+        (reply,) = await self._replies([Call(model, payload, cost, now + cost, deadline)])
+        if reply.status != PIECES:
+            return reply
+        calls = []
+        for cost, payload in unpacked_pieces(reply.body):
+            now += cost
+            calls.append(Call(model, payload, cost, now, deadline, is_piece=True))
+        replies = await self._replies(calls)
+        bad = next((each for each in replies if each.status != 200), None)
+        return bad or Reply(200, b"".join(each.body for each in replies))
+
+    async def ask_alone(self, op: str, model: str, body: Any, size: int) -> Reply:
+        """The reply of a worker that is started for this question, which keeps none of the others busy."""
+        payload = await off_loop(size, packed_call, op, model, body)
+        async with self._alone:
+            worker, deadline = await self._started(), asyncio.get_running_loop().time() + self.limits.seconds
+            call = Call(model, payload, 0.0, 0.0, deadline)
+            try:
+                (reply,) = await asyncio.wait_for(worker.ask([call]), self.limits.seconds)
+                return reply
+            except TimeoutError:
+                return Reply(504, problem_json(504, TOO_LONG.format(self.limits.seconds)))
+            except (OSError, EOFError):
+                return Reply(503, problem_json(503, LOST))
+            finally:
+                await worker.end()
+
+    async def _replies(self, calls: list[Call]) -> list[Reply]:
+        """The replies to some calls of one question; one that is no answer ends the others."""
         loop = asyncio.get_running_loop()
-        call = Call(op, model, body, size, loop.time() + self.seconds)
-        timer = loop.call_at(call.deadline, call.give_up, self.seconds)
+        timer = loop.call_at(calls[0].deadline, _give_up, calls, self.limits.seconds)
+        found = []
         try:
-            self._queue.put(call)
-            return await call.future
+            for call in calls:
+                self._queue.put(call)
+            for call in calls:
+                found.append(await call.future)
+                if found[-1].status not in (200, PIECES):
+                    return found
+            return found
         finally:
             timer.cancel()
-            call.future.cancel()
+            for call in calls:
+                call.future.cancel()
 
     @property
     def waiting(self) -> int:
@@ -149,13 +203,12 @@ class Pool:
         while True:
             batch = await self._queue.take()
             if worker.generation < self._current:
-                for call in reversed(batch):
-                    self._queue.put(call, first=True)
+                for call in batch:
+                    self._queue.put(call)
                 return
             began = time.perf_counter()
-            left = min(call.deadline for call in batch) - asyncio.get_running_loop().time()
             try:
-                replies = await asyncio.wait_for(worker.ask(batch), max(left, 0.01))
+                replies = await asyncio.wait_for(worker.ask(batch), _patience(batch))
             except TimeoutError:
                 self.measures.add("timeouts")
                 self._again_later(batch)
@@ -174,28 +227,34 @@ class Pool:
     def _again_later(self, batch: list[Call]) -> None:
         """Let the calls of a worker that is gone wait again, each alone; what has failed twice is answered."""
         now = asyncio.get_running_loop().time()
-        for call in reversed(batch):
+        for call in batch:
             call.attempts += 1
             if call.deadline <= now + 0.01:
-                call.give_up(self.seconds)
+                call.give_up(self.limits.seconds)
             elif call.attempts >= ATTEMPTS:
                 call.settle(Reply(503, problem_json(503, LOST)))
             else:
-                self._queue.put(call, first=True)
+                self._queue.put(call)
 
     async def _started(self) -> Worker:
         """A new worker that has its models; if it cannot load them, a `ModelError` that says why."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "trelliswork.web.worker", str(theirs.fileno()), pass_fds=(theirs.fileno(),)
+                sys.executable,
+                "-m",
+                "trelliswork.web.worker",
+                str(theirs.fileno()),
+                str(os.getpid()),
+                pass_fds=(theirs.fileno(),),
             )
         finally:
             theirs.close()
         reader, writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
         worker = Worker(process, reader, writer, [], self._generation)
         try:
-            writer.write(packed_json({"models": self.folders, "threads": self.threads, "device": self.device}))
+            settings = {"threads": self.threads, "device": self.device, "seconds": self.limits.seconds}
+            writer.write(packed_json({"models": self.folders, **settings}))
             told = json.loads(await read_frame(reader))
         except (OSError, asyncio.IncompleteReadError) as error:
             await worker.end()
@@ -208,3 +267,17 @@ class Pool:
             raise ModelError(told["error"])
         worker.models = told["models"]
         return worker
+
+
+def _give_up(calls: list[Call], seconds: float) -> None:
+    for call in calls:
+        call.give_up(seconds)
+
+
+def _patience(batch: list[Call]) -> float:
+    """Seconds until a worker is given up: until the first deadline of its batch, if that leaves it time to work.
+
+    A call that has waited almost until its deadline does not cost the others their worker.
+    """
+    left = min(call.deadline for call in batch) - asyncio.get_running_loop().time()
+    return max(left, ALLOWANCE + SLOWER * sum(call.cost for call in batch))

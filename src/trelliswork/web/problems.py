@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -23,6 +24,11 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it that
         b'{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "there is no model \\'x\\'"}'
         """
         return problem_json(self.status, self.detail)
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def problem_json(status: int, detail: str) -> bytes:

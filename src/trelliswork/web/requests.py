@@ -140,11 +140,12 @@ def read_json(body: bytes, kind: Kind) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the member {next(n for n in names if names.count(n) > 1)[:100]!r} is there twice")
-    return found
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ValueError(f"the member {name[:100]!r} is there twice")
+        members[name] = value
+    return members
 
 
 def _no_number(name: str) -> Any:

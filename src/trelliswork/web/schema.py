@@ -27,12 +27,10 @@ def shown(value: Any) -> str:
     kinds = {dict: "an object", list: "a list", type(None): "null"}
     if type(value) in kinds:
         return kinds[type(value)]
-    text = repr(value) if isinstance(value, str | int | float) and abs(_size(value)) < 1e15 else "a number"
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
-
-
-def _size(value: Any) -> float:
-    return value if isinstance(value, int | float) else 0
+    if isinstance(value, str):
+        text = repr(value[:MOST_SHOWN])
+        return text if len(value) < MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+    return repr(value) if abs(value) < 1e15 else "a number"
 
 
 class Kind(ABC):

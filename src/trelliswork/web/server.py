@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +19,17 @@ import uvicorn
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.logs import tell
 from trelliswork.web.app import Site, make_app
+from trelliswork.web.connections import BACKLOG, connection_class
 from trelliswork.web.guard import Access, is_local
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.pool import Pool
+from trelliswork.web.seldom import write_seldom
 from trelliswork.web.teaching.school import School
 
+WILDCARDS = ("0.0.0.0", "[::]")  # addresses that mean all of this machine
+OPENS_AFTER = 0.5  # seconds until a browser asks for the page: the server listens by then
 GRACE = 10  # seconds that requests have to end once the server is told to stop
-BACKLOG = 2048
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Settings:
     workers: int = 1
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
-    open_page: bool = False
+    open_page: bool | None = None  # None: if somebody sits at this machine
     teach: str = "teaching"  # folder of what is taught
     data: Mapping[str, str | None] = field(default_factory=dict)  # files `train` and `dev` to train on again
     device: str = "auto"
@@ -102,11 +106,22 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+def has_browser() -> bool:
+    """Whether a person at a terminal of this machine has a display, and a browser on it."""
+    has_display = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if not has_display or "SSH_CONNECTION" in os.environ or not sys.stdout.isatty():
+        return False
+    try:
+        return type(webbrowser.get()) is not webbrowser.GenericBrowser  # which would take over the terminal
+    except webbrowser.Error:
+        return False
+
+
 async def _serve(models: dict[str, str], settings: Settings, bound: socket.socket) -> None:
     measures = Measures()
     pool = Pool(
         models, measures, workers=settings.workers, threads=settings.threads, device=settings.device,
-        seconds=settings.limits.seconds,
+        limits=settings.limits,
     )  # fmt: skip
     await pool.start()
     host, port = bound.getsockname()[:2]
@@ -117,16 +132,19 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
     config = uvicorn.Config(
         make_app(site), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE,
         server_header=False, date_header=False, proxy_headers=False, lifespan="on",
-        http="h11",  # the parser of the two that refuses endless headers
+        http=connection_class(settings.limits), ws="none", backlog=BACKLOG,
+        timeout_keep_alive=int(settings.limits.idle_seconds),
     )  # fmt: skip
     server = _Server(config)
+    write_seldom()  # after uvicorn has set up its loggers
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, server.stop)
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{'127.0.0.1' if shown in ('0.0.0.0', '[::]') else shown}:{port}/"
-    print(f"serving {', '.join(models)} at {address}  (API: {address}docs; Ctrl-C stops)", flush=True)
-    if settings.open_page:
-        webbrowser.open(address)
+    address = f"http://{'127.0.0.1' if shown in WILDCARDS else shown}:{port}/"
+    everywhere = f"; listens on all addresses, {shown}:{port}" if shown in WILDCARDS else ""
+    print(f"serving {', '.join(models)} at {address}  (API: {address}docs; Ctrl-C stops{everywhere})", flush=True)
+    if has_browser() if settings.open_page is None else settings.open_page:
+        asyncio.get_running_loop().call_later(OPENS_AFTER, webbrowser.open, address)
     gc.freeze()  # what is here stays: the collector need not go through it while requests wait
     try:
         await server.serve(sockets=[bound])

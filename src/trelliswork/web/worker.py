@@ -18,50 +18,76 @@ from typing import Any
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError, is_out_of_memory
 from trelliswork.models import load
 from trelliswork.models.placing import place
+from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.web.asking import Asked, Body, asked, predictions
 from trelliswork.web.describing import described, require_servable
-from trelliswork.web.frames import Reply, packed_json, packed_replies, receive
+from trelliswork.web.frames import Reply, packed_json, packed_replies, receive, unpacked_replies
+from trelliswork.web.limits import Limits
 from trelliswork.web.pictures import pictures
-from trelliswork.web.problems import Problem, problem_json
+from trelliswork.web.planning import PIECE, planned
+from trelliswork.web.problems import Problem, json_bytes, problem_json
+from trelliswork.web.seldom import Seldom, place_of
 from trelliswork.web.teaching.uncertainty import sentences_in_file, uncertainties
 from trelliswork.web.votes import votes
 
 Models = Mapping[str, Any]
+SELDOM = Seldom()
+DEFAULT = Limits()
 WARM = ("Ann", "lives", "here", ".")
 
 
-def serve(connection: socket.socket, models: Models) -> None:
+def serve(connection: socket.socket, models: Models, limits: Limits) -> None:
     """Answer batches until the other side is gone."""
     while (message := receive(connection)) is not None:
-        batch = json.loads(message)
-        connection.sendall(packed_replies(replies(models[batch["model"]], batch["calls"])))
+        name, *calls = unpacked_replies(message)
+        questions = [json.loads(call.body) for call in calls]
+        connection.sendall(packed_replies(replies(models[name.body.decode()], questions, limits)))
 
 
-def replies(model: Any, calls: Sequence[Body]) -> list[Reply]:
-    """The replies to some calls about one model; predictions that ask for the same are made together."""
+def replies(model: Any, calls: Sequence[Body], limits: Limits = DEFAULT) -> list[Reply]:
+    """The replies to some calls about one model; predictions that ask for the same are made together.
+
+    What would take longer than a batch should comes back in pieces, before anything of it is answered.
+    """
     found: list[Reply | None] = [None] * len(calls)
     groups: dict[tuple[Any, ...], list[tuple[int, Asked]]] = {}
+    left = PIECE
     for i, call in enumerate(calls):
         if call["op"] == "sentences":
-            found[i] = _reply(partial(sentences_in_file, model, call["body"]))
+            found[i] = _reply(partial(_sentences, model, call["body"]))
             continue
-        question = _guarded(partial(asked, model, call["body"]))
-        if isinstance(question, Reply):
-            found[i] = question
-        elif call["op"] != "predict":
-            found[i] = _reply(partial(OTHERS[call["op"]], model, question))
-        else:
+        question = _guarded(partial(asked, model, call))
+        plan = question if isinstance(question, Reply) else _guarded(partial(_planned, model, question, left, limits))
+        if isinstance(plan, Reply):
+            found[i] = plan
+            continue
+        left -= plan
+        if question.op == "predict":
             body = question.body
             key = (body["top_k"], body["confidences"], body["choices"], question.has_pins)
             groups.setdefault(key, []).append((i, question))
+        else:
+            found[i] = _reply(partial(_answered, model, question))
     for group in groups.values():
         for (i, _), reply in zip(group, _together(model, [question for _, question in group]), strict=True):
             found[i] = reply
     return [each for each in found if each is not None]
 
 
-OTHERS: dict[str, Callable[[Any, Asked], Any]] = {
+def _sentences(model: Any, body: Body) -> bytes:
+    return json_bytes(sentences_in_file(model, body))
+
+
+def _planned(model: Any, question: Asked, left: float, limits: Limits) -> Reply | float:
+    return 0.0 if question.is_piece else planned(model, question, left, limits)
+
+
+def _answered(model: Any, question: Asked) -> bytes:
+    return question.answered(OTHERS[question.op](model, question))
+
+
+OTHERS: dict[str, Callable[[Any, Asked], Sequence[Any]]] = {
     "draw": pictures,
     "explain": votes,
     "uncertainty": uncertainties,
@@ -72,13 +98,13 @@ def _together(model: Any, questions: Sequence[Asked]) -> list[Reply]:
     """Predictions of several requests; if one of them cannot be answered, each alone, so that the others are."""
     found = _guarded(partial(predictions, model, questions))
     if not isinstance(found, Reply):
-        return [Reply(200, _json(each)) for each in found]
+        return [Reply(200, each) for each in found]
     return [found] if len(questions) == 1 else [_together(model, [each])[0] for each in questions]
 
 
-def _reply(answer: Callable[[], Any]) -> Reply:
+def _reply(answer: Callable[[], bytes]) -> Reply:
     found = _guarded(answer)
-    return found if isinstance(found, Reply) else Reply(200, _json(found))
+    return found if isinstance(found, Reply) else Reply(200, found)
 
 
 def _guarded(answer: Callable[[], Any]) -> Any:
@@ -101,16 +127,11 @@ def _guarded(answer: Callable[[], Any]) -> Any:
 
 def _broken(error: Exception) -> Reply:
     """A mistake of ours: one line for who runs the server, nothing of it for who asks."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = "" if place is None else f" at {place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
-    print(f"error: {type(error).__name__}: {error}{where}", file=sys.stderr, flush=True)
+    where = place_of(error)
+    line = SELDOM.text(where, f"error: {type(error).__name__}: {error} at {where}")
+    if line is not None:
+        print(line, file=sys.stderr, flush=True)
     return Reply(500, problem_json(500, "the model failed on this request; the server's log has the reason"))
-
-
-def _json(found: Any) -> bytes:
-    return json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
 
 
 def loaded(folders: Mapping[str, str], device: str) -> dict[str, Any]:
@@ -129,6 +150,7 @@ def loaded(folders: Mapping[str, str], device: str) -> dict[str, Any]:
 
 def main() -> None:
     """Load, say what there is, and serve."""
+    end_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when to stop
     connection = socket.socket(fileno=int(sys.argv[1]))
     told = json.loads(receive(connection) or b"{}")
@@ -143,7 +165,7 @@ def main() -> None:
     about = [described(name, told["models"][name], model) for name, model in models.items()]
     gc.freeze()  # what is here stays: no request waits while the collector goes through models and modules
     connection.sendall(packed_json({"models": about}))
-    serve(connection, models)
+    serve(connection, models, Limits(seconds=told["seconds"]))
 
 
 if __name__ == "__main__":

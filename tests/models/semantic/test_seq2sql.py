@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +188,31 @@ def test_drawn_queries_have_the_probabilities_of_what_may_be_written(file: Path)
     for query in drawn.decisions[0].tolist():
         symbols = [model.target[i] for i in query if i >= 0][:-1]
         assert accepts(" ".join(symbols))
+
+
+def test_evaluate_survives_questions_and_a_database_of_strangers(file: Path, tmp_path: Path) -> None:
+    """Gold queries are executed too; with some builds of SQLite, the second calls the address that the first names."""
+    Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), seconds=0.2, **SMALL), seed=2).save(tmp_path / "m")
+    with sqlite3.connect(file) as made:
+        made.execute("CREATE VIRTUAL TABLE words USING fts4(w)")
+        made.execute("PRAGMA writable_schema = ON")  # a name like those of SQLite's own tables
+        renamed = "name = 'sqlite_words', tbl_name = 'sqlite_words', sql = replace(sql, 'words', 'sqlite_words')"
+        made.execute(f"UPDATE sqlite_master SET {renamed} WHERE name = 'words'")
+    pairs = [
+        ("biggest city", "SELECT fts3_tokenizer('simple', x'4141414141414141') ;"),
+        ("city", "SELECT * FROM sqlite_words ;"),
+        ("how many rivers", "SELECT printf('%.*c', 2000000000, 'x') ;"),
+        ("rivers", "SELECT RIVERalias0.RIVER_NAME FROM RIVER AS RIVERalias0 ;"),
+    ]
+    gold = tmp_path / "gold.tsv"
+    gold.write_text("".join(f"{question}\t{query}\n" for question, query in pairs), encoding="utf-8")
+    command = [sys.executable, "-m", "trelliswork", "evaluate", str(tmp_path / "m"), str(gold)]
+    evaluated = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert evaluated.returncode == 0, (evaluated.returncode, evaluated.stderr)
+    assert "answer" in evaluated.stdout
+    with sqlite3.connect(file) as made:
+        made.execute("CREATE TABLE cafe (x)")
+    file.write_bytes(file.read_bytes().replace(b"cafe", b"caf\xe9"))
+    evaluated = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert evaluated.returncode == 2 and "expected names in UTF-8, got b'caf" in evaluated.stderr
+    assert "Traceback" not in evaluated.stderr

@@ -102,6 +102,19 @@ def test_nothing_is_wider_than_a_phone(open_page: Any, names: str) -> None:
     assert box["x"] >= 0 and box["x"] + box["width"] <= screen
 
 
+@pytest.mark.parametrize("width", [320, 360, 390])
+def test_teaching_is_no_wider_than_a_phone(open_page: Any, width: int) -> None:
+    page = open_page("ner", viewport={"width": width, "height": 740}, has_touch=True)
+    page.click("#mode-teach")
+    page.wait_for_selector(".opening, .desk .reading .word")
+    if page.locator(".opening").count() == 0:
+        page.get_by_role("button", name="Another file").click()
+    page.wait_for_selector(".opening-choices select")
+    widest = "() => Math.max(...[...document.querySelectorAll('main *')].map((e) => e.getBoundingClientRect().right))"
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert page.evaluate(widest) <= width
+
+
 def test_everything_by_keyboard(open_page: Any) -> None:
     page = open_page("ner")
     page.keyboard.press("Tab")

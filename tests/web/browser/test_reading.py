@@ -131,3 +131,14 @@ def test_a_server_that_is_gone_is_told(open_page: Any, seen: Seen) -> None:
     page.wait_for_selector(".card .problem:not([hidden])")
     assert "does not answer" in page.locator(".card .problem").inner_text()
     assert len(seen.wrong) == 1 and "ERR_FAILED" in seen.wrong.pop()
+
+
+def test_the_page_begins_with_a_sentence_that_the_model_was_trained_on(open_page: Any, models: dict[str, Path]) -> None:
+    kept = json.loads((models["ner"] / "metrics.json").read_text(encoding="utf-8"))["data"]["examples"]
+    lines = (models["ner"].parent / "data" / "train.conll").read_text(encoding="utf-8").split("\n\n")
+    trained = {" ".join(line.split("\t")[0] for line in each.splitlines()) for each in lines}
+    assert len(kept) == 3 and set(kept) <= trained
+    page = open_page("ner", None)
+    assert page.locator("#text").input_value() == kept[0]
+    shown = [each if len(each) <= 64 else f"{each[:60]}…" for each in kept[1:]]
+    assert page.locator("#examples button").all_inner_texts() == shown

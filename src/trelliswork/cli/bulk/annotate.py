@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-from rich.progress import Progress as RichProgress
 
 from trelliswork.cli.bulk.shard_work import Outcome
-from trelliswork.cli.bulk.shards import QUARANTINE, Shard, clear_parts
+from trelliswork.cli.bulk.shards import Shard, clear_parts
 from trelliswork.cli.messages import Shown, progress_shown, say
+from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
 from trelliswork.models.base import count
 from trelliswork.training.exclusive import exclusive
 
 FAILED = 1
-Engine = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Outcome]]]
+rich_console, rich_progress = lazy_module("rich.console"), lazy_module("rich.progress")
+Engine = Callable[[Sequence[Shard]], Generator[tuple[Shard, Outcome], None, None]]
 
 
 def annotate_all(shards: Sequence[Shard], target: Path, engine: Engine) -> None:
     """Answer every file that is not answered yet; the exit status is 1 if some could not be."""
-    with exclusive(target):
+    with exclusive(target, "predicting"):
         clear_parts(shards)
         todo = [shard for shard in shards if not shard.is_done]
         if len(todo) < len(shards):
             say(f"{count(len(shards) - len(todo), 'file')} of {len(shards)} done before")
-        told = _told(engine(todo), todo)
-        clear_parts(todo)  # of processes that an engine has replaced
+        try:
+            with closing(engine(todo)) as outcomes:
+                told = _told(outcomes, todo)
+        except KeyboardInterrupt:
+            n_done = sum(shard.is_done for shard in shards)
+            say(f"{n_done} of {count(len(shards), 'file')} done; run the same command again to continue")
+            raise
+        finally:
+            clear_parts(todo)  # of processes that have ended on the way
     _summarise(told, target, len(todo))
 
 
@@ -64,8 +70,10 @@ class _Bar:
     """How much of all files is done; messages appear above it."""
 
     def __init__(self, n_bytes: int) -> None:
-        columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
-        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        parts = rich_progress.BarColumn(), rich_progress.TaskProgressColumn()
+        described = rich_progress.TextColumn("{task.description}")
+        console = rich_console.Console(stderr=True)
+        self._bar = rich_progress.Progress(*parts, described, console=console, transient=True)
         self._task = self._bar.add_task("", total=n_bytes)
 
     def __enter__(self) -> _Bar:
@@ -99,7 +107,8 @@ def _summarise(told: Sequence[tuple[Shard, Outcome]], target: Path, n: int) -> N
     n_sentences, n_bad = sum(each.n_sentences for _, each in told), sum(each.n_bad for _, each in told)
     print(f"{count(len(told) - len(failed), 'file')} written to {target}: {count(n_sentences, 'sentence')}")
     if n_bad:
-        print(f"{count(n_bad, 'bad record')} set aside, with the reasons, in {target / QUARANTINE}")
+        quarantine = told[0][0].quarantine.parent
+        print(f"{count(n_bad, 'bad record')} set aside, with the reasons, in {quarantine}")
     if failed:
         tell(f"{count(len(failed), 'file')} of {n} could not be annotated:", level=logging.ERROR)
         for problem in failed:

@@ -10,7 +10,9 @@ Moritz et al. (2018), Ray: a distributed framework for emerging AI applications.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import os
+import signal
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ class _Annotator:
 def annotate_or_give_up(model: Any, shard: Shard, job: Job) -> Outcome:
     """What became of a shard that other processes may have died on."""
     try:
-        with shard.attempts.open("ab") as attempts:
+        with open(shard.attempts, "ab", opener=_without_links) as attempts:
             attempts.write(b".")
             n_begun = attempts.tell()
         if n_begun > TRIES:
@@ -54,12 +56,16 @@ def annotate_or_give_up(model: Any, shard: Shard, job: Job) -> Outcome:
         shard.attempts.unlink(missing_ok=True)
         return found
     except OSError as error:
-        return Outcome(problem=f"{shard.source}: {error}")
+        return Outcome(problem=f"{shard.source}: {error.strerror or error}")
+
+
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def annotate_by_ray(
     shards: Sequence[Shard], folder: str, features: str | None, job: Job, n_workers: int
-) -> Iterator[tuple[Shard, Outcome]]:
+) -> Generator[tuple[Shard, Outcome], None, None]:
     """Each shard with what became of it, as they are finished; `features` is what --features names."""
     if ray is None:
         raise TrellisworkError('--engine ray needs Ray; install it with pip install "trelliswork[ray]"')
@@ -84,10 +90,13 @@ def _connect() -> None:
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     if not ray.is_initialized():
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         ray.init(logging_level=logging.ERROR, log_to_driver=False)
+        for number, handler in handlers.items():  # Ray's own would end the process with a dump of its stack
+            signal.signal(number, handler)
     ray.data.DataContext.get_current().enable_progress_bars = False  # each shard has a line of ours
 
 
 def _rows(shards: Sequence[Shard]) -> list[dict[str, Any]]:
-    paths = [{name: str(path.resolve()) for name, path in shard._asdict().items()} for shard in shards]
+    paths = [{name: os.path.abspath(path) for name, path in shard._asdict().items()} for shard in shards]
     return [{"number": i, **each} for i, each in enumerate(paths)]

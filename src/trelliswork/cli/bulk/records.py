@@ -32,6 +32,9 @@ class Records(Protocol):
     def take_out(self, number: int, reason: str) -> BadRecord:
         """Take out the record that has the line, or is the row, of this number in the file as `write` writes it."""
 
+    def number(self, number: int) -> int:
+        """Return the number that a line or row, which `write` writes as this one, has in the original file."""
+
 
 def records_of(source: Path, kind: InputKind) -> Records:
     """The records of a file of this kind."""
@@ -54,6 +57,9 @@ class LineRecords:
         bad = BadRecord(self.lines[first][0], reason, text)
         del self.lines[first:last]
         return bad
+
+    def number(self, number: int) -> int:
+        return self.lines[min(number, len(self.lines)) - 1][0]
 
     def _record_at(self, number: int) -> tuple[int, int]:
         """The lines [first, last) of the record that has the line of this number, counted from 1."""
@@ -87,3 +93,6 @@ class RowRecords:
         kept = [i for i in range(self.table.num_rows) if i != at]
         self.table = self.table.take(kept)
         return bad
+
+    def number(self, number: int) -> int:
+        return self.numbers[min(number, len(self.numbers)) - 1]

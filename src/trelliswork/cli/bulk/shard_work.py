@@ -8,16 +8,17 @@ import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from trelliswork.cli.bulk.records import BadRecord, records_of
+from trelliswork.cli.bulk.records import BadRecord, Records, records_of
 from trelliswork.cli.bulk.shards import Shard
 from trelliswork.cli.inputs import kind_of
 from trelliswork.cli.predicting import Job, opened, write_answers
 from trelliswork.cli.writing_answers import is_binary
-from trelliswork.data import atomic_write
-from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.data import Sentence, atomic_write
+from trelliswork.errors import DataError, OutputError, TrellisworkError
 
 TRIES = 3  # processes that may die on a shard before it is given up
 MOST_BAD = 1000  # records of one file; with more, it is not the format that it is taken for
@@ -32,50 +33,84 @@ class Outcome(NamedTuple):
 
 
 def annotate_shard(model: Any, shard: Shard, job: Job) -> Outcome:
-    """Write the answers of a file; its bad records go to the quarantine, and what cannot be read at all is told."""
+    """Write the answers of a file; its bad records go to the quarantine. What cannot be read at all is reported."""
     try:
         return _annotated(model, shard, job)
-    except (TrellisworkError, OSError) as error:
+    except TrellisworkError as error:
         return Outcome(problem=str(error))
+    except OSError as error:  # its file may be a temporary one, of which the user knows nothing
+        return Outcome(problem=f"{shard.source}: {error.strerror or error}")
     except Exception as error:  # a mistake of ours costs this file, not those after it
         return Outcome(problem=f"{shard.source}: {type(error).__name__}: {error}")
 
 
 def _annotated(model: Any, shard: Shard, job: Job) -> Outcome:
-    binary = is_binary(job.output, kind_of(str(shard.source), job.read_as, model))
+    kind = kind_of(str(shard.source), job.read_as, model)
+    binary = is_binary(job.output, kind)
     try:
-        with packed_write(shard.target, binary=binary) as target:
+        with packed_write(shard.target, binary=binary, follow=False) as target:
             return Outcome(write_answers(model, str(shard.source), job, target))
     except DataError as error:
         if error.line is None:
             raise
         first = error
     with tempfile.TemporaryDirectory() as work:
-        clean, bad = _cleaned(model, shard.source, job, Path(work))
-        if not bad:  # it was read, and could not be answered
-            raise first
-        _set_aside(shard.quarantine, bad)
-        with packed_write(shard.target, binary=binary) as target:
-            return Outcome(write_answers(model, str(clean), job, target), len(bad))
+        copy = _Copy(shard.source, Path(work), records_of(shard.source, kind))
+        with copy.errors_of_original():
+            bad = copy.clean(model, job)
+            if not bad:  # it was read, and could not be answered
+                raise first
+            _set_aside(shard.quarantine, bad)
+            with packed_write(shard.target, binary=binary, follow=False) as target:
+                return Outcome(write_answers(model, str(copy.path), job, target, rename=copy.renamed), len(bad))
 
 
-def _cleaned(model: Any, source: Path, job: Job, work: Path) -> tuple[Path, list[BadRecord]]:
-    """A copy without the records that are errors, and these."""
-    records = records_of(source, kind_of(str(source), job.read_as, model))
-    clean = work / source.name.removesuffix(".gz")
-    bad: list[BadRecord] = []
-    while len(bad) < MOST_BAD:
-        records.write(clean)
-        error = _first_error(model, clean, job)
-        if error is None:
-            return clean, bad
-        bad.append(records.take_out(error.line or 1, error.problem))
-    problem = f"expected at most {MOST_BAD:,} records that cannot be read, got more; is it in the format of the others?"
-    raise DataError(source, f"{problem} The first: line {bad[0].line}: {bad[0].reason}")
+class _Copy:
+    """A copy of a file, to be left without its bad records."""
+
+    def __init__(self, source: Path, folder: Path, records: Records) -> None:
+        self.source, self.records = source, records
+        self.path = folder / source.name.removesuffix(".gz")
+
+    def clean(self, model: Any, job: Job) -> list[BadRecord]:
+        """Write the copy, and take out the records that are errors; return these."""
+        bad: list[BadRecord] = []
+        while len(bad) < MOST_BAD:
+            self.records.write(self.path)
+            try:
+                error = _first_error(model, self.path, job)
+            except DataError as whole:  # about no record
+                raise DataError(self.source, whole.problem + _after(bad)) from whole
+            if error is None:
+                return bad
+            bad.append(self.records.take_out(error.line or 1, error.problem))
+        problem = f"expected at most {MOST_BAD:,} records that cannot be read, got more"
+        raise DataError(self.source, f"{problem}; is it in the format of the others?{_after(bad)}")
+
+    def renamed(self, sentence: Sentence) -> Sentence:
+        """Return a sentence of the copy with its place in the original."""
+        return replace(sentence, file=str(self.source), line=self.records.number(sentence.line))
+
+    @contextmanager
+    def errors_of_original(self) -> Iterator[None]:
+        """Let errors name the original file and its lines: the user knows nothing of a copy."""
+        try:
+            yield
+        except DataError as error:
+            if error.file != str(self.path):
+                raise
+            line = None if error.line is None else self.records.number(error.line)
+            raise DataError(self.source, error.problem, line=line, column=error.column) from error
+        except TrellisworkError as error:
+            raise TrellisworkError(str(error).replace(str(self.path), str(self.source))) from error
+
+
+def _after(bad: Sequence[BadRecord]) -> str:
+    return f" (without bad records; the first is line {bad[0].line}: {bad[0].reason})" if bad else ""
 
 
 def _first_error(model: Any, file: Path, job: Job) -> DataError | None:
-    """The first place where a file cannot be read."""
+    """Return the first place where a file cannot be read; an error of no place is raised."""
     try:
         for _ in opened(model, str(file), job)[1]:
             pass
@@ -87,20 +122,22 @@ def _first_error(model: Any, file: Path, job: Job) -> DataError | None:
 
 
 def _set_aside(path: Path, bad: Sequence[BadRecord]) -> None:
+    if path.parent.is_symlink():
+        raise OutputError(f"{path.parent}: expected a folder for bad records, got a link; remove it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
+    with atomic_write(path, follow=False) as file:
         file.writelines(json.dumps(each._asdict(), ensure_ascii=False) + "\n" for each in bad)
 
 
 @contextmanager
-def packed_write(path: Path, *, binary: bool) -> Iterator[IO[Any]]:
+def packed_write(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[IO[Any]]:
     """`atomic_write`, of text packed by gzip if the name says so, the same bytes every time."""
-    if binary or path.suffix != ".gz":
-        with atomic_write(path, "wb" if binary else "w") as file:
+    if binary or Path(path).suffix.lower() != ".gz":
+        with atomic_write(path, "wb" if binary else "w", follow=follow) as file:
             yield file
         return
     with (
-        atomic_write(path, "wb") as raw,
+        atomic_write(path, "wb", follow=follow) as raw,
         gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
     ):

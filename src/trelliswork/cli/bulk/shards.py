@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from trelliswork.cli.inputs import expanded, require_different
 from trelliswork.cli.writing_answers import Output
-from trelliswork.errors import TrellisworkError
+from trelliswork.data.brat import ANNOTATIONS, is_annotation_of, is_brat
+from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.writing import PART, is_part_of, part_prefix
 
-QUARANTINE = "quarantine"  # the folder, in that of the results, of records that could not be read
+QUARANTINE = "quarantine"  # the folder, in that of the results, of records that could not be read; see `_quarantine_in`
 _SUFFIX = {Output.brackets: ".mrg", Output.lexicon: ".dict", Output.pretty: ".txt"}
 _READ_SUFFIXES = (
     ".conllu", ".conll", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".mrg", ".crfsuite", ".parquet", ".pq",
+    ANNOTATIONS,
 )  # fmt: skip
 
 
@@ -44,33 +48,64 @@ class Shard(NamedTuple):
         return self.source.stat().st_size
 
 
-def is_bulk(file: str, out: str | None) -> bool:
-    """Whether several files are meant: a pattern or a folder is given, or a folder to write to."""
+def is_bulk(given: Sequence[str], out: str | None) -> bool:
+    """Whether several files are meant: several, a pattern or a folder are given, or a folder to write to."""
     to_folder = out is not None and (out.endswith(os.sep) or Path(out).is_dir())
-    return to_folder or (file != "-" and not Path(file).is_file() and (glob.has_magic(file) or Path(file).is_dir()))
+    if not to_folder and len(given) == 1 and Path(given[0]).is_dir() and is_brat(given[0]):
+        return False  # its documents are read one after another
+    return to_folder or len(given) > 1 or any(_stands_for_several(each) for each in given)
 
 
-def shards_of(pattern: str, out: str | None, output: Output | None) -> list[Shard]:
-    """The files that a pattern or a folder stands for, in order of their names."""
-    found = sorted(glob.glob(f"{pattern}/*" if Path(pattern).is_dir() else pattern, recursive=True))
-    files = [Path(each) for each in found if Path(each).is_file()]
-    if not files and Path(pattern).is_dir():
-        raise TrellisworkError(f"{pattern}: expected files in the folder, got none; name another")
-    if not files:
-        raise TrellisworkError(f"expected files to read, got none that match {pattern}; check the pattern")
-    if out is None:
-        raise TrellisworkError("expected --out DIR/ for the results of several files, got none; add it")
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise TrellisworkError(f"{out}: expected a folder for the results of several files, got a file; choose another")
-    shards = [_shard(file, folder, output) for file in files]
+def _stands_for_several(file: str) -> bool:
+    return file != "-" and not Path(file).is_file() and (glob.has_magic(file) or Path(file).is_dir())
+
+
+def shards_of(given: Sequence[str], out: str | None, output: Output | None) -> list[Shard]:
+    """Return the files that some arguments stand for, those of a pattern or a folder in order of their names."""
+    files = expanded([_in_folder(each) if Path(each).is_dir() else each for each in given])
+    files = [file for file in files if not is_annotation_of(file, files)]
+    if "-" in files:
+        raise TrellisworkError("- (standard input) gives no name to its result in a folder; give it alone, without one")
+    require_different(files)
+    for file in files:
+        if not Path(file).exists():
+            raise DataError(file, "no such file; check the path")
+    folder = _folder_for_results(out)
+    names = [_target_name(Path(file).name, output or (Output.jsonl if is_brat(file) else None)) for file in files]
+    quarantine = _quarantine_in(folder, names)
+    named = zip(files, names, strict=True)
+    shards = [Shard(Path(file), folder / name, quarantine / f"{name}.jsonl") for file, name in named]
     _refuse_collisions(shards)
     return shards
 
 
-def _shard(file: Path, folder: Path, output: Output | None) -> Shard:
-    name = _target_name(file.name, output)
-    return Shard(file, folder / name, folder / QUARANTINE / f"{name}.jsonl")
+def _in_folder(folder: str) -> str:
+    """Return the pattern of all files in a folder."""
+    pattern = f"{glob.escape(folder)}/*"
+    if not any(Path(path).is_file() for path in glob.iglob(pattern)):
+        raise TrellisworkError(f"{folder}: expected files in the folder, got none; name another")
+    return pattern
+
+
+def _folder_for_results(out: str | None) -> Path:
+    if out is None:
+        raise TrellisworkError("expected --out DIR/ for the results of several files, got none; add it")
+    folder, expected = Path(out), f"{out}: expected a folder for the results of several files"
+    if folder.exists() and not folder.is_dir():
+        raise TrellisworkError(f"{expected}, got a file; choose another")
+    if folder.suffix and not folder.is_dir() and not out.endswith(os.sep):
+        raise TrellisworkError(f"{expected}, got the name of a file; add {os.sep} if it is to be a folder")
+    return folder
+
+
+def _quarantine_in(folder: Path, names: Sequence[str]) -> Path:
+    """Return the folder for bad records: no result has its name, and no file or link is in its place."""
+    for number in itertools.count(1):
+        path = folder / (QUARANTINE if number == 1 else f"{QUARANTINE}-{number}")
+        is_free = not os.path.lexists(path) or (path.is_dir() and not path.is_symlink())
+        if is_free and path.name not in map(str.lower, names):
+            break
+    return path
 
 
 def _target_name(name: str, output: Output | None) -> str:
@@ -93,6 +128,9 @@ def _target_name(name: str, output: Output | None) -> str:
 def _refuse_collisions(shards: Sequence[Shard]) -> None:
     seen: dict[Path, Path] = {}
     for shard in shards:
+        if shard.target.is_dir():
+            problem = f"{shard.target}: expected a file for the result of {shard.source}, got a folder"
+            raise TrellisworkError(f"{problem}; rename the file, or choose another folder for --out")
         if shard.target in seen:
             problem = f"{seen[shard.target]} and {shard.source} would both be written to {shard.target}"
             raise TrellisworkError(f"{problem}; rename one of them, or annotate them into different folders")

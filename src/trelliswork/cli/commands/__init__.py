@@ -27,12 +27,12 @@ class Listed(NamedTuple):
 COMMANDS = {
     "train": Listed("train", "Train a model on labelled data and write it to a directory."),
     "tune": Listed("tune", "Search for the settings with the best validation score."),
-    "evaluate": Listed("evaluate", "Evaluate a model on a file with gold answers."),
+    "evaluate": Listed("evaluate", "Evaluate a model on files with gold answers."),
     "predict": Listed("predict", "Predict tags, trees or strings, optionally with confidences and alternatives."),
     "tag": Listed("predict", "Same as predict."),
     "explain": Listed(
         "explain",
-        "Explain predictions: feature votes, alternative trees, alignments.",
+        "Explain predictions: which features or words decided, alternatives.",
     ),
     "check": Listed("check", "Check data files before training."),
     "info": Listed("info", "Describe a model, or list the extensions that are installed."),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork.cli.findings import Finding, Survey, overlap
-from trelliswork.cli.inputs import kind_of, layout
+from trelliswork.cli.inputs import expanded, kind_of, layout
 from trelliswork.cli.options import layout_in
 from trelliswork.cli.pair_findings import survey_pairs
 from trelliswork.cli.panels import TO_COMPARE, with_options
@@ -25,7 +25,10 @@ CONLLU = "CoNLL-U"
 
 @with_options(TO_COMPARE)
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files to check, the training file first.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Files to check, or quoted patterns; the training file first."),
+    ],
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Exit with status 1 if any tag violates the scheme or any tree is malformed."),
@@ -50,7 +53,7 @@ def check(
       trelliswork check train.conllu dev.conllu
       trelliswork check train.tsv dev.tsv --pairs
     """
-    choices = layout_in(columns)
+    choices, files = layout_in(columns), expanded(files)
     if pairs:
         for text in survey_pairs(files, choices, PairFormat()):
             print(visible(text) + "\n")
@@ -130,7 +133,7 @@ def _listed(title: str, findings: Sequence[Finding], file: str, *, shown: int = 
     if not findings:
         return [f"  {title}: none"]
     lines = [f"  {title}: {len(findings):,}"]
-    lines += [f"    {file}:{finding.line}: {finding.text}" for finding in findings[:shown]]
+    lines += [f"    {finding.file or file}:{finding.line}: {finding.text}" for finding in findings[:shown]]
     if len(findings) > shown:
         lines.append(f"    ... and {len(findings) - shown:,} more")
     return lines

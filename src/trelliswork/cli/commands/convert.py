@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from trelliswork.cli.train_data import reserved
-from trelliswork.models import AttributeTagger
+from trelliswork.cli.early import reserved
+from trelliswork.data.files import require_file
+from trelliswork.lazy import named
 from trelliswork.models.base import count
 
 
@@ -35,8 +36,9 @@ def convert(
       trelliswork predict ner new.crfsuite --confidence
       trelliswork info ner --top-features 30
     """
+    require_file(model)
     with reserved(Path(out), force):
-        tagger = AttributeTagger.from_crfsuite(model)
+        tagger = named("trelliswork.models:AttributeTagger").from_crfsuite(model)
         tagger.save(out)
     labels, weights = count(len(tagger.crf.labels), "label"), count(tagger.n_parameters, "weight")
     print(f"{model}: {labels}, {count(len(tagger.crf.index), 'attribute')}, {weights}")

@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from trelliswork.cli.early import check_paths
 from trelliswork.cli.from_text import report_from_text
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.inputs import choices_of, kind_of, layout
+from trelliswork.cli.inputs import ANNOUNCE, choices_of, expanded, kind_of, layout, require_different
 from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text
-from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Quiet, Threads, Threshold, layout_in
+from trelliswork.cli.pair_notes import noting_unknown
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.cli.tasks import load_reader
-from trelliswork.cli.tokenising import known_texts
 from trelliswork.cli.visible import visible
-from trelliswork.data import atomic_write
+from trelliswork.data import ColumnFormat, Sentence, atomic_write
 from trelliswork.data.files import name_of
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.base import count
+from trelliswork.models.loading import known_kind
 from trelliswork.runtime.threads import use_threads
-from trelliswork.text import read_documents
+from trelliswork.text import Document, read_documents
+
+SHOWN = 10  # names of many files
 
 
 @with_options(TO_COMPARE)
 def evaluate(
     model: ModelFolder,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File with gold answers, or - for standard input.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Files with gold answers, quoted patterns, or - for standard input."),
+    ],
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the scores to this JSON file.")
     ] = None,
@@ -66,7 +74,7 @@ def evaluate(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Evaluate a model on a file with gold answers.
+    """Evaluate a model on files with gold answers.
 
     Taggers: precision, recall and F1 by span type as in conlleval, strict
     F1 (well-formed spans only), token accuracy and calibration error; only
@@ -79,6 +87,7 @@ def evaluate(
     task.
     Transducers: word and symbol error rate, exact match or BLEU.
     Tokenisers: F1 of tokens, words and sentences.
+    Several files are evaluated together, as if they were one.
 
     --html writes a report with charts: scores by label, confusions, known
     and unknown words, calibration, and the worst sentences. --against tests
@@ -91,18 +100,25 @@ def evaluate(
       trelliswork evaluate ner test.conll --json scores.json
       trelliswork evaluate ner test.conll --against older --html report.html
       trelliswork evaluate parser test.conllu --from-text
+      trelliswork evaluate ner test/*.conll
     """
     use_threads(threads)
-    if against is not None and file == "-":
-        raise TrellisworkError("--against reads FILE twice, and standard input can be read once; give a file")
+    files = expanded(files)
+    require_different(files)
+    if against is not None:
+        if "-" in files:
+            raise TrellisworkError("--against reads FILE twice, and standard input can be read once; give a file")
+        known_kind(against)
+    check_paths(read=[*files, raw], write=[json_file, html])
     function = given_function(features)
     columns |= {"raw": raw, "from_text": from_text, "device": device}
-    judged, sizes = _judge(model, file, threshold, function, columns, quiet)
-    print(f"{sizes}\n\n{visible(judged.report.text)}")
+    judged, sizes = _judge(model, files, threshold, function, columns, quiet)
+    about = "" if len(files) == 1 else f"{_named(files)}\n"
+    print(f"{visible(about)}{sizes}\n\n{visible(judged.report.text)}")
     both: list[Compared] = []
-    record = judged.report.record
+    record = judged.report.record if len(files) == 1 else {**judged.report.record, "files": list(map(name_of, files))}
     if against is not None:
-        both = compared(judged, _judge(against, file, threshold, function, columns, quiet)[0])
+        both = compared(judged, _judge(against, files, threshold, function, columns, quiet)[0])
         print("\n" + visible(comparison_text(both, model, against)))
         record = {**record, "against": comparison_record(both, against)}
     if json_file is not None:
@@ -110,42 +126,80 @@ def evaluate(
             target.write(json.dumps(record, indent=1) + "\n")
     if html is not None:
         with atomic_write(html) as target:
-            target.write(evaluation_page(judged, Path(name_of(file)).name, sizes, both, against or ""))
+            names = [Path(name_of(file)).name for file in files]
+            target.write(evaluation_page(judged, _named(names), sizes, both, against or ""))
         say(f"written: {html}", quiet=quiet)
 
 
+def _named(files: Sequence[str]) -> str:
+    """Return the names of some files, the first of many."""
+    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+    names = ", ".join(map(name_of, files[:SHOWN])) + more
+    return names if len(files) == 1 else f"{count(len(files), 'file')}: {names}"
+
+
 def _judge(
-    folder: str, file: str, threshold: float | None, function: Any, columns: dict[str, Any], quiet: bool
+    folder: str, files: Sequence[str], threshold: float | None, function: Any, columns: dict[str, Any], quiet: bool
 ) -> tuple[Judged, str]:
-    """The report of a model on a file, and how large that is."""
+    """The report of a model on all files together, and how large they are."""
     loaded = load_reader(folder, function, columns["device"])
-    if columns["from_text"] and (threshold is not None or file == "-" or loaded.reads != "words"):
+    if columns["from_text"] and (threshold is not None or "-" in files or loaded.reads != "words"):
         problem = "--from-text is for models that read words and for files, without --threshold"
         raise TrellisworkError(f"{problem}; leave one of them out")
     if loaded.reads == "text":
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a tokeniser gives its best tokens; leave it out")
-        raw, choices = columns["raw"], layout_in(columns)
-        gold: Any = read_documents(file) if raw is None else known_texts(file, raw, choices, partial(say, quiet=quiet))
+        gold: Any = _known_documents(files, columns, quiet)
         units: list[Any] = [sentence for document in gold for sentence in document.sentences]
     else:
         if columns["raw"] is not None:
             raise TrellisworkError(f"--raw is for tokenisers, and {folder} reads words; leave it out")
-        kind = kind_of(file, tagger=loaded)
-        choices = choices_of(loaded, layout_in(columns), kind)
-        format, stream = GOLD_FILES[loaded.learns_from].open(file, choices, kind)
-        gold, notes = loaded.readable_gold(list(stream), columns["scheme"])
-        for note in [*notes, f"{file}: {layout(format, kind)}"]:
+        sentences, formats = _gold_sentences(loaded, files, columns)
+        gold, notes = loaded.readable_gold(list(noting_unknown(loaded, sentences)), columns["scheme"])
+        described = [
+            f"{file}: {layout(format, kind_of(file, tagger=loaded))}"
+            for file, format in zip(files, formats, strict=True)
+        ]
+        for note in [*notes, *described]:
             say(note, quiet=quiet)
         units = [sentence.words for sentence in gold]
-    announce_compiling(quiet=quiet)
+    named(ANNOUNCE)(quiet=quiet)
     if columns["from_text"]:
-        if format is None or not format.conllu:
-            raise TrellisworkError(f"--from-text needs CoNLL-U, which says where words touch, got {file}; leave it out")
-        report = report_from_text(loaded, file, gold, format.tag_column or 0)
+        for file, format in zip(files, formats, strict=True):
+            if format is None or not format.conllu:
+                problem = f"--from-text needs CoNLL-U, which says where words touch, got {file}"
+                raise TrellisworkError(f"{problem}; leave it out")
+            tag_column = format.tag_column or 0
+        report = report_from_text(loaded, files, gold, tag_column)
     else:
         report = loaded.report(gold, threshold=threshold)
     sizes = f"{count(len(units), 'sentence')}, {count(sum(map(len, units)), 'token')}"
     if loaded.learns_from == "pairs":
         sizes = GOLD_FILES["pairs"].size(gold)
     return Judged(folder, report, loaded.knows), sizes
+
+
+def _gold_sentences(
+    model: Any, files: Sequence[str], columns: dict[str, Any]
+) -> tuple[list[Sentence], list[ColumnFormat | None]]:
+    """Return the sentences of all files, and the layout of each that has columns."""
+    sentences: list[Sentence] = []
+    formats: list[ColumnFormat | None] = []
+    for file in files:
+        kind = kind_of(file, tagger=model)
+        choices = choices_of(model, layout_in(columns), kind)
+        format, stream = GOLD_FILES[model.learns_from].open(file, choices, kind)
+        sentences += stream
+        formats.append(format)
+    return sentences, formats
+
+
+def _known_documents(files: Sequence[str], columns: dict[str, Any], quiet: bool) -> list[Document]:
+    """Return the texts of all files whose tokens are known, for a tokeniser."""
+    raw = columns["raw"]
+    if raw is None:
+        return [document for file in files for document in read_documents(file)]
+    if len(files) > 1:
+        raise TrellisworkError(f"--raw is the text of one FILE, got {len(files)} of them; evaluate them one by one")
+    known_texts = named("trelliswork.cli.tokenising:known_texts")
+    return known_texts(files[0], raw, layout_in(columns), note=partial(say, quiet=quiet))

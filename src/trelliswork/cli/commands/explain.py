@@ -1,25 +1,30 @@
-"""`trelliswork explain`: which features voted for which tag, or what else a tree may be."""
+"""`trelliswork explain`: which features, words or rules an answer is due to, and what else it may be."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from trelliswork.cli.early import check_paths
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.messages import say
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, layout_in
+from trelliswork.cli.pair_notes import noting_unknown
 from trelliswork.cli.panels import TO_READ, with_options
-from trelliswork.cli.report.explanation import explanation_page
 from trelliswork.cli.tasks import load_on
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
-from trelliswork.data.attributes.hashing import HINT
 from trelliswork.data.files import name_of
-from trelliswork.errors import ModelError
+from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.lazy import named
+
+PAGE = "trelliswork.cli.report.explanation:explanation_page"  # imports numba
+MOST = 1000  # votes, others and answers of each part in JSON
 
 
 @with_options(TO_READ)
@@ -30,12 +35,15 @@ def explain(
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write an HTML page instead of printing text.")
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, an explanation in each line, instead of text.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of sentences.")] = 10,
     device: Device = DeviceName.auto,
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Explain predictions: feature votes, alternative trees, alignments.
+    """Explain predictions: which features or words decided, alternatives.
 
     Feature-based models: the tag of each token with its probability, and
     the features for (+) and against (-) it, strongest first: previous word =
@@ -43,12 +51,18 @@ def explain(
     CRFsuite files) keep their names. The votes of a sentence sum to the
     score of its tags (for --model memm, before normalisation).
 
+    Neural taggers: the tag of each token, other tags with their
+    probabilities, and the words that it is due to: integrated gradients,
+    which sum to the score of the best tags minus that of the best tags in
+    which the token has another one. Then the best tags of the sentence.
+
     Graph-based parsers: the head and label of each word in the best tree, and
     the most probable alternatives. Constituency parsers: the probability of
     each bracket, other labels of the same words (|), and the brackets that
     cross it (x). These probabilities are exact. Transition-based parsers: the
     decisions that build the tree, and the alternatives to each of them, given
-    all earlier ones.
+    all earlier ones. All of them say which words each part is due to, and a
+    treebank grammar which rules.
 
     Pair n-grams: the alignment of the source with the best target, the
     probability of each chunk, and the best other targets.
@@ -57,20 +71,29 @@ def explain(
     Examples:
       trelliswork explain chunker new.conll
       trelliswork explain chunker new.conll --html votes.html
+      trelliswork explain chunker new.conll --json
       trelliswork explain parser new.txt --text
     """
+    if as_json and html is not None:
+        raise TrellisworkError("expected one of --json and --html, got both; leave one out")
+    check_paths(read=[file], write=[html])
     tagger: Any = load_on(model, given_function(features), device)
     if not tagger.explains:
-        problem = f"expected a model over features, a parser or a pair n-gram, got {type(tagger).__name__}"
-        raise ModelError(f"{model}: {problem}; train one with --model crf, biaffine or pair-ngram")
+        problem = f"expected a tagger, a parser, a pair n-gram or an ensemble of networks, got {type(tagger).__name__}"
+        raise ModelError(f"{model}: {problem}; explain another model, or a member of an ensemble")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
-    found = tagger.explain(list(itertools.islice(stream, limit)))
+    found = tagger.explain(list(noting_unknown(tagger, itertools.islice(stream, limit))))
     if getattr(tagger, "hashed", False):
-        say(f"note: {HINT}")
+        say(f"note: {named('trelliswork.data.attributes.hashing:HINT')}")
+    if as_json:
+        for each in found:
+            told = {"title": each.title, "lead": each.lead, "tokens": list(each.words)}
+            print(json.dumps(told | each.record(MOST), ensure_ascii=False))
+        return
     if html is None:
         print(visible("\n\n".join(map(str, found))))
         return
     with atomic_write(html) as target:
-        target.write(explanation_page(found, model, Path(name_of(file)).name))
+        target.write(named(PAGE)(found, model, Path(name_of(file)).name))
     print(f"written: {html}")

@@ -11,6 +11,7 @@ from trelliswork.cli.options import ModelFolder
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models import load_tagger
+from trelliswork.models.loading import known_kind
 
 FEATURES = "trelliswork.models.taggers.features.export"
 NETWORKS = "trelliswork.models.taggers.networks.onnx_export"
@@ -71,6 +72,7 @@ def export(
             f"expected one format to export to, got {got}; say --onnx, --crfsuite, --python or --arpa"
         )
     target = Path(out) if out is not None else Path(model) / FILES.get(wanted[0], wanted[0])
+    known_kind(model)
     if wanted[0] in FILES:
         write_file = named(f"{FEATURES}:export_crfsuite" if crfsuite else f"{ARPA}:export_arpa")
         for note in write_file(load_tagger(model), target, force=force) or ():

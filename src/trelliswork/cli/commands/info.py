@@ -13,7 +13,7 @@ from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import Features
 from trelliswork.cli.visible import visible
 from trelliswork.data.choices import CONLLU_NAMES
-from trelliswork.data.readers import READERS
+from trelliswork.data.formats import OWN as OWN_FORMATS
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models import load
@@ -25,7 +25,7 @@ from trelliswork.plugins import KINDS, plugins_of
 STRONGEST = 8
 OWN: Mapping[str, Callable[[], Collection[str]]] = {  # the names that the library uses itself
     "encoders": lambda: ENCODERS,
-    "formats": lambda: READERS,
+    "formats": lambda: OWN_FORMATS,
     "structures": lambda: named("trelliswork.distributions.registry:OF_STRUCTURE"),
 }
 
@@ -64,10 +64,12 @@ def info(
         return
     print(f"{model}: {described.kind}, {found.n_parameters:,} parameters")
     sections = _sections(found.metrics, described)
-    if found.tokeniser is not None:
-        kept = found.tokeniser.loaded
+    kept = getattr(found.tokeniser, "loaded", None)
+    if kept is not None:
         rows = [("tokeniser", kept.describe().kind), *_rows(flatten(kept.metrics.get("dev") or {}))]
         sections.append(("plain text", rows))
+    if found.lemmatiser is not None:
+        sections.append(("lemmas", [("learned", found.lemmatiser.size)]))
     for title, rows in sections:
         print(f"\n{title}")
         shown = [(visible(name), visible(value)) for name, value in rows]

@@ -16,10 +16,11 @@ import typer
 from trelliswork.cli.answering import BATCH, Question
 from trelliswork.cli.bulk.annotate import annotate_all
 from trelliswork.cli.bulk.local import annotate_locally
+from trelliswork.cli.bulk.shard_work import packed_write
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
+from trelliswork.cli.early import check_paths
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import kind_of
-from trelliswork.cli.kernels import announce_compiling
+from trelliswork.cli.inputs import ANNOUNCE, kind_of
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
@@ -27,11 +28,10 @@ from trelliswork.cli.predicting import Job, write_answers
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
-from trelliswork.data import atomic_write, json_text
-from trelliswork.data.formats import FORMATS
+from trelliswork.data import json_text
+from trelliswork.data.formats import foreign_formats
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.plugins import plugins_of
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 
@@ -39,7 +39,7 @@ RAY = "trelliswork.cli.bulk.ray_engine:annotate_by_ray"
 
 
 INPUTS = (
-    "conll", "jsonl", "csv", "parquet", "crfsuite", "brackets", "text", "pretokenised", *plugins_of(FORMATS),
+    "conll", "jsonl", "csv", "parquet", "crfsuite", "brackets", "text", "pretokenised", *foreign_formats(),
 )  # fmt: skip
 
 
@@ -68,9 +68,9 @@ class Engine(StrEnum):
 @with_options(TO_READ)
 def predict(
     model: ModelFolder,
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="Input file, - for standard input, or a quoted pattern of many files."),
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Input file, - for standard input; many files, or a quoted pattern."),
     ],
     format: Annotated[
         Output | None,
@@ -99,7 +99,10 @@ def predict(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Output file, or directory (many files). Defaults to standard output."),
+        typer.Option(
+            metavar="FILE",
+            help="Output file (packed if it ends with .gz), or directory (many files). Defaults to standard output.",
+        ),
     ] = None,
     read_as: Annotated[
         str | None,
@@ -159,10 +162,11 @@ def predict(
     source, target and probability separated by tabs; --lexicon omits the
     probabilities, as in a pronunciation dictionary. Tokenisers write tokens.
 
-    Many files: quote a pattern and give a directory as --out. Each file is
-    written under its own name once it is complete; run the same command
-    again to continue after an interruption. Records that cannot be read are
-    set aside in DIR/quarantine with the reason, and the job goes on.
+    Many files: name them all or quote a pattern, and give a directory as
+    --out. Each file is written under its own name once it is complete; run
+    the same command again to continue after an interruption. Records that
+    cannot be read are set aside in DIR/quarantine with the reason, and the
+    job goes on.
 
     \b
     Examples:
@@ -176,24 +180,31 @@ def predict(
       trelliswork predict parser new.conllu --pin 3=2:nsubj --format pretty
       trelliswork predict pronounce words.txt --top-k 3
       trelliswork predict pronounce --lexicon words.txt > words.dict
-      trelliswork predict ner 'in/*.jsonl.gz' --out annotated/ --workers 8
+      trelliswork predict ner in/*.jsonl.gz --out annotated/ --workers 8
     """
     use_threads(threads)
-    bulk = is_bulk(file, out)
-    if bulk and engine is not Engine.ray:
-        device = _shared_device(device)
+    bulk, file = is_bulk(files, out), files[0]
+    if bulk:
+        shards_of(files, out, format)  # whatever is wrong with them is said before a model is loaded
+        device = device if engine is Engine.ray else _shared_device(device)
+    else:
+        check_paths(read=[file], write=[out])
     loaded = load_reader(model, given_function(features), device)
     wanted, typed = _read_as(read_as, text, lines, pretokenised), file == "-" and sys.stdin.isatty()
-    output = output_of(_format(format, lexicon, loaded), out)
+    output = output_of(_format(format, lexicon, loaded), None if bulk else out, file)
     question = Question(confidence, top_k, _pins(pin, loaded), threshold)
     unit = None if offsets is None else offsets.value
     job = Job(question, layout_in(columns), wanted, output, lines or typed, unit)
-    announce_compiling()
+    named(ANNOUNCE)()
     if loaded.reads == "text":
         _refuse_bulk_options(engine, workers)
+        if bulk:
+            raise TrellisworkError(
+                f"expected one FILE and a file as --out: {model} is a tokeniser; give them one by one"
+            )
         _write_tokens(file, loaded, out, job)
     elif bulk:
-        shards = shards_of(file, out, output)
+        shards = shards_of(files, out, output)
         n_workers = workers or os.cpu_count() or 1
         by_ray = partial(named(RAY), folder=model, features=features) if engine is Engine.ray else None
         answer = by_ray or partial(annotate_locally, model=loaded)
@@ -276,5 +287,7 @@ def _target(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
             )
         yield sys.stdout.buffer if binary else sys.stdout
     else:
-        with atomic_write(out, "wb" if binary else "w") as file:
+        if binary and out.lower().endswith(".gz"):
+            raise TrellisworkError(f"--out {out}: Parquet is packed in itself; leave .gz out")
+        with packed_write(out, binary=binary) as file:
             yield file

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from trelliswork.cli.early import check_paths
 from trelliswork.cli.options import Device, DeviceName, Threads
 from trelliswork.lazy import named, optional
+from trelliswork.models.loading import known_kind
 
 
 def serve(
@@ -45,7 +47,14 @@ def serve(
             metavar="FILE", help="Validation data for models trained on the page.", show_default="of the model"
         ),
     ] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    open_page: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open",
+            help="Open the page in a browser.",
+            show_default="at a terminal with a display and a browser",
+        ),
+    ] = None,
     threads: Threads = 1,
     device: Device = DeviceName.auto,
 ) -> None:
@@ -62,10 +71,11 @@ def serve(
     \b
     Examples:
       trelliswork serve ner
-      trelliswork serve ner parser --port 8080 --open
+      trelliswork serve ner parser --port 8080 --no-open
       trelliswork serve small=models/a large=models/b --workers 4
       trelliswork serve ner --host 0.0.0.0 --token "$SECRET" --allow-host tags.example.org
     """
+    check_paths(read=[train, dev])
     optional("starlette", "serve", "web")
     optional("uvicorn", "serve", "web")
     limits = named("trelliswork.web.limits:Limits")(seconds=timeout, at_once=at_once)
@@ -73,4 +83,6 @@ def serve(
         host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,
         limits, open_page, teach, {"train": train, "dev": dev}, device,
     )  # fmt: skip
+    for folder in named("trelliswork.web.server:named_models")(models).values():
+        known_kind(folder)
     named("trelliswork.web.server:serve")(models, settings)

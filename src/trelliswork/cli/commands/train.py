@@ -8,39 +8,33 @@ from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.config_file import read_config
+from trelliswork.cli.choosing import CHOSEN, chosen_model
+from trelliswork.cli.config_file import MODEL_NAME, read_config, values_in
+from trelliswork.cli.early import check_training
+from trelliswork.cli.model_help import DEFAULT, OF_MODELS, ModelCommand, known_model
 from trelliswork.cli.options import Quiet, Threads, layout_in, parse_column, parse_columns
-from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
+from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
 from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.families import FAMILIES, MODELS, SHARED, family_of, models_with
-
-
-def model_list() -> str:
-    """All models in a few words each, for --help."""
-    lines: dict[str, list[str]] = {}
-    for family in FAMILIES:
-        lines.setdefault(f"      {family.title}:", []).extend(
-            f"        {name:<17} {phrase}" for name, phrase in family.phrases.items()
-        )
-    return "\n".join(line for title, models in lines.items() for line in (title, *models))
-
+from trelliswork.models.families import SHARED, family_of, models_with, nearest_model
 
 TrainFile = Annotated[
     str | None,
     typer.Argument(
         metavar="TRAIN",
-        help="Training data: tagged file (CoNLL columns, .csv, .jsonl, .json, .crfsuite), treebank (.conllu, .mrg) or "
-        "pairs (.tsv), optionally .gz. Or a .toml file of settings.",
+        help="Tagged file (CoNLL columns, .csv, .jsonl, .json, .crfsuite), treebank (.conllu, .mrg) or pairs (.tsv), "
+        "optionally .gz. Or a .toml file of settings.",
         show_default=False,
     ),
 ]
 DevFile = Annotated[
     str | None, typer.Option(help="Validation file for early stopping. Defaults to the last 10% of TRAIN.")
 ]
-ModelName = Annotated[str, typer.Option(help="Model to train; `trelliswork train --help` lists all.", metavar="NAME")]
+ModelName = Annotated[
+    str | None, typer.Option(help="Model to train, one of those above.", metavar="NAME", show_default="by the data")
+]
 ConfigFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="TOML file of settings. Options on the command line take precedence.")
 ]
@@ -54,7 +48,7 @@ def train(
         str | None, typer.Option(metavar="DIR", help="Directory to write the model to.", show_default=False)
     ] = None,
     dev: DevFile = None,
-    model: ModelName = "window",
+    model: ModelName = None,
     config: ConfigFile = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a model that already exists in DIR.")] = False,
     resume: Annotated[
@@ -75,8 +69,8 @@ def train(
         str,
         typer.Option(
             metavar="auto|rules|DIR",
-            help="Tokeniser for raw text, stored with the model: trained on TRAIN if that is CoNLL-U with "
-            "SpaceAfter=No (auto), rule-based, or loaded from a directory.",
+            help="Tokeniser for raw text, stored with the model: trained on TRAIN, so that text is cut as TRAIN is "
+            "(auto), rule-based, or loaded from a directory.",
         ),
     ] = "auto",
     threads: Threads = 1,
@@ -86,90 +80,98 @@ def train(
     """Train a model on labelled data and write it to a directory.
 
     Taggers are trained on tagged words, parsers on a treebank (CoNLL-U or
-    brackets), transducers on pairs of strings (TSV). The file layout and the
-    tag scheme are inferred and printed.
-    Training stops early when the validation score no longer improves, and
-    the best model is kept. Ctrl-C keeps the best model so far; run the same
-    command with --resume to continue, even after a crash. All settings of a
-    run are saved as config.toml in its directory and can be used again.
-
-    \b
-    Models:
-    [models]
-
-    \b
-    Examples:
-      trelliswork train train.conll --dev dev.conll --out ner
-      trelliswork train chunks.txt --feature-columns 2 --out chunker
-      trelliswork train chunks.txt --model bilstm-crf --vectors glove.txt --out chunker
-      trelliswork train chunks.txt --model grsemicrf --max-length 12 --out chunker
-      trelliswork train all.txt --model multi-task --tag-columns 2,3 --tasks pos,chunk --out both
-      trelliswork train chunker/config.toml --seed 1 --out again
-      trelliswork train chunks.txt --model bilstm-crf --tensorboard runs --out chunker; tensorboard --logdir runs
-      trelliswork train chunks.txt --model bilstm-crf --epochs 40 --resume --out chunker
-      trelliswork train more.txt --model bilstm-crf --init chunker --out newer
-      trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
-      trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
-      trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
-      trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker
-      trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
-      trelliswork train en.conllu --tag-column XPOS --out pos
-      trelliswork train zh.conllu --model tokeniser --out words
-      trelliswork train tokens.txt --model tokeniser --raw text.txt --out words
-      trelliswork train ud.conllu --model biaffine --tags joint --out parser
-      trelliswork train trees.mrg --model pcfg --out grammar
-      trelliswork train pairs.tsv --model pair-ngram --out pronounce
-      trelliswork train prodigy.jsonl --out ner
-      trelliswork train hf.jsonl --field names=O,B-PER,I-PER --out ner
+    brackets), transducers on pairs of strings (TSV). Without --model, the data
+    decide: crf for tags (bilstm-crf with --vectors or --pretrained), biaffine
+    for CoNLL-U with heads, span-cky for brackets, edit for pairs.
+    Columns and the tag scheme are inferred and printed. Training stops early
+    when the validation score no longer improves; Ctrl-C keeps the best model
+    so far. All settings are saved as config.toml in the directory and can be
+    used again.
     """
     options = resolve(ctx)
+    check_training(options)
     named("trelliswork.cli.training:train_model")(options, choices_in(options))  # not needed for --help
 
 
-train.__doc__ = str(train.__doc__).replace("    [models]", model_list())
+class TrainCommand(ModelCommand):
+    """`train` with its help."""
+
+    examples = (
+        "trelliswork train train.conll --dev dev.conll --out ner",
+        "trelliswork train chunks.txt --vectors glove.txt --out chunker",
+        "trelliswork train en.conllu --tag-column XPOS --out pos",
+        "trelliswork train ud.conllu --model biaffine --tags joint --out parser",
+        "trelliswork train pairs.tsv --model pair-ngram --out pronounce",
+        "trelliswork train chunker/config.toml --seed 1 --out again",
+        "trelliswork train chunks.txt --feature-columns 2 --out chunker",
+        "trelliswork train chunks.txt --model grsemicrf --max-length 12 --out chunker",
+        "trelliswork train all.txt --model multi-task --tag-columns 2,3 --tasks pos,chunk --out both",
+        "trelliswork train chunks.txt --model bilstm-crf --tensorboard runs --out chunker; tensorboard --logdir runs",
+        "trelliswork train chunks.txt --model bilstm-crf --epochs 40 --resume --out chunker",
+        "trelliswork train more.txt --model bilstm-crf --init chunker --out newer",
+        "trelliswork train chunks.txt --model crf --c2 0.5 --out chunker",
+        "trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick",
+        "trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker",
+        "trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker",
+        "trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker",
+        "trelliswork train zh.conllu --model tokeniser --out words",
+        "trelliswork train tokens.txt --model tokeniser --raw text.txt --out words",
+        "trelliswork train trees.mrg --model pcfg --out grammar",
+        "trelliswork train prodigy.jsonl --out ner",
+        "trelliswork train hf.jsonl --field names=O,B-PER,I-PER --out ner",
+    )
+
+
+train.command_class = TrainCommand  # type: ignore[attr-defined]
 
 
 def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
     """All options by name: as given on the command line, else as in the file of settings, else the defaults.
 
-    The file may have sections that are no settings, `others`.
+    The file may have sections that are no settings, `others`. `CHOSEN` is a line about a model that nobody has named.
     """
     given, file = given_in(ctx), settings_file(ctx)
     if file is not None and file == given.get("train"):
         given.pop("train")
-    stored: dict[str, Any] = {}
-    if file is not None:
-        stored = read_config(file, given.get("model"), others)
-        refuse_code(file, stored, given)
-    options = {**ctx.params, "train": None, **stored, **given}
+    written = {} if file is None else values_in(file)
+    known = {**ctx.params, "train": None, **written, **given}
+    model, why = given.get("model") or written.get(MODEL_NAME), ""
+    if model is None:
+        ready = isinstance(known["train"], str) and known["out"] is not None
+        model, why = chosen_model(known) if ready else (DEFAULT, "")
+    model = known_model(str(model))
+    stored = {} if file is None else read_config(file, model, others)
+    refuse_code(file, stored, given)
+    options = {**ctx.params, "train": None, **stored, **given, "model": model, CHOSEN: why}
+    for name in ("train", "out"):
+        if options[name] is None:
+            raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
     for name in ("feature_columns", "tag_columns"):  # numbers in a file, text on the command line
         columns, option = options[name], "--" + name.replace("_", "-")
         options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
     for name in ("word_column", "tag_column"):
         options[name] = parse_column(options[name], "--" + name.replace("_", "-"))
-    if options["model"] not in MODELS:
-        raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
     refuse_unused(given, options)
-    for name in ("train", "out"):
-        if options[name] is None:
-            raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
     return options
 
 
 def refuse_unused(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Refuse a setting that the model does not use, and say which models do."""
     model, encoder = options["model"], options.get("encoder")
-    for name in given.keys() - {*SHARED, "pretrain"}:  # recipes say that it needs hucrf
+    for name in given.keys() - set(SHARED):
         users = models_with(name, options)
         if users and model not in users:
             option, others = "--" + name.replace("_", "-"), ", ".join(users)
+            if options[CHOSEN]:
+                problem = f"{option} is not used by {model}, the default for this data; leave it out"
+                raise TrellisworkError(f"{problem}, or add --model {nearest_model(model, users)} or one of {others}")
             which = f"{model} with --encoder {encoder}" if encoder and family_of(model).presets else model
             raise TrellisworkError(f"{option} is not used by --model {which}; leave it out, or choose one of {others}")
 
 
-def refuse_code(file: str, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def refuse_code(file: str | None, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Refuse a feature function that only the file names: a file travels with models, and never chooses code."""
-    if stored.get("features") is not None and given.get("features") is None:
+    if file is not None and stored.get("features") is not None and given.get("features") is None:
         problem = f"it names the feature function {stored['features']!r}, and a file of settings never chooses code"
         raise DataError(file, f"{problem}; if you trust it, add --features {shlex.quote(stored['features'])}")
 

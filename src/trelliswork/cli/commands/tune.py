@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trelliswork import ctrl_c
+from trelliswork.cli.choosing import CHOSEN
 from trelliswork.cli.commands.train import (
     ConfigFile,
     DevFile,
@@ -19,19 +21,25 @@ from trelliswork.cli.commands.train import (
     settings_file,
 )
 from trelliswork.cli.config_file import read_config
+from trelliswork.cli.early import AUTO, check_files
 from trelliswork.cli.messages import say
+from trelliswork.cli.model_help import OF_MODELS, ModelCommand
 from trelliswork.cli.options import Quiet, Threads
-from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
+from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
 from trelliswork.cli.tune_folder import reserved_search, settle
 from trelliswork.cli.tune_space import default_space, read_space
-from trelliswork.cli.tune_trials import Trials
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.training.search_result import SearchResult, TrialRow, shown
 from trelliswork.training.search_space import Space
 from trelliswork.training.trials import SearchConfig, require_optuna, search
 
+if TYPE_CHECKING:
+    from trelliswork.cli.tune_trials import Trials
+
 SPACE = "space"
-NO_MATTER = ("out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
+TRIALS = "trelliswork.cli.tune_trials:Trials"  # imports numba
+NO_MATTER = (CHOSEN, "out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
 
 
 @with_options(COLUMNS, SEEDS, OF_MODELS)
@@ -42,7 +50,7 @@ def tune(
         str | None, typer.Option(metavar="DIR", help="Directory for the search.", show_default=False)
     ] = None,
     dev: DevFile = None,
-    model: ModelName = "window",
+    model: ModelName = None,
     trials: Annotated[int, typer.Option(min=1, help="Total number of trials, including those before --resume.")] = 20,
     config: ConfigFile = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a search that already exists in DIR.")] = False,
@@ -69,26 +77,35 @@ def tune(
     same command with --resume to continue after Ctrl-C or a crash.
     With --seeds, the score of a trial is the mean over the seeds. Requires
     the extra: pip install "trelliswork\\[tune]".
-
-    \b
-    Examples:
-      trelliswork tune train.conll --dev dev.conll --model bilstm-crf --trials 20 --out search
-      trelliswork tune train.conll --dev dev.conll --model bilstm-crf --trials 40 --out search --resume
-      trelliswork tune train.conll --dev dev.conll --model crf --out search
-      trelliswork tune train.conll --dev dev.conll --config space.toml --out search
-      trelliswork train search/best.toml
     """
     options = resolve(ctx, (SPACE,))
+    check_files(options)
     require_optuna()
     folder = Path(options["out"])
     with reserved_search(folder, force=force, resume=resume):
         space = space_of(ctx, options)
-        found = Trials({**options, "resume": False}, choices_in(options))
+        found = named(TRIALS)({"tokeniser": AUTO, **options, "resume": False}, choices_in(options))
         _announce(space, quiet)
         result = _search(folder, space, found, options)
     _show(folder, result, found)
     if result.interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(ctrl_c.status())
+
+
+class TuneCommand(ModelCommand):
+    """`tune` with its help."""
+
+    n_first = 2
+    examples = (
+        "trelliswork tune train.conll --dev dev.conll --out search",
+        "trelliswork tune train.conll --dev dev.conll --model bilstm-crf --trials 20 --out search",
+        "trelliswork tune train.conll --dev dev.conll --model bilstm-crf --trials 40 --out search --resume",
+        "trelliswork tune train.conll --dev dev.conll --config space.toml --out search",
+        "trelliswork train search/best.toml",
+    )
+
+
+tune.command_class = TuneCommand  # type: ignore[attr-defined]
 
 
 def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, Any]) -> SearchResult:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from trelliswork.cli.compiling import compile_kernels, small_networks
-from trelliswork.cli.kernels import ANNOUNCER, announce_compiling
-from trelliswork.cli.messages import NOTE, say
-from trelliswork.distributions.registry import distribution_of, exercise
-from trelliswork.errors import TrellisworkError
-from trelliswork.models.taggers.features.tagger import rehearse
-from trelliswork.plugins import plugins_of
-from trelliswork.structures.registry import STRUCTURES
+from trelliswork.lazy import named
 
 
 def warmup(
     every: Annotated[
         bool, typer.Option("--all", help="Compile the kernels of every structure, not only those the commands use.")
+    ] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Compile nothing; list which kernels are shipped, cached or missing.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> None:
@@ -34,31 +29,22 @@ def warmup(
     Example:
       trelliswork warmup
       trelliswork warmup --all
+      trelliswork warmup --list
     """
-    announce_compiling(quiet=quiet)
-    before = ANNOUNCER.seconds
-    for what, compile_them in (_everything() if every else {"chains": compile_kernels}).items():
-        began = time.perf_counter()
-        compile_them()
-        if every and not quiet:
-            print(f"{what}: ready after {time.perf_counter() - began:.1f} s", flush=True)
-    if ANNOUNCER.seconds == before and not every and not quiet:
-        print("kernels are compiled already; nothing to do")
+    if listed:
+        print("\n".join(_kernel_table()))
+        return
+    named("trelliswork.cli.compiling:warm_up")(every=every, quiet=quiet)  # imports torch
 
 
-def _exercise_foreign(name: str) -> None:
-    """A structure of another package; one that is broken does not stop the others."""
-    try:
-        exercise(distribution_of(name)._structure)
-    except TrellisworkError as error:
-        say(f"{NOTE}{error}")
-
-
-def _everything() -> dict[str, Callable[[], None]]:
-    """What calls the kernels of networks, of feature models and of every structure."""
-    networks = {f"network of {type(each).__name__}": each.rehearse for each in small_networks()}
-    structures = {each.name: partial(exercise, each) for each in STRUCTURES}
-    structures |= {
-        name: partial(_exercise_foreign, name) for name in plugins_of("structures") if name not in structures
-    }
-    return {"chains": compile_kernels, **networks, "feature models": rehearse, **structures}
+def _kernel_table() -> Iterator[str]:
+    """Yield a row for each folder of kernels, and what the columns add up to."""
+    rows, total = dict[str, Counter[str]](), Counter[str]()
+    for entry in named("trelliswork.runtime.entries:read_entries")():  # imports numba
+        place, state = entry.module.removeprefix("trelliswork.").rpartition(".")[0], Counter([entry.state])
+        rows[place] = rows.get(place, Counter()) + state
+        total += state
+    states = ("cached", "shipped", "missing")
+    yield f"{'kernels of':34}" + "".join(f"{state:>9}" for state in states)
+    for place, counts in [*sorted(rows.items()), ("all", total)]:
+        yield f"{place:34}" + "".join(f"{counts[state]:9,}" for state in states)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from itertools import islice
 
 from trelliswork.cli.judging import Compared, Judged, verdict
 from trelliswork.cli.report.html import heading, section, table, whole_page
-from trelliswork.cli.report.sections import by_label, confusions, percentages, sentences, trust
-from trelliswork.models.base import count
+from trelliswork.cli.report.sections import MOST_ROWS, by_label, confusions, percentages, sentences, trust
+from trelliswork.metrics import Score
+from trelliswork.models.base import Report, count
 from trelliswork.models.examined import Examined, Example, Part
 
 WORST, DIFFERENT = 20, 10  # sentences that are shown
@@ -17,8 +20,8 @@ WORST, DIFFERENT = 20, 10  # sentences that are shown
 def evaluation_page(judged: Judged, file: str, sizes: str, both: Sequence[Compared] = (), other: str = "") -> str:
     """A whole HTML page that needs nothing but itself; `both` is the comparison with another model."""
     title = f"{judged.name} on {file}"
-    report = f"<pre>{escape(judged.report.text)}</pre>\n"
-    sections = [heading(title, sizes), section("Scores", "In per cent, as the terminal has them.", report)]
+    report = f"<pre>{escape(_without_labels(judged.report))}</pre>\n"
+    sections = [heading(title, sizes), section("Scores", "In per cent.", report)]
     sections += [_difference(each, judged.name, other) for each in both]
     for task, examined in judged.report.examined.items():
         sections += [f"<h2>Task: {escape(task)}</h2>\n"] if task else []
@@ -27,9 +30,31 @@ def evaluation_page(judged: Judged, file: str, sizes: str, both: Sequence[Compar
     return whole_page(title, sections)
 
 
+def _without_labels(report: Report) -> str:
+    """The text of a report without the lines of labels that have a table of their own on the page."""
+    labels = {label for each in report.examined.values() for label in _tabled(each)}
+    return "\n".join(line for line in report.text.splitlines() if _label_of(line) not in labels)
+
+
+def _label_of(line: str) -> str | None:
+    """The label of a row of scores, which is all numbers behind it.
+
+    >>> _label_of("B-PER   93.75  100.00   96.77   15"), _label_of("F1 of spans, strict   73.68")
+    ('B-PER', None)
+    """
+    row = re.fullmatch(r"\s*(\S.*?)((?:\s+[\d.,]+)+)", line)
+    return None if row is None else row[1]
+
+
+def _tabled(examined: Examined) -> dict[str, Score]:
+    """The scores by label that a page shows; one label alone has those of all."""
+    labels = dict(islice(examined.by_label().items(), MOST_ROWS))
+    return labels if len(labels) > 1 else {}
+
+
 def _sections_of(examined: Examined, knows: Callable[[str], bool | None]) -> Iterator[str]:
-    labels, calibration = examined.by_label(), examined.calibration()
-    yield by_label(labels, examined.overall, examined.parts) if len(labels) > 1 else ""
+    calibration = examined.calibration()
+    yield by_label(examined.by_label(), examined.parts) if _tabled(examined) else ""
     yield confusions(examined.confusion) if examined.confusion is not None else ""
     yield _by_word(examined, knows) if examined.confusion is not None else ""
     yield trust(calibration, examined.parts) if calibration is not None else ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from trelliswork.cli.report.html import heading, scrolling, section, whole_page
+from trelliswork.models.votes import isolated
 
 
 def explanation_page(found: Sequence[Any], model: str, file: str) -> str:
@@ -14,7 +14,7 @@ def explanation_page(found: Sequence[Any], model: str, file: str) -> str:
     kind = found[0]
     title = f"{kind.title} of {model} on {file}"
     sections = [
-        section(f"Sentence {i}", escape(" ".join(each.words)), scrolling(each._repr_html_()))
+        section(f"Sentence {i}", isolated(" ".join(each.words)), scrolling(each._repr_html_()))
         for i, each in enumerate(found, 1)
     ]
     return whole_page(title, [heading(title, kind.lead), kind.legend, *sections])

@@ -27,7 +27,7 @@ def report_page(outcome: Outcome) -> str:
             _trellis(outcome),
             _analyses(outcome),
             _examples(outcome),
-            by_label(outcome.examined.by_label(), outcome.examined.overall, "names"),
+            by_label(outcome.examined.by_label(), "names"),
             _learning(outcome.history),
             confusions(outcome.model.confusion),
             trust(outcome.model.calibration, "names") if outcome.model.calibration is not None else "",

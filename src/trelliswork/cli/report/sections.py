@@ -15,17 +15,16 @@ from trelliswork.models.examined import Example
 MOST_ROWS = 100  # labels in a table
 
 
-def by_label(scores: Mapping[str, Score], overall: Score, parts: str) -> str:
-    """Precision, recall and F1 of each label."""
+def by_label(scores: Mapping[str, Score], parts: str) -> str:
+    """Precision, recall and F1 of each label; those of all labels together are elsewhere on the page."""
     shown = list(scores.items())[:MOST_ROWS]
     rows = [
-        [label or "(untyped)", *percentages(each), f"{each.gold:,}", f"{each.predicted:,}"]
-        for label, each in [*shown, ("all", overall)]
+        [label or "(untyped)", *percentages(each), f"{each.gold:,}", f"{each.predicted:,}"] for label, each in shown
     ]
     more = f" The {MOST_ROWS} most frequent of {len(scores):,}." if len(scores) > len(shown) else ""
     intro = f"Precision is the share of the predicted {parts} that are right, recall that of the gold ones found.{more}"
     header = ["label", "precision %", "recall %", "F1 %", "gold", "predicted"]
-    return section(f"{parts.capitalize()} by label", intro, table(header, rows, last_is_best=True))
+    return section(f"{parts.capitalize()} by label", intro, table(header, rows))
 
 
 def percentages(score: Score) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
+from trelliswork.data.raw_sentences import placed
 from trelliswork.models.base import Answer
 from trelliswork.tags.schemes import spans_of
 
@@ -32,17 +33,18 @@ class Writer(ABC):
 
 
 class Marked(NamedTuple):
-    """A span of an answer: words [start, end), their place in raw text, and the probability if it is known."""
+    """A span of an answer: words [start, end), their text, their place in raw text, and the probability if known."""
 
     start: int
     end: int
     label: str
+    text: str
     place: tuple[int, int] | None
     probability: float | None
 
     def record(self) -> dict[str, Any]:
         """As a member of JSON records."""
-        found: dict[str, Any] = {"start": self.start, "end": self.end, "label": self.label}
+        found: dict[str, Any] = {"start": self.start, "end": self.end, "label": self.label, "text": self.text}
         if self.place is not None:
             found |= {"start_char": self.place[0], "end_char": self.place[1]}
         if self.probability is not None:
@@ -55,10 +57,31 @@ def marked_spans(sentence: Sentence, answer: Answer, scheme: str) -> list[Marked
     if scheme == "plain" or not isinstance(answer.value, list):
         return []
     sure = {(span.start, span.end): span.probability for span in answer.spans}
+    spans = spans_of(answer.value, scheme)
+    places = _places_in_text(sentence) if spans else ()
     return [
-        Marked(start, end, label, _place(sentence, start, end), sure.get((start, end)))
-        for start, end, label in spans_of(answer.value, scheme)
-    ]
+        Marked(
+            start, end, label, _text(sentence, places[start:end], start, end), _place(sentence, start, end),
+            sure.get((start, end)),
+        )
+        for start, end, label in spans
+    ]  # fmt: skip
+
+
+def _places_in_text(sentence: Sentence) -> Sequence[tuple[int, int]]:
+    """Where words begin and end in the text of the sentence, in code points, whatever unit its offsets count."""
+    if not (sentence.text and sentence.offsets):
+        return ()
+    base = sentence.offsets[0][0]
+    if sentence.offsets[-1][1] - base == len(sentence.text):
+        return [(start - base, end - base) for start, end in sentence.offsets]
+    multiword = {first: (last, form) for first, last, form in sentence.multiword}
+    return placed(Sentence(sentence.words), sentence.text, multiword).offsets
+
+
+def _text(sentence: Sentence, places: Sequence[tuple[int, int]], start: int, end: int) -> str:
+    """Words as they are written; with blanks between them if that is not known."""
+    return sentence.text[places[0][0] : places[-1][1]] if places else " ".join(sentence.words[start:end])
 
 
 def _place(sentence: Sentence, start: int, end: int) -> tuple[int, int] | None:

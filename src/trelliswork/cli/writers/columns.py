@@ -22,7 +22,7 @@ from trelliswork.data.raw_sentences import spaces_after
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Answer
 
-MISC = CONLLU_NAMES.index("MISC")
+MISC, LEMMA = CONLLU_NAMES.index("MISC"), CONLLU_NAMES.index("LEMMA")
 
 
 class ConllWriter(Writer):
@@ -113,10 +113,11 @@ class ConlluWriter(Writer):
 
 def conllu_cells(answer: Answer, columns: Sequence[int | None]) -> dict[int, Sequence[str]]:
     """What is written into which cells of the lines of words, counted from 0; `columns` are those of the tags."""
+    lemmas = {LEMMA: answer.lemmas} if answer.lemmas else {}
     if answer.columns:
-        return {CONLLU_NAMES.index(name): values for name, values in answer.columns.items()}
+        return lemmas | {CONLLU_NAMES.index(name): values for name, values in answer.columns.items()}
     answers = answers_by_task(answer).values()
-    return {column - 1: each.value for column, each in zip(columns, answers, strict=False) if column is not None}
+    return lemmas | {c - 1: each.value for c, each in zip(columns, answers, strict=False) if c is not None}
 
 
 def analysis_comments(i: int, n: int, analysis: Answer) -> list[str]:

@@ -59,6 +59,8 @@ def value_members(answer: Answer) -> dict[str, Any]:
         found["probability"] = round(answer.probability, 6)
     if not answer.certain:
         found["certain"] = False
+    if answer.unknown:
+        found["unknown"] = list(answer.unknown)
     if answer.parts:
         found["symbols"] = [
             {"symbol": each.label, "start": each.start, "end": each.end, "probability": round(each.probability, 6)}
@@ -97,6 +99,7 @@ def tree_members(answer: Answer) -> dict[str, Any]:
     """A dependency tree: heads and labels, further columns, probabilities where asked for, and the best trees."""
     found: dict[str, Any] = _heads_and_labels(answer.value)
     found |= {name.lower(): list(answer.columns[name]) for name in answer.columns if name not in (HEAD, DEPREL)}
+    found |= {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
     if answer.parts:
         heads = [part.head_probability for part in answer.parts]
         found |= {} if None in heads else {"head_probabilities": [round(each or 0.0, 6) for each in heads]}
@@ -159,7 +162,7 @@ class ArrayWriter(Writer):
 
 def json_extras(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, Any]:
     """What was asked for beside the tags."""
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
     if answer.parts:
         extra["confidences"] = [round(part.probability, 6) for part in answer.parts]
     if answer.parts or (sentence.offsets and scheme != "plain"):

@@ -15,12 +15,12 @@ from trelliswork.cli.writers.base import (
     one_line,
     word_columns,
 )
-from trelliswork.cli.writers.columns import MISC, analysis_comments, conllu_cells, misc_entries
+from trelliswork.cli.writers.columns import LEMMA, MISC, analysis_comments, conllu_cells, misc_entries
 from trelliswork.cli.writers.json_lines import json_extras, tree_members, whole_members
 from trelliswork.data import ColumnFormat, CsvFormat, Sentence
 from trelliswork.data.csv_files import is_blank
-from trelliswork.data.json_shapes import Piece, Place, Reading, Texts, shape_of
-from trelliswork.data.jsonl import parse_record
+from trelliswork.data.json_shapes import Piece, Place, Reading, Record, Shape, Texts, shape_of
+from trelliswork.data.jsonl import pair_parts, parse_record
 from trelliswork.data.kept_lines import (
     Change,
     KeptLines,
@@ -103,7 +103,7 @@ class KeptConllu(KeptColumns):
             if place == MISC:
                 return None  # its cell has the end of the line
             for row, value in zip(rows, values, strict=True):
-                row[place] = value
+                row[place] = filled(place, row[place], value)
         return "".join(["\t".join(row) for row in rows])
 
     def _change(self, answer: Answer) -> Change:
@@ -117,7 +117,7 @@ class KeptConllu(KeptColumns):
             cells = body.split("\t")
             cells += ["_"] * (n_cells - len(cells))
             for place, values in places.items():
-                cells[place] = values[i]
+                cells[place] = filled(place, cells[place], values[i])
             if entries:
                 cells[MISC] = with_entries(cells[MISC], [each[i] for each in entries])
             return "\t".join(cells) + line[len(body) :]
@@ -130,6 +130,11 @@ class KeptConllu(KeptColumns):
         lines = [line if i is None else change(i, line) for i, line in block]
         text = "".join([*lines[:first], said, *lines[first:]]).rstrip("\r\n")
         return f"{text}\n\n"
+
+
+def filled(place: int, given: str, predicted: str) -> str:
+    """A cell of CoNLL-U: what is predicted replaces what is given, but a lemma that is given stays."""
+    return given if place == LEMMA and given != "_" else predicted
 
 
 def with_entries(misc: str, entries: Sequence[str]) -> str:
@@ -221,7 +226,10 @@ class KeptRecords(Writer):
 
     def _changed(self, line: str, place: Place) -> str:
         record = parse_record(line.removeprefix("\ufeff"), *place)
-        shape = shape_of(record, place, self.reading)
+        before, line, behind = pair_parts(line)
+        return f"{before}{self._changed_object(line, record, shape_of(record, place, self.reading))}{behind}"
+
+    def _changed_object(self, line: str, record: Record, shape: Shape) -> str:
         first = self.waiting[0][1]
         if not isinstance(first.value, list | Mapping):
             return replaced_member(line, "value", first.value)
@@ -232,7 +240,11 @@ class KeptRecords(Writer):
             return line
         pieces = [piece for sentence, answer in self.waiting for piece in self._pieces(sentence, answer)]
         line = shape.written(line, record, [answer.value for _, answer in self.waiting], pieces)
-        more = self._analyses() if isinstance(shape, Texts) else json_extras(*self.waiting[0], self.scheme)
+        more = (
+            self._analyses(shape.text(record))
+            if isinstance(shape, Texts)
+            else json_extras(*self.waiting[0], self.scheme)
+        )
         for name, value in more.items():
             line = replaced_member(line, name, value)
         return line
@@ -254,14 +266,16 @@ class KeptRecords(Writer):
             sure: list[float | None] = [part.probability for part in answer.parts] or [None] * len(sentence)
             words = enumerate(zip(answer.value, sentence.offsets, sure, strict=True))
             marked = (
-                [Marked(i, i + 1, tag, place, share) for i, (tag, place, share) in words] if sentence.offsets else []
+                [Marked(i, i + 1, tag, sentence.words[i], place, share) for i, (tag, place, share) in words]
+                if sentence.offsets
+                else []
             )
         for each in marked:
             more = {} if each.probability is None else {"probability": round(each.probability, 6)}
             if each.place is not None:
                 yield Piece(*each.place, each.label, more)
 
-    def _analyses(self) -> dict[str, Any]:
+    def _analyses(self, text: str) -> dict[str, Any]:
         """The best analyses of each sentence of a text."""
         if not any(answer.alternatives for _, answer in self.waiting):
             return {}
@@ -270,8 +284,8 @@ class KeptRecords(Writer):
                 {
                     "probability": round(other.probability, 6),
                     "spans": [
-                        {"start": piece.start, "end": piece.end, "label": piece.label}
-                        for piece in self._pieces(sentence, Answer(other.value, None))
+                        {"start": start, "end": end, "label": label, "text": text[start:end]}
+                        for start, end, label, _ in self._pieces(sentence, Answer(other.value, None))
                     ],
                 }
                 for other in answer.alternatives

@@ -33,22 +33,26 @@ def rows_of(**members: pa.DataType) -> pa.DataType:
 PART = {"start": NUMBER, "end": NUMBER, "label": TEXT, "probability": SHARE}
 READ: Types = {"text": TEXT, "tokens": TEXTS, "offsets": pa.list_(NUMBERS), "features": pa.list_(TEXTS)}
 TAGS: Types = {
-    "tags": TEXTS, "confidences": SHARES, "spans": rows_of(**PART, start_char=NUMBER, end_char=NUMBER),
+    "tags": TEXTS, "lemmas": TEXTS, "confidences": SHARES,
+    "spans": rows_of(**PART, text=TEXT, start_char=NUMBER, end_char=NUMBER),
     "analyses": rows_of(probability=SHARE, tags=TEXTS),
 }  # fmt: skip
 VALUE: Types = {"value": TEXT, "probability": SHARE, "alternatives": rows_of(probability=SHARE, value=TEXT)}
 ANSWERS: Mapping[str, Types] = {  # by what models learn from
     "tags": TAGS,
     "heads": {
-        "heads": NUMBERS, "labels": TEXTS, "upos": TEXTS, "xpos": TEXTS, "feats": TEXTS, "head_probabilities": SHARES,
-        "arc_probabilities": SHARES, "probability": SHARE,
+        "heads": NUMBERS, "labels": TEXTS, "lemmas": TEXTS, "upos": TEXTS, "xpos": TEXTS, "feats": TEXTS,
+        "head_probabilities": SHARES, "arc_probabilities": SHARES, "probability": SHARE,
         "analyses": rows_of(probability=SHARE, heads=NUMBERS, labels=TEXTS),
     },
     "brackets": {
         "tree": TEXT, "tags": TEXTS, "confidences": SHARES, "brackets": rows_of(**PART), "probability": SHARE,
         "analyses": rows_of(probability=SHARE, tree=TEXT),
     },
-    "pairs": {**VALUE, "certain": FLAG, "symbols": rows_of(symbol=TEXT, start=NUMBER, end=NUMBER, probability=SHARE)},
+    "pairs": {
+        **VALUE, "certain": FLAG, "unknown": TEXTS,
+        "symbols": rows_of(symbol=TEXT, start=NUMBER, end=NUMBER, probability=SHARE),
+    },
     "events": {
         **VALUE, "search": TEXT, "spans": rows_of(**PART, head=NUMBER), "parts": rows_of(**PART, head=NUMBER),
     },

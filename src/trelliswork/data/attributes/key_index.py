@@ -48,8 +48,9 @@ class KeyIndex:
         used = self.table != EMPTY
         if size == 0 or size & (size - 1) or used.all():
             raise ValueError(f"a table of {size} keys is not one that was saved")
-        numbers, seen = self.numbers[used], np.zeros(used.sum(), np.bool_)
-        fit = len(numbers) == self._n_known and (not len(numbers) or 0 <= numbers.min() <= numbers.max() < len(seen))
+        numbers = self.numbers.take(np.flatnonzero(used)).view(np.uint32)  # where negative ones are too large
+        seen = np.zeros(len(numbers), np.bool_)
+        fit = len(numbers) == self._n_known and numbers.max(initial=0) < max(len(seen), 1)
         if fit:
             seen[numbers] = True
         if not (fit and seen.all()):
@@ -64,6 +65,9 @@ class KeyIndex:
 
     def __len__(self) -> int:
         return self._n_known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyIndex.of, (self.keys(),)  # most of the table is empty
 
     def add(self, keys: Array) -> Array:
         """The number of each key; strangers get new ones."""

@@ -11,6 +11,7 @@ from trelliswork.data.attributes.templates import Reference, Template
 # What a spelling shows of a column, and whether its values are quoted: text is, shapes are not.
 _SEEN = {"": ("", True), "lower": ("lower-case", True), "shape": ("shape", False), "short": ("short shape", False)}
 _OUTSIDE = re.compile(r"_B[-+]\d+")
+_BOUNDARY = re.compile(r"no (?:(previous|next) word|word \((\d+) (before|after)\))")
 
 
 class Wording:
@@ -40,13 +41,13 @@ class Wording:
             return ""
         (match, template), *_ = found
         pairs = zip(template.references, match.groups(), strict=True)
-        return " and ".join(self._phrase(reference, value) for reference, value in pairs)
+        return " and ".join(_once([self._phrase(reference, value) for reference, value in pairs]))
 
     def _phrase(self, reference: Reference, value: str) -> str:
         column = reference.column
-        place = _placed(self._columns[column] if column < len(self._columns) else f"column {column}", reference.shift)
+        place = placed(self._columns[column] if column < len(self._columns) else f"column {column}", reference.shift)
         if _OUTSIDE.fullmatch(value):
-            return f"no {place}"
+            return f"no {placed('word', reference.shift)}"  # whatever the column: there is no token
         seen, quoted = _seen(reference.spelling)
         shown = repr(value) if quoted else value
         if seen == "lower-case":
@@ -57,14 +58,36 @@ class Wording:
         return f"{seen} = {shown}" if is_word else f"{seen} of {place} = {shown}"
 
 
+def boundary_of(words: str) -> tuple[str, int] | None:
+    """Which end of the sentence is so near, if the words of an attribute say that and nothing else.
+
+    >>> boundary_of("no previous word"), boundary_of("no word (2 after)"), boundary_of("word = 'no'")
+    (('before', 1), ('after', 2), None)
+    """
+    match = _BOUNDARY.fullmatch(words)
+    if match is None:
+        return None
+    near, distance, side = match.groups()
+    return (side, int(distance)) if side else ("before" if near == "previous" else "after", 1)
+
+
+def _once(phrases: Sequence[str]) -> list[str]:
+    """Without what another phrase says already: without a previous word there is none before that."""
+    nearest: dict[str, int] = {}
+    for side, distance in filter(None, map(boundary_of, phrases)):
+        nearest[side] = min(distance, nearest.get(side, distance))
+    kept = (each for each in phrases if (edge := boundary_of(each)) is None or edge[1] == nearest[edge[0]])
+    return list(dict.fromkeys(kept))
+
+
 def _pattern(template: Template) -> re.Pattern[str]:
     written = ("(.*?)" if isinstance(part, Reference) else re.escape(part) for part in template.parts)
     return re.compile("".join(written), re.DOTALL)
 
 
-def _placed(what: str, shift: int) -> str:
+def placed(what: str, shift: int) -> str:
     """
-    >>> _placed("word", -1), _placed("word", 0), _placed("POS", 2)
+    >>> placed("word", -1), placed("word", 0), placed("POS", 2)
     ('previous word', 'word', 'POS (2 after)')
     """
     near = {-1: f"previous {what}", 0: what, 1: f"next {what}"}

@@ -49,7 +49,10 @@ class NetworkConfig(Settings):
     )
     ngram_dim: int = setting(50, "Dimension of n-gram embeddings.", at_least=1)
     ngram_buckets: int = setting(20_000, "Number of rows of the n-gram hash table.", at_least=1)
-    pretrained: str = setting("", "Hugging Face encoder whose vectors are used as additional input.")
+    pretrained: str = setting(
+        "", "Hugging Face encoder whose vectors are used as additional input: a name or a directory.", option=True,
+        metavar="NAME|DIR",
+    )  # fmt: skip
     tune_pretrained: bool = setting(True, "Fine-tune that encoder.")
     encoder: str = setting("window", "Context encoder", choices=encoder_names(), option=True)
     window: int = setting(5, "Window size in tokens.", option=True, goes_with=encoders_with("window"))

@@ -30,10 +30,6 @@ class NetworkRecipe(Recipe):
     PRESETS: ClassVar[Mapping[str, Preset]]
 
     def __init__(self, options: Options) -> None:
-        if options.get("pretrain") is not None:
-            raise TrellisworkError(
-                f"--pretrain needs --model hucrf, got --model {options['model']}; add it or leave it out"
-            )
         self.options, self.preset = options, self.PRESETS[options["model"]]
         self.kind: Any = class_of(self.preset.kind)
         self.network = self.kind.CONFIG(**{**self.basis(), **settings_given(options, self.kind.CONFIG)})

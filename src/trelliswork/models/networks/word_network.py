@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -11,12 +11,14 @@ from torch import Tensor
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.networks.attribution import Attribution, attribute, scaled
 from trelliswork.models.networks.building import load_vectors, make_dropout, make_encoder, make_inputs
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import VECTOR, TokenFeatures
 from trelliswork.models.networks.pretraining import pretrain_encoder
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.votes import WITHOUT_WORDS, Reason, Vote, ranked, word_vote
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.rbm import PretrainingConfig
 from trelliswork.runtime.shapes import Float, Int
@@ -119,6 +121,57 @@ class WordNetwork(StoredNetwork):
     def encode_tokens(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
         """One vector per token that knows its neighbours."""
         return self.hidden_dropout(self.encoder(self.input_dropout(self.inputs(batch)), batch.mask))
+
+    # Explanations
+
+    @property
+    def input_parts(self) -> list[str]:
+        """What a token brings, in the order of `TokenBatch.scales`."""
+        spelled = {
+            "characters": self.inputs.characters,
+            "n-grams": self.inputs.ngrams,
+            "pretrained": self.inputs.pretrained,
+        }
+        direct = ["templates"] if self.config.templates else []
+        return [*self.features.names, *(name for name, part in spelled.items() if part is not None), *direct]
+
+    def attribute(
+        self,
+        sentence: Sentence,
+        margins: Callable[[TokenBatch, Int[Tensor, " rows"]], Float[Tensor, " rows"]],
+        n_decisions: int,
+        cost: int | None = None,
+    ) -> list[Attribution]:
+        """The shares of the words of a sentence in decisions (see `attribution`).
+
+        `margins` says by how much an answer beats its rival in each row of a batch of copies of the sentence, given the
+        number of the decision that the row is about; `cost` is that of a row, in tokens.
+        """
+        with self.evaluating():
+            batch = self.token_batch(self.encode([sentence]))
+            like = next(parameter for parameter in self.parameters() if parameter.is_floating_point())
+            shape = (len(sentence), len(self.input_parts))
+            return attribute(
+                lambda scales, which: margins(scaled(batch, scales), which), shape, n_decisions, like, cost=cost
+            )
+
+    def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Reason:
+        """Attributed shares as votes of words and of extra columns; a word goes by its place seen from token `at`."""
+        titles = [*self.column_names, *(f"column {i}" for i in range(len(self.column_names) + 1, self.n_columns + 1))]
+        columns = {f"column{i}": (titles[i - 1], values) for i, values in enumerate(sentence.features, 1)}
+        sources: dict[str, list[int]] = {}
+        for part, name in enumerate(self.input_parts):
+            sources.setdefault(name if name in columns else "word", []).append(part)
+        votes = []
+        for source, parts in sources.items():
+            title, values = columns.get(source, ("word", sentence.words))
+            for i, value in enumerate(values):
+                own = {self.input_parts[part]: float(shares.shares[i, part]) for part in parts}
+                if score := sum(own.values()):
+                    votes.append(word_vote(title, value, i, score, own if source == "word" else {}, at))
+        if shares.base:
+            votes.append(Vote("", shares.base, WITHOUT_WORDS))
+        return Reason(rival, shares.difference, ranked(votes), shares.error, shares.steps)
 
     # Disk
 

@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes.function import FeatureFunction, Function
+from trelliswork.distributions.averaging import average_argmax
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.loading import load, model_folders
+from trelliswork.models.networks.attribution import Attribution, mean_of
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
+from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
+from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
 from trelliswork.models.taggers.sentence_tagger import Pins
 
 if TYPE_CHECKING:
@@ -45,6 +49,7 @@ class Ensemble(AveragedTagger):
         self.taggers, self.labels = list(taggers), first.labels
         self.metrics: dict[str, Any] = {"data": first.metrics.get("data")}
         self.tokeniser, self.column_taggers = first.tokeniser, first.column_taggers
+        self.lemmatiser = first.lemmatiser
         self.folders: list[str] = []
 
     @classmethod
@@ -95,6 +100,48 @@ class Ensemble(AveragedTagger):
     @property
     def n_parameters(self) -> int:
         return sum(tagger.n_parameters for tagger in self.taggers)
+
+    @property
+    def explains(self) -> bool:  # type: ignore[override]
+        """Whether all members are networks that read the same of each word: their votes are averaged."""
+        networks = [tagger for tagger in self.taggers if isinstance(tagger, NeuralTagger)]
+        return len(networks) == len(self.taggers) and len({tuple(each.input_parts) for each in networks}) == 1
+
+    def explain(self, sentences: Any) -> list[WordExplanation]:
+        """The tags that the members agree on, with the means of their votes: of their differences between scores."""
+        if not self.explains:
+            members = ", ".join(sorted({type(tagger).__name__ for tagger in self.taggers}))
+            problem = f"expected an ensemble of networks that read the same of each word to explain, got {members}"
+            raise TrellisworkError(f"{problem}; explain a member, such as {(self.folders or ['taggers[0]'])[0]}")
+        return [explained_tags(self, each) for each in self.sentences_of(sentences)]
+
+    def best_values(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[int]]:
+        """The best labels of each sentence."""
+        with self.evaluating():
+            best = average_argmax(self.members(batch, pins)).tags.tolist()
+        return [row[: len(sentence)] for row, sentence in zip(best, batch, strict=True)]
+
+    def tags_of_value(self, value: Sequence[int], n: int) -> list[str]:
+        """The tags of labels, in the scheme of the data."""
+        return self.labels.tags(value)
+
+    def attributed(self, sentence: Sentence, value: Any, rivals: Sequence[Any]) -> list[Attribution]:
+        """The means of the shares of the words."""
+        found = [network.attributed(sentence, value, rivals) for network in self._networks]
+        return [mean_of(same) for same in zip(*found, strict=True)]
+
+    def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Any:
+        """Shares as votes."""
+        return self._networks[0].reason(sentence, shares, rival, at)
+
+    @property
+    def known_tags(self) -> list[str]:
+        """The tags that a token can have."""
+        return list(self.labels.tag_groups)
+
+    @property
+    def _networks(self) -> list[Any]:
+        return list(self.taggers)
 
     def evaluating(self) -> AbstractContextManager[Any]:
         stack = ExitStack()

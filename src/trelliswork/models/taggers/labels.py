@@ -122,21 +122,23 @@ class Labels:
         legal |= {(EDGE, label) for label, fits in enumerate(starts) if fits}
         return legal | {(label, EDGE) for label, fits in enumerate(ends) if fits} | {(EDGE, EDGE)}
 
-    def one_of(self, tag: str) -> list[str]:
-        """The tags that a pin leaves: itself, or several with | between them.
+    def one_of(self, tag: str | Sequence[str]) -> list[str]:
+        """The tags that a pin leaves: itself, or several, as a sequence or with | between them.
 
         >>> Labels(Vocabulary(["O", "B-X", "I-X"]), "IOB2", "IOB2").one_of("O|B-X")
         ['O', 'B-X']
         """
+        if not isinstance(tag, str):
+            return list(tag)
         return [tag] if OR not in tag or tag in self.tag_groups else [each for each in tag.split(OR) if each]
 
-    def meaning(self, tag: str) -> list[int]:
+    def meaning(self, tag: str | Sequence[str]) -> list[int]:
         """The labels that a tag of the data may stand for: in IOB2, B-X is B-X or S-X.
 
         IOB1 writes I-X wherever nothing of type X comes right before, so there I-X may also begin a span. O|B-X is one
         of these, unless a tag is called so.
         """
-        if (several := self.one_of(tag)) != [tag]:
+        if (several := self.one_of(tag)) != [tag] or not isinstance(tag, str):
             return sorted({label for each in several for label in self.meaning(each)})
         wanted = {tag}
         if self.scheme != self.data_scheme or self.scheme == "IOBES":

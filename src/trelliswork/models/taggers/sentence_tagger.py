@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,6 +15,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
+from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.loading import load
 from trelliswork.models.part_choices import Array, PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags
@@ -32,7 +34,7 @@ from trelliswork.training.shares import answered
 if TYPE_CHECKING:
     from trelliswork.data.attributes.function import Function
 
-Pins = Mapping[int, str]  # token, counted from 0 -> its tag, or those of which one is right as O|B-NP
+Pins = Mapping[int, Any]  # token, counted from 0 -> its tag, or those of which one is right, as O|B-NP or as a list
 Result = TypeVar("Result")
 
 
@@ -46,6 +48,12 @@ class SentenceTagger(Model):
     @property
     def scheme(self) -> str:
         return self.labels.data_scheme
+
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """A chain takes time in proportion to the words and to the pairs of tags."""
+        pairs = len(self.labels.tag_groups) ** 2
+        word = 5e-5 + 3e-9 * pairs + top_k * (2e-6 + 8e-9 * pairs) + 4e-5 * choices + 5e-4 * explain
+        return 3e-4 + word * n
 
     def evaluating(self) -> AbstractContextManager[Any]:
         """Inside, answers are given and nothing is learned."""
@@ -159,7 +167,10 @@ class SentenceTagger(Model):
             tags = [each[0].tags for each in best]
         else:
             tags = self.tag(sentences, pins, threshold=threshold)
-        return [_answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)]
+        found = [_answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)]
+        if self.lemmatiser is None:
+            return found
+        return [replace(each, lemmas=self.lemmatiser.lemmas(each.inputs, each.value)) for each in found]
 
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
@@ -247,7 +258,15 @@ class SentenceTagger(Model):
         """Span F1 under both readings, accuracy, and how far the confidences are off."""
         found, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme
         scores = score(found, gold, scheme)
-        return Report(score_text(scores), scores.to_dict(), {"": examined(found, gold, scheme, scores.confusion)})
+        lemmas = self._lemma_scores(gold, [each.tags for each in found])
+        lines = [score_text(scores), *(f"{'lemma accuracy':<24}{100 * share:6.2f}" for share in lemmas.values())]
+        parts = {"": examined(found, gold, scheme, scores.confusion)}
+        return Report("\n".join(lines), {**scores.to_dict(), **lemmas}, parts)
+
+    def _lemma_scores(self, gold: Sequence[Sentence], tags: Sequence[Sequence[str]]) -> dict[str, float]:
+        if self.lemmatiser is None:
+            return {}
+        return lemma_scores(gold, [self.lemmatiser.lemmas(a.words, b) for a, b in zip(gold, tags, strict=True)])
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold tags in the scheme of the model, which must know them."""

@@ -12,7 +12,9 @@ F1 of F wherever p > F / 2. With `threshold` t the spans chosen make Σ (p - t) 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.taggers.explanation import SpanConfidence
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from trelliswork.distributions.spans import Span
 
 SMALLEST = 1e-3  # below, there can be more spans than memory
+MOST_PAIRS = 20_000_000  # probabilities of pairs of labels that are kept at a time
+BEGINS = "BSU"  # prefixes of labels that begin a span
+Array = np.ndarray[Any, Any]
 
 
 def check_threshold(threshold: float, labels: Labels) -> None:
@@ -42,12 +47,19 @@ def likely_spans(
 ) -> list[list[SpanConfidence]]:
     """All spans of each sentence with a probability of `threshold` or more, under the mean of the members.
 
-    A span is no likelier than that each of its tokens has its type, which leaves few to look at.
+    A span is no likelier than that each of its tokens has its type, which leaves few to look at. Of one chain, it is no
+    likelier than that its tokens go on as one span, which leaves few even if the model is unsure of everything.
     """
     names = labels.vocabulary.to_list()
     marginals = sum(member.marginals for member in members[1:]) + members[0].marginals
     marginals = (marginals / len(members)).cpu()
-    spans = [_candidates(marginals[row, :n], names, threshold) for row, n in enumerate(lengths)]
+    first = members[0]
+    if len(members) == 1 and hasattr(first, "pairwise_marginals") and marginals.numel() * len(names) <= MOST_PAIRS:
+        pairs = first.pairwise_marginals.cpu().double().numpy()
+        shares = marginals.double().numpy()
+        spans = [_going_on(shares[row, :n], pairs[row, : n - 1], names, threshold) for row, n in enumerate(lengths)]
+    else:
+        spans = [_candidates(marginals[row, :n], names, threshold) for row, n in enumerate(lengths)]
     found = [member.span_probabilities(spans, tags=names, scheme=labels.scheme) for member in members]
     means = [(sum(of_row[1:]) + of_row[0]).div(len(members)).tolist() for of_row in zip(*found, strict=True)]
     return [
@@ -56,14 +68,43 @@ def likely_spans(
     ]
 
 
-def _candidates(marginals: Float[Tensor, "n c"], names: Sequence[str], threshold: float) -> list[Span]:
-    """Spans whose tokens all have the type with a probability of `threshold` or more."""
+def _kinds(names: Sequence[str]) -> dict[str, list[int]]:
+    """The labels of each type of span."""
     kinds: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         if name != "O":
             kinds.setdefault(split_tag(name)[1], []).append(i)
+    return kinds
+
+
+def _going_on(shares: Array, pairs: Array, names: Sequence[str], threshold: float) -> list[Span]:
+    """Spans [first, last) whose tokens go on as one span with a probability of `threshold` or more.
+
+    p(first..t + 1 in one span) = Σ_a p(first..t in one span, label a at t) p(label b at t + 1 | a), over the labels b
+    that go on: the posterior of a chain is a Markov chain itself.
+    """
+    spans: list[Span] = []
+    for kind, columns in _kinds(names).items():
+        goes_on = np.array([names[i][:1] not in BEGINS for i in columns])
+        block = pairs[:, columns][:, :, columns] * goes_on
+        of_first = shares[:-1, columns]
+        steps = np.divide(block, of_first[:, :, None], out=np.zeros_like(block), where=of_first[:, :, None] > 0)
+        starts, inside, length = np.arange(len(shares)), shares[:, columns], 1
+        while len(starts):
+            likely = inside.sum(-1) >= threshold * (1 - 1e-6)
+            starts, inside = starts[likely], inside[likely]
+            spans += [(int(start), int(start) + length, kind) for start in starts]
+            has_next = starts + length < len(shares)
+            starts, inside = starts[has_next], inside[has_next]
+            inside = np.einsum("sa,sab->sb", inside, steps[starts + length - 1])
+            length += 1
+    return sorted(spans)
+
+
+def _candidates(marginals: Float[Tensor, "n c"], names: Sequence[str], threshold: float) -> list[Span]:
+    """Spans whose tokens all have the type with a probability of `threshold` or more."""
     found: list[Span] = []
-    for kind, columns in kinds.items():
+    for kind, columns in _kinds(names).items():
         likely = (marginals[:, columns].sum(-1) >= threshold).tolist()
         found += [(first, last, kind) for first, last in _inside(likely)]
     return sorted(found)

@@ -1,9 +1,11 @@
-"""Tokenisers that are learned from text whose tokens are known.
+"""Tokenisers that are learned from text whose tokens are known, or from tokens alone.
 
+base.py                 what they answer
 config.py               their settings
 tokeniser.py            the model: a CRF over the characters of a text
 characters.py           a text as characters with attributes, in bulk
 character_kernels.py    the numba code of these
+learned_rules.py        rules with the habits of a file, learned from tokens alone
 multiword.py            tokens that stand for several words
 """
 
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING
 from trelliswork.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from trelliswork.models.tokenisers.learned_rules import LearnedRules
     from trelliswork.models.tokenisers.tokeniser import CharacterTokeniser
 
-__all__ = ["CharacterTokeniser"]
+__all__ = ["CharacterTokeniser", "LearnedRules"]
 
-__getattr__ = lazy_names(__name__, {"CharacterTokeniser": "tokeniser"})
+__getattr__ = lazy_names(__name__, {"CharacterTokeniser": "tokeniser", "LearnedRules": "learned_rules"})

@@ -1,4 +1,4 @@
-"""`trelliswork train --model tokeniser`: a tokeniser learned from CoNLL-U, alone or for the folder of a tagger."""
+"""`trelliswork train --model tokeniser`, and the tokenisers that other models learn from their own training file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.recipe import LearningResult
+from trelliswork.models.tokenisers.base import TokeniserModel
 from trelliswork.models.tokenisers.config import TokeniserConfig
+from trelliswork.models.tokenisers.learned_rules import NO_MULTIWORD, LearnedRules
+from trelliswork.models.tokenisers.multiword import MultiwordTable
 from trelliswork.models.tokenisers.tokeniser import DEFAULTS, CharacterTokeniser
 from trelliswork.text import Document, read_documents
+from trelliswork.text.spacing import is_unspaced, plausible_text
 from trelliswork.training.interrupts import Interrupts
 
+UNSPACED_MOST = 120_000  # characters of Chinese, Thai and the like that a tokeniser is learned from, in seconds
+UNSPACED_ITERATIONS = 40
 HELD_OUT = 10  # one document, or sentence, in this many is held out when there is no dev file
 FOR_TAGGERS = {
     "resume": None, "tensorboard": None, "seeds": 1, "predict_columns": False, "min_tag_count": 1, "detail": None,
@@ -108,17 +114,36 @@ def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list
     return [*documents[:-1], first], [Document(last.text[cut:], held_out)]
 
 
-def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> CharacterTokeniser | None:
-    """The tokeniser of a CoNLL-U file, for the model learned from it; None if nothing says where words touch."""
+def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> TokeniserModel:
+    """The tokeniser of a CoNLL-U file, for the model learned from it; from tokens alone if it has no white space."""
     documents = spaced_documents(train)
     if documents is None:
-        return None
+        tokens = [sentence for document in read_documents(train) for sentence in document.sentences]
+        table = MultiwordTable.of(token for sentence in tokens for token in sentence)
+        return learn_from_tokens([[token.text for token in sentence] for sentence in tokens], note, seed, table)
     n_characters = sum(len(each.text) for each in documents)
     note(f"tokeniser: learning from {n_characters:,} characters, to be kept with the model; --tokeniser rules skips it")
     began = time.perf_counter()
     tokeniser = CharacterTokeniser.fit(documents, replace(DEFAULTS, seed=seed))
     seconds = time.perf_counter() - began
     note(f"tokeniser: learned from {count(len(documents), 'document')} in {seconds:.1f} s{_on_dev(tokeniser, dev)}")
+    tokeniser.metrics["training"] = {"seconds": round(seconds, 1)}
+    return tokeniser
+
+
+def learn_from_tokens(
+    sentences: Sequence[Sequence[str]], note: Note, seed: int = 0, multiword: MultiwordTable = NO_MULTIWORD
+) -> TokeniserModel:
+    """A tokeniser that cuts as these sentences are cut, whose text is not known, for the model learned from them."""
+    began = time.perf_counter()
+    if is_unspaced(sentences):
+        config = replace(DEFAULTS, max_iterations=UNSPACED_ITERATIONS, seed=seed)
+        tokeniser: TokeniserModel = CharacterTokeniser.fit([plausible_text(sentences, most=UNSPACED_MOST)], config)
+    else:
+        tokeniser = LearnedRules.fit(sentences, multiword)
+    seconds = time.perf_counter() - began
+    tokens = count(sum(map(len, sentences)), "token")
+    note(f"tokeniser: learned from {tokens} how the file cuts text ({seconds:.1f} s); --tokeniser rules skips it")
     tokeniser.metrics["training"] = {"seconds": round(seconds, 1)}
     return tokeniser
 

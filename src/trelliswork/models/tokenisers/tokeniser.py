@@ -10,10 +10,8 @@ language is all in the training text, so it cuts Chinese or Japanese into words 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,9 +19,8 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.base import Answer, Description, Model, Report
+from trelliswork.models.base import Description
 from trelliswork.models.card import model_card
-from trelliswork.models.examined import Examined, Example
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.kernels.decoding import best_labels
@@ -31,11 +28,12 @@ from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.learning import learn, parameters_of
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.tokenisers.base import TokeniserModel
 from trelliswork.models.tokenisers.character_kernels import N_ATTRIBUTES, Weights, score_characters
 from trelliswork.models.tokenisers.characters import Paragraphs
 from trelliswork.models.tokenisers.config import TokeniserConfig
 from trelliswork.models.tokenisers.multiword import MultiwordTable
-from trelliswork.text import Document, Token, tokenisation_scores
+from trelliswork.text import Document, Token
 
 Array = np.ndarray[Any, Any]
 LABELS = ("inside", "token", "sentence")  # what ends with a character
@@ -43,12 +41,10 @@ INSIDE, TOKEN, SENTENCE = range(3)
 DEFAULTS = TokeniserConfig().learning()
 
 
-class CharacterTokeniser(Model):
+class CharacterTokeniser(TokeniserModel):
     """Tokens and sentences of raw text, learned from documents whose tokens are known."""
 
     KIND = "CharacterTokeniser"
-    reads = "text"
-    next_options = "--text"
 
     def __init__(
         self, crf: FeatureCRF, multiword: MultiwordTable, config: LearningConfig, *, spaces_inside: bool = False
@@ -121,34 +117,6 @@ class CharacterTokeniser(Model):
                 yield sentence
                 sentence = []
 
-    def predict(
-        self, inputs: str | Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
-    ) -> list[Answer]:
-        """The tokens of each text, sentence by sentence; `confidence` adds nothing."""
-        if top_k > 1 or pins is not None:
-            raise TrellisworkError("a tokeniser gives its best tokens only; leave out top_k and pins")
-        return [self._answer(text) for text in ([inputs] if isinstance(inputs, str) else inputs)]
-
-    def _answer(self, text: str) -> Answer:
-        sentences = self.tokenise(text)
-        tokens = [token for sentence in sentences for token in sentence]
-        value = [[token.text for token in sentence] for sentence in sentences]
-        offsets = [(token.start, token.end) for token in tokens]
-        return Answer(value, None, [each.text for each in tokens], offsets=offsets)
-
-    def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
-        """F1 of tokens, words and sentences."""
-        found = tokenisation_scores(self, gold)
-        return {"metric": "tokens F1", "score": found["tokens"] / 100, **found}
-
-    def report(self, gold: Sequence[Any], *, threshold: float | None = None) -> Report:
-        """F1 of tokens, words and sentences, for people."""
-        scores = self.evaluate(gold)
-        parts = ("tokens", "words", "sentences")
-        text = "\n".join(f"{f'F1 of {part}':<24}{scores[part]:6.2f}" for part in parts)
-        examples = [example for document in gold for example in _examples(document, self.tokenise(document.text))]
-        return Report(text, dict(scores), {"": Examined("F1 of tokens", "tokens", examples)})
-
     # What it is
 
     @property
@@ -195,18 +163,6 @@ class CharacterTokeniser(Model):
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tokeniser.metrics = dict(stored.metrics)
         return tokeniser
-
-
-def _examples(document: Document, found: Sequence[Sequence[Token]]) -> Iterator[Example]:
-    """Each gold sentence as characters; a token that was found counts in the sentence in which it begins."""
-    known = [sentence for sentence in document.sentences if sentence]
-    starts = [sentence[0].start for sentence in known]
-    of_sentence: list[list[Token]] = [[] for _ in known]
-    for token in chain.from_iterable(found):
-        of_sentence[max(bisect_right(starts, token.start) - 1, 0)].append(token)
-    for start, gold, tokens in zip(starts, known, of_sentence, strict=True):
-        ours, theirs = ([(token.start - start, token.end - start, "") for token in each] for each in (tokens, gold))
-        yield Example(document.text[start : gold[-1].end], ours, theirs, joint="")
 
 
 def _attributes(laid: Sequence[Paragraphs], cutoff: int) -> tuple[AttributeRows, KeyIndex]:

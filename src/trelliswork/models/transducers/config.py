@@ -18,10 +18,13 @@ class PairFiles(Settings):
     source_units: Units = setting("auto", "Units of the source", choices=get_args(Units), option=True)
     target_units: Units = setting("auto", "Units of the target", choices=get_args(Units), option=True)
     normalise: NormalForm = setting(
-        "auto", "Unicode normalisation of both sides", choices=get_args(NormalForm), option=True
-    )
+        "auto", "Unicode normal form of the symbols; answers are spelt as the training targets are",
+        choices=get_args(NormalForm), option=True,
+    )  # fmt: skip
+    lower: bool = setting(False, "Convert sources to lower case.", option=True)
+    strip_marks: bool = setting(False, "Remove accents and points from sources.", option=True)
 
     @property
     def format(self) -> PairFormat:
         """The same for readers."""
-        return PairFormat(self.source_units, self.target_units, self.normalise)
+        return PairFormat(self.source_units, self.target_units, self.normalise, self.lower, self.strip_marks)

@@ -106,6 +106,16 @@ class TransducerEnsemble(Transducer):
     def knows(self, word: str) -> bool | None:
         return self.members[0].knows(word)
 
+    def twin(self, word: str) -> str | None:
+        return self.members[0].twin(word)
+
+    @property
+    def copies_unknown(self) -> bool:
+        return self.members[0].copies_unknown
+
+    def unknown_text(self, symbols: Sequence[str]) -> str:
+        return self.members[0].unknown_text(symbols)
+
     @property
     def n_parameters(self) -> int:
         return sum(member.n_parameters for member in self.members)

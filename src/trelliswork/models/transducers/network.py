@@ -99,10 +99,10 @@ class PairNetwork(Transducer, StoredNetwork):
         return word in self.source
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        strange = {symbol for pair in dev for symbol in pair.words if symbol not in self.source}
+        strange = sorted({symbol for pair in dev for symbol in pair.words if symbol not in self.source})
         if not strange:
             return []
-        return [f"note: {count(len(strange), 'symbol')} of the dev sources unknown: {' '.join(sorted(strange)[:20])}"]
+        return [f"note: {count(len(strange), 'symbol')} of the dev sources never seen: {self.unknown_text(strange)}"]
 
     def describe(self, top: int = 20) -> Description:
         labels = {

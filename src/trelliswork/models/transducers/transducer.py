@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from trelliswork.data import PairFormat, Sentence
+from trelliswork.data.pairs import WORD_UNITS
+from trelliswork.data.unicode_forms import twins
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.strings import bleu, string_scores
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
@@ -21,8 +24,10 @@ from trelliswork.models.batched import in_batches
 from trelliswork.models.transducers.pins import NOTHING, Pins, SpanPin, Symbols, span_pins
 from trelliswork.training.shares import answered
 
+MOST_UNKNOWN = 5  # symbols that are listed
 NO_THRESHOLD = "--threshold is for spans, and a transducer writes one string; leave it out"
-EXACT_MATCH, BLEU = "exact match", "bleu"
+EXACT_MATCH, BLEU, DIFFERENT = "exact match", "bleu", "different_byte_by_byte"
+FORM_ALONE = "(the gold targets are in another Unicode form than the training targets, or have other blanks)"
 
 
 class Transduced(NamedTuple):
@@ -45,6 +50,7 @@ class Transducer(Model):
     learns_from = "pairs"
     takes_pins: ClassVar[bool] = False  # whether it has `transduced_around`
     next_options = "--top-k 3"
+    without_twin: ClassVar[str] = "read as an unknown symbol"  # what is done about symbols that were never seen
     format: PairFormat
 
     @abstractmethod
@@ -56,6 +62,10 @@ class Transducer(Model):
     ) -> list[Transduced]:
         """The same among the targets that agree with the pins of each source."""
         raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
+
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """A target is written symbol by symbol, with a beam as wide as `top_k` asks for."""
+        return 1e-3 + n * (1e-3 + 1e-4 * top_k) * (1 + choices + explain)
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
         """log p(target | source) of each pair, exact; -inf where the target cannot be written."""
@@ -84,7 +94,7 @@ class Transducer(Model):
         """What `transduced` says of each source, batch by batch; an empty source has an empty target."""
 
         def ask(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Transduced]:
-            sources = [pair.words for pair in batch]
+            sources = [self.read_as(pair.words) for pair in batch]
             if pinned is None:
                 return self.transduced(sources, max(top_k, 1), sure)
             spans = [span_pins(each, len(words), self.pinned) for each, words in zip(pinned, sources, strict=True)]
@@ -98,6 +108,31 @@ class Transducer(Model):
             super().pinned(text, n)
         return () if text == NOTHING else self.format.cut_target(text)
 
+    def read_as(self, words: Symbols) -> Symbols:
+        """A source as the model reads it: symbols that it never saw by their twins, if it saw one of these."""
+        return tuple(self.twin(word) or word for word in words)
+
+    def twin(self, word: str) -> str | None:
+        """The symbol that is read for one that was never seen: in another case, or without its accents.
+
+        None if the symbol was seen, if there is no such twin, or if the model copies what it does not know.
+        """
+        if self.copies_unknown or self.knows(word) is not False:
+            return None
+        return next((twin for twin in twins(word) if self.knows(twin)), None)
+
+    @property
+    def copies_unknown(self) -> bool:
+        """Whether symbols that were never seen are written as they are."""
+        return False
+
+    def unknown_text(self, symbols: Sequence[str]) -> str:
+        """Some symbols that were never seen, and what is done about each."""
+        without = "copied" if self.copies_unknown else self.without_twin
+        shown = [f"{each!r} ({f'read as {twin!r}' if (twin := self.twin(each)) else without})" for each in symbols]
+        more = f" and {len(shown) - MOST_UNKNOWN} more" if len(shown) > MOST_UNKNOWN else ""
+        return ", ".join(shown[:MOST_UNKNOWN]) + more
+
     def _as_sentences(self, given: Any) -> list[Sentence]:
         texts = [given] if isinstance(given, str | Sentence) else list(given)
         return [
@@ -105,11 +140,17 @@ class Transducer(Model):
         ]
 
     def _answer(self, pair: Sentence, found: Transduced, top_k: int) -> Answer:
-        best = [Alternative(self.format.join_target(symbols), math.exp(log_p)) for symbols, log_p in found.best]
-        kept = best[:top_k] if top_k else ()
+        written: dict[str, float] = {}  # symbols in another order may spell the same text
+        for symbols, log_p in found.best:
+            text = self.format.join_target(symbols)
+            written[text] = written.get(text, 0.0) + math.exp(log_p)
+        best = [Alternative(text, probability) for text, probability in written.items()]
+        parts = [replace(part, label=self.format.spelled(part.label)) for part in found.parts]
+        unknown = tuple(word for word in dict.fromkeys(pair.words) if self.knows(word) is False)
         return Answer(
-            best[0].value, best[0].probability, pair.words, found.parts, alternatives=kept, certain=found.certain
-        )
+            best[0].value, best[0].probability, pair.words, parts, alternatives=best[:top_k] if top_k else (),
+            certain=found.certain, unknown=unknown,
+        )  # fmt: skip
 
     # Scores
 
@@ -123,22 +164,30 @@ class Transducer(Model):
 
         If both sides are words, BLEU too.
         """
-        targets: dict[Symbols, list[Symbols]] = {}
+        groups: dict[str | Symbols, list[Sentence]] = {}
         for pair in gold:
-            targets.setdefault(pair.words, []).append(pair.target or ())
-        answers = answered(self.transduce, [Sentence(source) for source in targets])
-        found = {source: each.best[0][0] for source, each in zip(targets, answers, strict=True)}
-        strings = string_scores(list(found.values()), list(targets.values()))
+            groups.setdefault(pair.text.strip() or pair.words, []).append(pair)
+        answers = answered(self.transduce, [Sentence(pairs[0].words) for pairs in groups.values()])
+        found = [self._canonical(each.best[0][0]) for each in answers]
+        strings = string_scores(found, [[pair.target or () for pair in pairs] for pairs in groups.values()])
         scores = {
             EXACT_MATCH: 1 - strings.word_error_rate,
             "word_error_rate": strings.word_error_rate,
             "symbol_error_rate": strings.symbol_error_rate,
         }
-        if self.format.source == self.format.target == "blanks":
-            scores[BLEU] = (
-                bleu([found[pair.words] for pair in gold], [[pair.target or ()] for pair in gold]).score / 100
-            )
+        texts = [{pair.target_text.strip() for pair in pairs} for pairs in groups.values()]
+        if all(map(all, texts)):
+            different = [self.format.join_target(each) not in right for each, right in zip(found, texts, strict=True)]
+            scores[DIFFERENT] = sum(different) / max(len(different), 1)
+        if self.format.source in WORD_UNITS and self.format.target in WORD_UNITS:
+            words, of = self.format.words_of_target, dict(zip(groups, found, strict=True))
+            written = [words(of[pair.text.strip() or pair.words]) for pair in gold]
+            scores[BLEU] = bleu(written, [[words(pair.target or ())] for pair in gold]).score / 100
         return {"metric": self.judged_by, "score": scores[self.judged_by], **scores}
+
+    def _canonical(self, symbols: Symbols) -> Symbols:
+        """Symbols as a file with the same text would be cut: marks may be written in another order."""
+        return symbols if self.format.spelling is None else self.format.cut_target(self.format.join_target(symbols))
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Error rates of strings and of symbols."""
@@ -146,4 +195,7 @@ class Transducer(Model):
             raise TrellisworkError(NO_THRESHOLD)
         scores = self.evaluate(gold)
         shown = [name for name in ("word_error_rate", "symbol_error_rate", BLEU) if name in scores]
-        return Report("\n".join(f"{name.replace('_', ' '):<24}{100 * scores[name]:6.2f}" for name in shown), scores)
+        lines = [f"{name.replace('_', ' '):<24}{100 * scores[name]:6.2f}" for name in shown]
+        if (different := scores.get(DIFFERENT, 0.0)) > scores["word_error_rate"]:
+            lines.append(f"{'different byte by byte':<24}{100 * different:6.2f}   {FORM_ALONE}")
+        return Report("\n".join(lines), scores)

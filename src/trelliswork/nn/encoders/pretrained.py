@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import optional
 from trelliswork.nn.encoders.subwords import Subwords, windows
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.shapes import Float, Int
 
 OVERLAP = 64  # sub-words that windows share, unless they are short
 NO_LIMIT = 1 << 20  # tokenizers without a limit give a number above this
@@ -56,8 +56,13 @@ class PretrainedEncoder(nn.Module):
             ) from error
         return cls(model, tokenizer, overlap=overlap)
 
-    def forward(self, sentences: Sequence[Sequence[str]]) -> Float[Tensor, "batch n dim"]:
-        """Vectors of words, 0 behind the last word of a sentence."""
+    def forward(
+        self, sentences: Sequence[Sequence[str]], scales: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n dim"]:
+        """Vectors of words, 0 behind the last word of a sentence.
+
+        `scales` multiply the embeddings of all sub-words of a word, before the first layer.
+        """
         pieces = [self.subwords.split(words) for words in sentences]
         room = self.longest - self.subwords.n_special
         cuts = [windows(len(ids), room, self.overlap) for ids, _ in pieces]
@@ -66,7 +71,15 @@ class PretrainedEncoder(nn.Module):
             for (ids, _), bounds in zip(pieces, cuts, strict=True)
             for first, last in bounds
         ]
-        states, row, found = self._read(inputs), 0, []
+        factors = None
+        if scales is not None:
+            owners = [_owners(firsts, len(ids)) for ids, firsts in pieces]
+            factors = [
+                self._framed_ones(scales[row].index_select(0, owners[row][first:last].to(scales.device)))
+                for row, bounds in enumerate(cuts)
+                for first, last in bounds
+            ]
+        states, row, found = self._read(inputs, factors), 0, []
         for (_, firsts), bounds in zip(pieces, cuts, strict=True):
             which = [_window_of(at, bounds) for at in firsts]
             places = [at - bounds[w][0] + self.subwords.n_before for at, w in zip(firsts, which, strict=True)]
@@ -74,15 +87,29 @@ class PretrainedEncoder(nn.Module):
             row += len(bounds)
         return pad_sequence(found, batch_first=True)
 
-    def _read(self, inputs: list[Tensor]) -> Float[Tensor, "w m dim"]:
-        """The last layer for all windows at once."""
+    def _framed_ones(self, factors: Float[Tensor, " m"]) -> Float[Tensor, " framed"]:
+        """Special tokens stay as they are."""
+        n_before, n_after = self.subwords.n_before, self.subwords.n_special - self.subwords.n_before
+        return nn.functional.pad(factors, (n_before, n_after), value=1.0)
+
+    def _read(self, inputs: list[Tensor], factors: list[Tensor] | None = None) -> Float[Tensor, "w m dim"]:
+        """The last layer for all windows at once; `factors` of sub-words multiply their embeddings."""
         device = next(self.model.parameters()).device
         if not inputs:
             return torch.zeros(0, 0, self.dim, device=device)
         ids = pad_sequence(inputs, batch_first=True, padding_value=self.subwords.padding).to(device)
         lengths = torch.tensor([len(each) for each in inputs], device=device)
         mask = torch.arange(ids.shape[1], device=device) < lengths[:, None]
-        return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        if factors is None:
+            return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        scales = pad_sequence(factors, batch_first=True, padding_value=1.0)[..., None]
+        # A hook, not `inputs_embeds`, with which some models count positions differently.
+        model: Any = self.model
+        hook = model.get_input_embeddings().register_forward_hook(lambda *called: called[-1] * scales)
+        try:
+            return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        finally:
+            hook.remove()
 
     def to_dict(self) -> dict[str, Any]:
         """All but the weights, fit for JSON: `from_dict` needs no hub."""
@@ -107,6 +134,15 @@ class PretrainedEncoder(nn.Module):
 def import_transformers() -> Any:
     """The library, or an error that says how to install it."""
     return optional("transformers", "a pretrained encoder", "transformers")
+
+
+def _owners(firsts: Sequence[int], n_pieces: int) -> Int[Tensor, " pieces"]:
+    """The word of each sub-word, given the first sub-word of each.
+
+    >>> _owners([0, 2], 3).tolist()
+    [0, 0, 1]
+    """
+    return torch.searchsorted(torch.tensor(firsts), torch.arange(n_pieces), right=True) - 1
 
 
 def _config(model: nn.Module) -> Any:

@@ -29,4 +29,5 @@ class DirectConnections(nn.Module):
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n c"]:
         if batch.attributes is None:
             raise ScoreError("a batch for a network with direct connections must have attributes; got none")
-        return sum_of_rows(self.table, batch.attributes)
+        found = sum_of_rows(self.table, batch.attributes)
+        return found if batch.scales is None else found * batch.scales[..., -1:]

@@ -48,7 +48,7 @@ class LookupTables(nn.Module):
             )
         self.tables = nn.ModuleList(nn.Embedding(size, dim) for size, dim in zip(sizes, dims, strict=True))
         self.unknown_dropout, self.embedding_dropout = unknown_dropout, embedding_dropout
-        self.n_words, self.dim = sizes[0], sum(dims)
+        self.n_words, self.dims, self.dim = sizes[0], tuple(dims), sum(dims)
 
     def forward(self, features: Int[Tensor, "batch n f"]) -> Float[Tensor, "batch n d"]:
         """Look up and concatenate."""

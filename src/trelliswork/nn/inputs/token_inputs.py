@@ -42,7 +42,7 @@ class TokenInputs(nn.Module):
         self.dim = lookup.dim + sum(part.dim for part in (characters, ngrams, pretrained) if part is not None)
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
-        found = [self.lookup(batch.features)]
+        found, scales = [self.lookup(batch.features)], batch.scales
         if self.characters is not None:
             if batch.forms is None or batch.spellings is None:
                 raise ScoreError("a batch for a network that reads characters must have forms and spellings; got none")
@@ -54,5 +54,21 @@ class TokenInputs(nn.Module):
         if self.pretrained is not None:
             if batch.words is None:
                 raise ScoreError("a batch for a network with a pretrained encoder must have words; got none")
-            found.append(self.pretrained(batch.words))
-        return self.word_dropout(torch.cat(found, -1))
+            of_words = None if scales is None else scales[..., len(self.widths) - 1]
+            found.append(self.pretrained(batch.words, of_words))
+        vectors = torch.cat(found, -1)
+        return self.word_dropout(vectors if scales is None else vectors * self._by_dimension(scales))
+
+    @property
+    def widths(self) -> list[int]:
+        """The dimensions of each part: of the lookup tables, characters, n-grams and the pretrained encoder."""
+        others = (self.characters, self.ngrams, self.pretrained)
+        return [*self.lookup.dims, *(part.dim for part in others if part is not None)]
+
+    def _by_dimension(self, scales: Float[Tensor, "batch n parts"]) -> Float[Tensor, "batch n d"]:
+        """The factor of each dimension; a pretrained encoder has scaled what it reads, not what it writes."""
+        widths = self.widths
+        found = scales[..., : len(widths)].repeat_interleave(torch.tensor(widths, device=scales.device), -1)
+        if self.pretrained is None:
+            return found
+        return torch.cat([found[..., : -widths[-1]], torch.ones_like(found[..., -widths[-1] :])], -1)

@@ -207,14 +207,14 @@ def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"
     """  # [S4.100-103, 111; S2, Viterbi]
     deltas = forward(chain, Max())
     score, tag = (deltas[-1] + chain.end).max(-1)  # [S4.102]
-    tags = torch.zeros(len(tag), chain.n, dtype=torch.long, device=tag.device)
+    tags = []  # of the last position first
     for t in range(chain.n - 1, -1, -1):
         if t < chain.n - 1:
             arrivals = chain.arc(t + 1).expand(len(tag), -1, -1).gather(2, tag[:, None, None].expand(-1, chain.c, 1))
             previous = (deltas[t] + arrivals.squeeze(2)).argmax(-1)  # [S4.103]
             tag = torch.where(t + 1 < chain.lengths, previous, tag)
-        tags[:, t] = torch.where(t < chain.lengths, tag, 0)
-    return tags, score
+        tags.append(torch.where(t < chain.lengths, tag, 0))
+    return torch.stack(tags[::-1], 1), score
 
 
 def decode(marks: Float[Tensor, "batch n c"], chain: Chain) -> Int[Tensor, "batch n"]:

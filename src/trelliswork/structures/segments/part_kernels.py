@@ -13,9 +13,11 @@ Gradients come in the same shapes. numba picks one of two implementations by the
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
+from trelliswork.lazy import lazy_module
 from trelliswork.runtime.compilation import FAST, overload
+
+types = lazy_module("numba.types")
 
 
 def n_durations(parts):

@@ -118,9 +118,10 @@ export class Details {
 
   async votes(signal) {
     const found = await explain(this.model.name, { text: this.reading.text }, { signal });
-    const explained = found.results[0].sentences[this.sentence.index].votes;
+    const sentence = found.results[0].sentences[this.sentence.index];
+    const { votes: explained, note } = sentence.tasks ? Object.values(sentence.tasks)[0] : sentence; // of the first task
     const token = this.token < explained.length ? this.token : 0;
-    return h("div", {}, this.wordChooser(token), votesElement(explained[token], this.model));
+    return h("div", {}, this.wordChooser(token), votesElement(explained[token], this.model, note));
   }
 
   wordChooser(chosen) {

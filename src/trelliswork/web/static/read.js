@@ -4,7 +4,6 @@ import { Card } from "./card.js";
 import { differences } from "./compare.js";
 import { byId, h, replaceChildren, say } from "./dom.js";
 import { CodePoints } from "./codepoints.js";
-import { examplesFor } from "./examples.js";
 import { count, percent } from "./format.js";
 import { Live } from "./live.js";
 import { withoutPin } from "./pins.js";
@@ -36,7 +35,7 @@ export class Reader {
   /** Begin with what the address says, or with an example. */
   start() {
     if (!this.followAddress())
-      this.store.begin({ text: examplesFor(this.models[0])[0] ?? "", models: [this.models[0].name] });
+      this.store.begin({ text: this.models[0].examples[0] ?? "", models: [this.models[0].name] });
   }
 
   followAddress() {
@@ -164,7 +163,7 @@ export class Reader {
   }
 
   drawExamples() {
-    const examples = examplesFor(this.chosen[0])
+    const examples = this.chosen[0].examples
       .filter((each) => each !== this.store.text)
       .slice(0, 2);
     replaceChildren(

@@ -89,9 +89,9 @@ class Lesson:
             return remaining[0] if remaining else None
         return max(remaining, key=lambda each: (self.scores[each][by] if each in self.scores else -1.0, -each))
 
-    def unscored(self, most: int) -> list[int]:
-        """Some of the sentences that are still to come and have no score."""
-        return [each for each in self._remaining() if each not in self.scores][:most]
+    def unscored(self) -> list[int]:
+        """The sentences that are still to come and have no score."""
+        return [each for each in self._remaining() if each not in self.scores]
 
     def at(self, number: int) -> dict[str, Any]:
         """A sentence by its number."""

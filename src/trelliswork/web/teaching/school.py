@@ -10,12 +10,15 @@ from typing import Any
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.web.frames import Reply
+from trelliswork.web.off_loop import off_loop
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.lesson import ARCS, SENTENCES, TAUGHT, TREES, Lesson
 from trelliswork.web.teaching.training import Training
 from trelliswork.web.teaching.trees import check_arcs, check_words
 
+LARGE = 200_000  # characters of a file whose sentences are found by a worker of its own
 AT_ONCE = 16  # sentences that are ranked with one call, so that nobody waits long for it
+UNKNOWN_SCORES = {"entropy": 0.0, "margin": 0.0, "error": 0.0}  # of sentences that the model cannot answer
 _NAME = re.compile(r"[\w][\w .+-]{0,99}")
 ASKED = {"top_k": 3, "confidences": True, "choices": 12, "pins": ()}
 
@@ -53,10 +56,11 @@ class School:
         if self.lesson is not None:
             self.lesson.close()
 
-    def state(self) -> dict[str, Any]:
+    async def state(self) -> dict[str, Any]:
         """What GET /v1/teach answers."""
-        about = None if self.lesson is None else self.lesson.progress()
-        return {"open": about, "sets": self.sets(), "training": self.training.state()}
+        about = None if self.lesson is None else await asyncio.to_thread(self.lesson.progress)
+        sets = await asyncio.to_thread(self.sets)
+        return {"open": about, "sets": sets, "training": self.training.state()}
 
     def _opened(self) -> Lesson:
         if self.lesson is None:
@@ -72,8 +76,8 @@ class School:
             raise Problem(404, f"there is no set {name!r}; send its content to make one")
         sentences = None if content is None else await self._sentences(model or "", kind, content)
         answers = str(self._about(model).get("answers", "tags"))
-        for each in sentences or () if answers == ARCS else ():
-            check_words(each["tokens"])
+        if sentences is not None and answers == ARCS:
+            await asyncio.to_thread(check_words, [token for each in sentences for token in each["tokens"]])
         async with self._writing:
             if self.lesson is not None:
                 self.lesson.close()
@@ -86,15 +90,16 @@ class School:
                 lesson.close()
                 raise Problem(409, f"the set {name!r} is for the model {lesson.model!r}, which is not served")
             self._take_up(lesson)
-        return self.state()
+        return await self.state()
 
     def _about(self, model: str | None) -> dict[str, Any]:
         """What the list of models says of one."""
         return next((each for each in self.pool.models if each["name"] == model), {})
 
     async def _sentences(self, model: str, kind: str, content: str) -> list[dict[str, Any]]:
-        reply = await self.pool.ask("sentences", model, {"format": kind, "content": content}, len(content))
-        found: list[dict[str, Any]] = _value(reply)["sentences"]
+        ask = self.pool.ask if len(content) <= LARGE else self.pool.ask_alone
+        reply = await ask("sentences", model, {"format": kind, "content": content}, len(content))
+        found: list[dict[str, Any]] = (await off_loop(len(reply.body), _value, reply))["sentences"]
         return found
 
     def _take_up(self, lesson: Lesson) -> None:
@@ -108,54 +113,62 @@ class School:
 
     async def _rank_all(self, lesson: Lesson) -> None:
         """Ask how unsure the model is of each sentence, a few at a time."""
-        while chosen := lesson.unscored(AT_ONCE):
-            reply = await self.pool.ask("uncertainty", lesson.model, _tokens(lesson, chosen), 0)
+        waiting = await asyncio.to_thread(lesson.unscored)
+        while waiting:
+            chosen = waiting[:AT_ONCE]
+            reply = await self._asked("uncertainty", lesson, chosen)
             if reply.status == 503:
                 await asyncio.sleep(1)
                 continue
-            unknown = [{"entropy": 0.0, "margin": 0.0, "error": 0.0}] * len(chosen)
-            scores = json.loads(reply.body)["scores"] if reply.status == 200 else unknown
+            scores = [UNKNOWN_SCORES] * len(chosen)
+            if reply.status == 200:
+                results = (await off_loop(len(reply.body), _value, reply))["results"]
+                scores = [result["sentences"][0] for result in results]
             lesson.scores.update(zip(chosen, scores, strict=True))
+            waiting = waiting[AT_ONCE:]
+
+    async def _asked(self, op: str, lesson: Lesson, chosen: list[int], **more: Any) -> Reply:
+        """What a worker says of some sentences."""
+        size = sum(map(len, (token for each in chosen for token in lesson.sentences[each]["tokens"])))
+        reply: Reply = await self.pool.ask(op, lesson.model, {**_tokens(lesson, chosen), **more}, size)
+        return reply
 
     async def next(self, by: str, number: int | None) -> dict[str, Any]:
         """The sentence to decide now, with what the model says of it."""
         lesson = self._opened()
         if by != "order" and not lesson.scores and self._ranking is not None:
             await asyncio.wait([self._ranking], timeout=0.5)
-        chosen = lesson.next(by) if number is None else number
+        chosen = await asyncio.to_thread(lesson.next, by) if number is None else number
         if chosen is None:
-            return {"id": None, "score": None, "sentence": None, "open": lesson.progress()}
+            return {"id": None, "score": None, "sentence": None, "open": await asyncio.to_thread(lesson.progress)}
         stored = lesson.at(chosen)
-        reply = await self.pool.ask("predict", lesson.model, {**_tokens(lesson, [chosen]), **ASKED}, 0)
-        sentence = _value(reply)["results"][0]["sentences"][0]
+        reply = await self._asked("predict", lesson, [chosen], **ASKED)
+        sentence = (await off_loop(len(reply.body), _value, reply))["results"][0]["sentences"][0]
         sentence["text"] = stored.get("text")
         score = lesson.scores.get(chosen, {}).get(by)
-        return {"id": chosen, "score": score, "sentence": sentence, "open": lesson.progress()}
+        return {"id": chosen, "score": score, "sentence": sentence, "open": await asyncio.to_thread(lesson.progress)}
 
     async def decide(self, number: int, tags: list[str | None] | None, skip: bool) -> dict[str, Any]:
         """Write a decision; it is on the disk before this returns."""
         lesson = self._opened()
         if skip == (tags is not None):
             raise Problem(422, "body: expected tags, or skip; got " + ("both" if skip else "neither"))
-        known: list[str] = self._about(lesson.model).get("labels", [])
-        if lesson.answers == ARCS and tags is not None:
-            check_arcs(tags, lesson.at(number)["tokens"], known)
-        for i, tag in enumerate(tags or () if lesson.answers != ARCS else ()):
-            if tag is not None and tag not in known:
-                raise Problem(422, f"body.tags[{i}]: expected one of the tags {', '.join(known)}, or null; got {tag!r}")
+        if tags is not None:
+            labels: list[str] = self._about(lesson.model).get("labels", [])
+            await asyncio.to_thread(_check_tags, lesson, number, tags, labels)
         async with self._writing:
             if skip:
                 await asyncio.to_thread(lesson.skip, number)
             else:
                 await asyncio.to_thread(lesson.decide, number, tags or [])
-        return {"id": number, "open": lesson.progress()}
+        return {"id": number, "open": await asyncio.to_thread(lesson.progress)}
 
     async def undo(self) -> dict[str, Any]:
         """Take the last decision back."""
         lesson = self._opened()
         async with self._writing:
             found = await asyncio.to_thread(lesson.undo)
-        return {**found, "open": lesson.progress()}
+        return {**found, "open": await asyncio.to_thread(lesson.progress)}
 
     async def train(self) -> dict[str, Any]:
         """Begin to train on what was taught."""
@@ -168,6 +181,17 @@ class School:
         if self.lesson is not None:
             self.lesson.scores.clear()
             self._rank()
+
+
+def _check_tags(lesson: Lesson, number: int, tags: list[str | None], labels: list[str]) -> None:
+    """Refuse what the model cannot answer with."""
+    known = dict.fromkeys(labels)
+    if lesson.answers == ARCS:
+        check_arcs(tags, lesson.at(number)["tokens"], known)
+        return
+    for i, tag in enumerate(tags):
+        if tag is not None and tag not in known:
+            raise Problem(422, f"body.tags[{i}]: expected one of the tags {', '.join(labels)}, or null; got {tag!r}")
 
 
 def _tokens(lesson: Lesson, chosen: list[int]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -78,7 +79,7 @@ class Training:
     async def _command(self, module: str, *arguments: str, quiet: bool = False) -> str:
         """Run a module of ours; its lines go to the log, unless it is quiet. The last line that it printed."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", module, *arguments,
+            sys.executable, "-m", "trelliswork.runtime.parents", str(os.getpid()), module, *arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         assert process.stdout is not None

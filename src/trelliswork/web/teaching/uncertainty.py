@@ -17,7 +17,7 @@ from trelliswork.web.problems import Problem
 MOST_SENTENCES = 100_000
 
 
-def uncertainties(model: Any, question: Asked) -> dict[str, Any]:
+def uncertainties(model: Any, question: Asked) -> list[dict[str, float]]:
     """Of each sentence how much a decision about it would tell, by each ranking.
 
     Entropy and expected errors are sums over the tokens, by which short sentences are not preferred: Settles and Craven
@@ -25,7 +25,7 @@ def uncertainties(model: Any, question: Asked) -> dict[str, Any]:
     """
     answers = model.predict(question.sentences, top_k=2, confidence=False)
     choices = model.choices(question.sentences, most=1)
-    return {"scores": [_scores(*each) for each in zip(answers, choices, strict=True)]}
+    return [_scores(*each) for each in zip(answers, choices, strict=True)]
 
 
 def _scores(answer: Answer, choices: Sequence[PartChoices]) -> dict[str, float]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import groupby
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from trelliswork.models.base import Alternative
 from trelliswork.models.parsers.constituency.bracket_shares import BracketShare, BracketShares
 from trelliswork.models.parsers.constituency.derivations import Bracket
+from trelliswork.models.votes import LEGEND, SHOWN, Reason, best_html, best_lines, isolated, largest
 from trelliswork.runtime.bridge import Array
 
 MOST = 3  # other labels of a span, and brackets across it, that are shown
@@ -26,6 +28,13 @@ class Explained:
     brackets: tuple[BracketShare, ...]
     labels: tuple[BracketShare, ...]
     crossing: tuple[BracketShare, ...]
+    reason: Reason | None = None
+
+    def record(self, most: int) -> dict[str, Any]:
+        """As plain values, with the `most` strongest others and votes."""
+        lists = {"brackets": self.brackets, "labels": self.labels[:most], "crossing": self.crossing[:most]}
+        why = {} if self.reason is None else {"reason": self.reason.record(most)}
+        return {name: [asdict(each) for each in parts] for name, parts in lists.items()} | why
 
 
 @dataclass(frozen=True)
@@ -36,38 +45,58 @@ class BracketExplanation:
     lead: ClassVar[str] = (
         "For each bracket of the tree its words, the probability that they are a constituent and that they are one "
         "with this label; below it (|) other labels of the same words, and (x) brackets that cross it and could stand "
-        "in its place, the most probable first."
+        "in its place, the most probable first; then by how much the tree beats the best one without the bracket, and "
+        "what this is due to, strongest first: words, or rules of a grammar."
     )
-    legend: ClassVar[str] = '<p class="note">The brackets of the tree are in bold; | other labels, x crossing.</p>\n'
+    legend: ClassVar[str] = (
+        '<p class="note">The brackets of the tree are in bold; | other labels, x crossing.</p>\n'
+        + LEGEND.format(what="the bracket", score="the score of the tree, compared with its rival", shown=SHOWN)
+    )
 
     words: tuple[str, ...]
     spans: tuple[Explained, ...]
     is_sure: bool = True  # whether there are probabilities
+    best: tuple[Alternative, ...] = ()
 
     @classmethod
-    def of(cls, words: Sequence[str], brackets: Sequence[Bracket], shares: BracketShares | None) -> BracketExplanation:
+    def of(
+        cls,
+        words: Sequence[str],
+        brackets: Sequence[Bracket],
+        shares: BracketShares | None,
+        reasons: Mapping[tuple[int, int], Reason] | None = None,
+        best: Sequence[Alternative] = (),
+    ) -> BracketExplanation:
         """From the brackets of a tree, outermost first, and the probabilities of all; None if there are none."""
         groups = [list(group) for _, group in groupby(brackets, lambda each: each[:2])]
         if shares is None:
             alone = [Explained(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
             return cls(tuple(words), tuple(alone), False)
-        return cls(tuple(words), tuple(_explained(group, shares) for group in groups))
+        spans = [replace(_explained(group, shares), reason=(reasons or {}).get(group[0][:2])) for group in groups]
+        return cls(tuple(words), tuple(spans), best=tuple(best))
 
-    def _rows(self) -> Iterator[tuple[str, BracketShare]]:
-        """Every line: a mark, "" of the tree itself, and what it says."""
+    def record(self, most: int) -> dict[str, Any]:
+        """As plain values: the brackets of each span, the `most` strongest others and votes, and the best trees."""
+        return {"spans": [each.record(most) for each in self.spans], "best": [each.record() for each in self.best]}
+
+    def _rows(self) -> Iterator[tuple[str, BracketShare, Reason | None]]:
+        """Every line: a mark, "" of the tree itself, and what it says; the last of a span with its reason."""
         for each in self.spans:
-            for mark, parts in (("", each.brackets), ("|", each.labels), ("x", each.crossing)):
-                yield from ((mark, part) for part in parts)
+            marked = (("", each.brackets), ("|", each.labels), ("x", each.crossing))
+            rows = [(mark, part) for mark, parts in marked for part in parts]
+            for i, row in enumerate(rows, 1):
+                yield *row, each.reason if i == len(rows) else None
 
     def __str__(self) -> str:
         rows, number = list(self._rows()), len(str(len(self.words)))
-        wide = max((len(part.label) for _, part in rows), default=0)
+        wide = max((len(part.label) for _, part, _ in rows), default=0)
         lines = []
-        for mark, part in rows:
+        for mark, part, reason in rows:
             place = f"{part.start + 1:{number}d}-{part.end:<{number}d}"
             shown = f"{mark or ' ':>3} {place} {part.label:{wide}}{self._percent(part, '  ')}"
             lines.append(shown if mark == "|" else f"{shown}  {self._text(part)}")
-        return "\n".join(line.rstrip() for line in lines)
+            lines += [f"{'':{2 * number + 6}}{line}" for line in (reason.lines() if reason else ())]
+        return "\n".join(line.rstrip() for line in [*lines, *best_lines(self.best)])
 
     def _percent(self, part: BracketShare, between: str) -> str:
         if not self.is_sure:
@@ -81,15 +110,17 @@ class BracketExplanation:
     def _repr_html_(self) -> str:
         """A table: words, label, probabilities; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("", "words", "label", "of the span", "with the label"))
-        rows = []
-        for mark, part in self._rows():
+        rows, top = [], largest([each.reason for each in self.spans])
+        for mark, part, reason in self._rows():
             name = escape(part.label) if mark else f"<b>{escape(part.label)}</b>"
-            place = f"<td>{part.start + 1}-{part.end} {escape(self._text(part))}</td>"
+            place = f"<td>{part.start + 1}-{part.end} {isolated(self._text(part))}</td>"
             shares = (f"{100 * p:.1f}%" if self.is_sure else "" for p in (part.span_probability, part.probability))
             told = f"<td>{mark}</td>{place}<td>{name}</td>" + "".join(f"<td>{each}</td>" for each in shares)
             kind = ' class="other"' if mark else ""
             rows.append(f"<tr{kind}>{told}</tr>")
-        return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>'
+            if reason:
+                rows.append(f'<tr class="why"><td></td><td colspan="4">{reason.html(top)}</td></tr>')
+        return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
 
 
 def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
@@ -101,6 +132,23 @@ def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
     others = [shares.part(start, end, label) for label in order if label not in own][:MOST]
     crossing = [shares.best(i, j) for i, j in crossing_spans(shares.of_spans, start, end)]
     return Explained(tuple(shares.part(*each) for each in group), tuple(others), tuple(crossing))
+
+
+def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[str]) -> str:
+    """What a tree has in the place of a span of another: other labels, or what crosses it, or nothing.
+
+    >>> rival_text((0, 2), [(0, 3, "S"), (0, 2, "VP")], ["a", "b", "c"])
+    'VP'
+    """
+    start, end = span
+    same = [label for i, j, label in rival if (i, j) == span]
+    if same:
+        return "+".join(same)
+    crosses = [each for each in rival if start < each[0] < end < each[1] or each[0] < start < each[1] < end]
+    if not crosses:
+        return f"no bracket over {' '.join(words[start:end])}"
+    i, j, label = min(crosses, key=lambda each: each[1] - each[0])
+    return f"{label} over {' '.join(words[i:j])}"
 
 
 def crossing_spans(of_spans: Array, start: int, end: int) -> list[tuple[int, int]]:

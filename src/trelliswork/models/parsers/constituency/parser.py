@@ -19,9 +19,11 @@ from trelliswork.models.examined import Examined, Example
 from trelliswork.models.parsers.constituency.bracket_explanation import BracketExplanation
 from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
 from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
+from trelliswork.models.votes import Reason
 from trelliswork.training.shares import answered
 
 Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
+BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most so many words
 BUDGET = 2048  # tokens that are answered at a time: what an encoder holds of them fits into the cache of a processor
 _PIN = re.compile(r"(\d{1,9})(?::(.+))?")
 
@@ -55,6 +57,15 @@ class ConstituencyParser(Model):
     ) -> list[ParsedTree]:
         """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
 
+    chart_cost: float = 6e-9  # seconds for each triple of a span and a place to divide it at
+
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """A chart over n words has n³ ways to divide a span."""
+        more = choices + explain
+        best = (7e-4 + 1e-5 * top_k) * n if top_k else 0.0
+        spans = (1e-5 * more + 3e-3 * explain) * n**2
+        return 2e-4 + 1.5e-4 * n + best + spans + self.chart_cost * (1 + 0.3 * top_k + 4 * more) * n**3
+
     def predict(
         self,
         inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
@@ -83,14 +94,22 @@ class ConstituencyParser(Model):
             empty=lambda: ParsedTree((), (), 1.0), budget=BUDGET,
         )  # fmt: skip
 
-    def explain(self, sentences: Sequence[Sentence]) -> list[BracketExplanation]:
-        """The brackets of the tree of each sentence, the other labels of each, and what crosses it."""
-        given = self.sentences_of(sentences)
-        found = self._parse(given, None, 0, False)
-        return [
-            BracketExplanation.of(each.words, tree.brackets, self.shares(each) if len(each) else None)
-            for each, tree in zip(given, found, strict=True)
-        ]
+    def explain(self, sentences: Any) -> list[BracketExplanation]:
+        """The brackets of the tree of each sentence, the other labels of each, what crosses it, and what decided."""
+        return [self._explained(each) for each in self.sentences_of(sentences)]
+
+    def _explained(self, sentence: Sentence) -> BracketExplanation:
+        if not len(sentence):
+            return BracketExplanation.of((), (), None)
+        (found,) = self._parse([sentence], None, BEST if len(sentence) <= LONGEST_BEST else 0, False)
+        shares = self.shares(sentence)
+        reasons = {} if shares is None else self.reasons(sentence, found)
+        best = [Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in found.best]
+        return BracketExplanation.of(sentence.words, found.brackets, shares, reasons, best)
+
+    @abstractmethod
+    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
+        """What the brackets of a tree are due to, by their spans."""
 
     @abstractmethod
     def shares(self, sentence: Sentence) -> BracketShares | None:

@@ -15,8 +15,10 @@ Charniak (1996), Tree-bank grammars; Johnson (1998), PCFG models of linguistic t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +30,7 @@ from trelliswork.errors import ConstraintError, ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
+from trelliswork.models.parsers.constituency.bracket_explanation import rival_text
 from trelliswork.models.parsers.constituency.bracket_shares import BracketShares, diagonal, summed
 from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
 from trelliswork.models.parsers.constituency.expected_brackets import expected_brackets
@@ -38,10 +41,12 @@ from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, annotated, is_tag, label_of
 from trelliswork.models.part_choices import PartChoices, stacked_choices
 from trelliswork.models.storage import StoredModel, read_model, write_model
+from trelliswork.models.votes import Reason, Vote, ranked
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Known
 from trelliswork.structures.grammar.closed_best import Node
 
+CANDIDATES = 50  # best trees among which explanations look for rivals
 PIECE = 40  # words at most of a piece of a sentence that is too long
 
 
@@ -197,18 +202,42 @@ class TreebankGrammar(ConstituencyParser):
 
     def log_weight(self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]) -> float:
         """log p(tree, words) up to a factor of the words, as charts have it; -inf if the grammar lacks a rule."""
+        factors = [weight for _, weight in self.factors(words, tags, brackets)]
+        return float(np.log(factors).sum()) if min(factors) > 0 else -math.inf
+
+    def factors(
+        self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]
+    ) -> list[tuple[str, float]]:
+        """The rules of a tree with their weights, whose product is that of the tree; 0 if the grammar lacks a rule."""
         (binary, unary), weights, i = self.rules, self.words.weights(words), 0
         tree = annotated(tree_of(words, tags, brackets), self.config, self.counts.frequent)
-        factors = [self.counts.roots[tree.label] / self.counts.roots.total()]
+        factors = [(f"root -> {tree.label}", self.counts.roots[tree.label] / self.counts.roots.total())]
         for node in tree.subtrees:
             if is_tag(node):
-                factors.append(weights[i, self.place[node.label]] if node.label in self.place else 0.0)
+                weight = float(weights[i, self.place[node.label]]) if node.label in self.place else 0.0
+                factors.append((f"{node.label} -> {words[i]}", weight))
                 i += 1
                 continue
-            for rule in self.counts.rules_of(node):
-                rules: Mapping[Any, float] = unary if len(rule) == 2 else binary
-                factors.append(rules.get(rule, 0.0))
-        return float(np.log(factors).sum()) if min(factors) > 0 else -math.inf
+            for above, *below in self.counts.rules_of(node):
+                rules: Mapping[Any, float] = unary if len(below) == 1 else binary
+                factors.append((f"{above} -> {' '.join(below)}", rules.get((above, *below), 0.0)))
+        return factors
+
+    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
+        """The rules that each span is due to: those in which the best trees with its brackets and without them differ.
+
+        Both are looked for among the `CANDIDATES` best trees: of a bracket that all of them have, there is none.
+        """
+        words, reasons = sentence.words, {}
+        best = self._best(words, CANDIDATES, {})
+        for span, group in groupby(found.brackets, lambda each: each[:2]):
+            brackets = set(group)
+            kept = next((each for each in best if brackets <= set(each[1])), None)
+            rival = next((each for each in best if not brackets <= set(each[1])), None)
+            if kept is not None and rival is not None:
+                own, other = (self.factors(words, *each[:2]) for each in (kept, rival))
+                reasons[span] = _rule_reason(own, other, rival_text(span, rival[1], words))
+        return reasons
 
     def _split_nodes(self, nodes: Sequence[Node]) -> tuple[list[str], list[Bracket]]:
         """Tags and constituents of a derivation; what only stands for the rest of some children goes."""
@@ -258,6 +287,11 @@ class TreebankGrammar(ConstituencyParser):
         return len(self.counts.binary) + len(self.counts.unary) + len(self.counts.words)
 
     @property
+    def chart_cost(self) -> float:  # type: ignore[override]
+        """Every rule is tried wherever its children may be."""
+        return 2.5e-10 * len(self.counts.binary)
+
+    @property
     def size(self) -> str:
         rules = f"{len(self.counts.binary):,} binary and {len(self.counts.unary):,} unary rules"
         return f"{len(self.symbols):,} symbols, {rules}, {len(self.counts.words):,} words with symbols"
@@ -293,6 +327,17 @@ class TreebankGrammar(ConstituencyParser):
         model.metrics = dict(stored.metrics)
         found: Self = with_kept(model, directory)
         return found
+
+
+def _rule_reason(own: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]], rival: str) -> Reason:
+    """Votes of the rules that one of two trees has and the other has not."""
+    of_own, of_other = Counter(own), Counter(other)
+    votes = [
+        Vote(rule, sign * n * math.log(weight), rule if sign > 0 else f"not {rule}")
+        for sign, rules in ((1, of_own - of_other), (-1, of_other - of_own))
+        for (rule, weight), n in rules.items()
+    ]
+    return Reason(rival, sum(vote.score for vote in votes), ranked(votes))
 
 
 def _no_tree(words: Sequence[str]) -> ConstraintError:

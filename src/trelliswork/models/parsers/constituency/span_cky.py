@@ -31,9 +31,11 @@ from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.distributions.span_values import allowed_by_nodes
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
+from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
+from trelliswork.models.parsers.constituency.bracket_explanation import rival_text
 from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
 from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, Node, brackets_of
 from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans
@@ -41,8 +43,9 @@ from trelliswork.models.parsers.constituency.parser import ConstituencyParser, P
 from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.part_choices import NO_CONSTITUENT, PartChoices, span_choices
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.votes import Reason
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.nn.scorers.spans import SpanScorer
+from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 Sure = tuple[float | None, Sequence[float], Sequence[float]]  # of a tree, of its constituents and of its tags
@@ -223,6 +226,52 @@ class SpanParser(ConstituencyParser, WordNetwork):
         of_labels = marginals @ self.labels.having.T.to(marginals)
         return BracketShares(list(self.labels.single), of_labels.numpy(), marginals[..., 1:].sum(-1).numpy())
 
+    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
+        """The words that each span is due to: the best tree with its labels is compared with the best tree without."""
+        n = len(sentence)
+        trees, value = self.distribution([sentence]), self.labels.nodes(n, found.brackets)
+        labelled = [node for node in value if node[2]]
+        marginals = trees.marginals[0]
+        labelled.sort(key=lambda node: float(marginals[node[0], node[1] - 1, node[2]]))
+        compared, (best,) = {}, trees.argmax
+        for node in sorted(labelled[: affordable(n)]):
+            start, end, label = node
+            without = torch.ones_like(trees.spans, dtype=torch.bool)
+            without[0, start, end - 1, label] = False
+            kept, rival = best, _best_of(trees.constrain(without))
+            if node not in map(tuple, best):
+                having = allowed_by_nodes([[(start, end, None)]], [n], n, trees.spans.shape[-1], trees.spans.device)
+                having[0, start, end - 1] &= ~without[0, start, end - 1]
+                kept = _best_of(trees.constrain(having))
+            if kept is not None and rival is not None:
+                compared[start, end] = kept, rival
+        shares = self._attributed(sentence, list(compared.values()))
+        return {
+            span: self.reason(sentence, each, rival_text(span, self.labels.brackets(rival), sentence.words))
+            for (span, (_, rival)), each in zip(compared.items(), shares, strict=True)
+        }
+
+    def _attributed(
+        self, sentence: Sentence, compared: Sequence[tuple[Sequence[Node], Sequence[Node]]]
+    ) -> list[Attribution]:
+        """The shares of the words in the differences between the scores of two trees."""
+        signed = []  # of each pair: (start, end, label, 1 or -1), where one of the trees has the node and not the other
+        for pair in compared:
+            own, other = (Counter(map(tuple, each)) for each in pair)
+            signed.append([(*node, sign) for sign, nodes in ((1, own - other), (-1, other - own)) for node in nodes])
+
+        def margins(batch: TokenBatch, which: Int[Tensor, " rows"]) -> Tensor:
+            vectors = self.encode_tokens(batch)
+            n_posts = vectors.shape[1] + 1
+            nodes = [(row, *node) for row, d in enumerate(which.tolist()) for node in signed[d] if node[2]]
+            rows, starts, ends, labels, signs = torch.tensor(nodes, device=vectors.device).reshape(-1, 5).unbind(1)
+            places = SpanPlaces(rows * n_posts + starts, rows * n_posts + ends, rows)
+            scores = torch.cat([each for _, each in self.scorer.scores(self.scorer.ends(vectors), places)])
+            chosen = scores.gather(1, labels[:, None] - 1)[:, 0] * signs
+            return vectors.new_zeros(len(which)).index_add(0, rows, chosen)
+
+        return self.attribute(sentence, margins, len(compared))
+
     def _top(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]], top_k: int
     ) -> list[list[tuple[Sequence[str], list[Bracket], float]]]:
@@ -262,6 +311,11 @@ class SpanParser(ConstituencyParser, WordNetwork):
         settings = SpanConfig.from_dict(config["settings"])
         features = TokenFeatures.from_stored(settings, config)
         return cls(settings, features, ChainLabels(config["labels"]), Vocabulary(config["tags"]))
+
+
+def _best_of(trees: SpanTree) -> Sequence[Node] | None:
+    """The best tree of one sentence; None if none is allowed."""
+    return trees.argmax[0] if bool(trees.log_partition > -INF) else None
 
 
 def _small(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, ClassVar
 
 import numpy as np
 
-from trelliswork.models.base import Arc, PartProbability
+from trelliswork.models.base import Alternative, Arc, PartProbability
+from trelliswork.models.votes import LEGEND, SHOWN, Reason, best_html, best_lines, isolated, largest
 
 MOST = 4  # heads of a word that are shown
 LEAST = 0.001  # probability of one that is shown
@@ -23,23 +24,47 @@ class ArcExplanation:
     title: ClassVar[str] = "Heads"
     lead: ClassVar[str] = (
         "For each word its arc in the best tree, and the other heads that it may have, the most probable first: the "
-        "probability of the head, and the best label of that arc with the probability of both."
+        "probability of the head, and the best label of that arc with the probability of both; then by how much the "
+        "tree beats the best one in which the word has another arc, and the words that this is due to, strongest first."
     )
 
-    legend: ClassVar[str] = '<p class="note">The arcs of the best tree are in the rows with a word.</p>\n'
+    legend: ClassVar[str] = (
+        '<p class="note">The arcs of the best tree are in the rows with a word.</p>\n'
+        + LEGEND.format(what="the arc", score="the score of the tree, compared with its rival", shown=SHOWN)
+    )
 
     words: tuple[str, ...]
     arcs: tuple[PartProbability, ...]
     others: tuple[tuple[PartProbability, ...], ...]
+    reasons: Mapping[int, Reason] = field(default_factory=dict)  # by word, from 0
+    best: tuple[Alternative, ...] = ()
 
     @classmethod
-    def of(cls, words: Sequence[str], arcs: Sequence[Arc], marginals: Any, labels: Sequence[str]) -> ArcExplanation:
+    def of(
+        cls,
+        words: Sequence[str],
+        arcs: Sequence[Arc],
+        marginals: Any,
+        labels: Sequence[str],
+        reasons: Mapping[int, Reason] | None = None,
+        best: Sequence[Alternative] = (),
+    ) -> ArcExplanation:
         """From the arcs of the best tree and the probabilities [n+1, n+1, l] of head, word and label."""
         table = np.asarray(marginals, float)
         number = {label: y for y, label in enumerate(labels)}
         chosen = [_arc(table, head, i, number[label], label) for i, (head, label) in enumerate(arcs)]
         others = [_others(table, arc.head or 0, i, labels) for i, arc in enumerate(chosen)]
-        return cls(tuple(words), tuple(chosen), tuple(others))
+        return cls(tuple(words), tuple(chosen), tuple(others), reasons or {}, tuple(best))
+
+    def record(self, most: int) -> dict[str, Any]:
+        """As plain values: each arc with the `most` strongest others and votes."""
+        rows = [
+            {**arc.record(), "others": [other.record() for other in others[:most]]}
+            for arc, others in zip(self.arcs, self.others, strict=True)
+        ]
+        for i, reason in self.reasons.items():
+            rows[i]["reason"] = reason.record(most)
+        return {"arcs": rows, "best": [each.record() for each in self.best]}
 
     def __str__(self) -> str:
         width, shown = max(map(len, self.words), default=0), [self._shown(each) for each in self._every()]
@@ -51,28 +76,44 @@ class ArcExplanation:
                 mark = "  " if j == 0 else " |"
                 sure = f"{100 * (arc.head_probability or 0):5.1f}%  {100 * arc.probability:5.1f}%"
                 lines.append(f"{start}{mark} {next(place):{wide}}  {sure}")
-        return "\n".join(lines)
+            if i in self.reasons:
+                lines += [f"{'':{width + 7}}{line}" for line in self.reasons[i].lines()]
+        return "\n".join([*lines, *best_lines(self.best)])
 
     def _every(self) -> list[PartProbability]:
         return [arc for i in range(len(self.words)) for arc in (self.arcs[i], *self.others[i])]
 
     def _shown(self, arc: PartProbability) -> str:
-        return f"{arc.label} of {self._head(arc)}"
-
-    def _head(self, arc: PartProbability) -> str:
-        return f"{arc.head} {self.words[arc.head - 1]}" if arc.head else ROOT
+        return arc_text(self.words, arc.head, arc.label)
 
     def _repr_html_(self) -> str:
         """A table: word, head, label, probabilities; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("word", "head", "label", "of the head", "with the label"))
-        rows = []
+        rows, top = [], largest(list(self.reasons.values()))
         for i, word in enumerate(self.words):
             for j, arc in enumerate((self.arcs[i], *self.others[i])):
-                name, kind = (f"<b>{escape(word)}</b>", "") if j == 0 else ("", ' class="other"')
+                name, kind = (f"<b>{isolated(word)}</b>", "") if j == 0 else ("", ' class="other"')
                 sure = "".join(f"<td>{100 * p:.1f}%</td>" for p in (arc.head_probability or 0, arc.probability))
-                told = f"<td>{name}</td><td>{escape(self._head(arc))}</td><td>{escape(arc.label)}</td>"
+                told = (
+                    f"<td>{name}</td><td>{isolated(node_text(self.words, arc.head))}</td><td>{escape(arc.label)}</td>"
+                )
                 rows.append(f"<tr{kind}>{told}{sure}</tr>")
-        return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>'
+            if i in self.reasons:
+                rows.append(f'<tr class="why"><td></td><td colspan="4">{self.reasons[i].html(top)}</td></tr>')
+        return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
+
+
+def node_text(words: Sequence[str], node: int | None) -> str:
+    """A word, from 1, with its number; 0 is the root."""
+    return f"{node} {words[node - 1]}" if node else ROOT
+
+
+def arc_text(words: Sequence[str], head: int | None, label: str) -> str:
+    """
+    >>> arc_text(["Ann", "sings"], 2, "nsubj")
+    'nsubj of 2 sings'
+    """
+    return f"{label} of {node_text(words, head)}"
 
 
 def _arc(table: Any, head: int, i: int, y: int, label: str) -> PartProbability:

@@ -27,9 +27,10 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.arcs import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.models.batched import in_batches
+from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
-from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation
+from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation, arc_text
 from trelliswork.models.parsers.dependency.best_labels import BestLabels
 from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of
@@ -42,6 +43,8 @@ from trelliswork.nn.scorers.biaffine import BiaffineScorer
 from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")
+BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most so many words
+Value = Sequence[tuple[int, int]]  # head and label of each word
 
 
 class Scores(NamedTuple):
@@ -141,14 +144,68 @@ class BiaffineParser(DependencyParser):
             found = self._labelled(self.encode_tokens(tokens), tokens)
             return found if pins is None else self._pinned(found, sentences, pins)
 
-    def explain(self, sentences: Sequence[Sentence]) -> list[ArcExplanation]:
-        """The arcs of the best tree of each sentence, and the strongest other heads of each word."""
-        found = []
-        for sentence in self.sentences_of(sentences):
-            arcs = self.predict([sentence], top_k=0, confidence=False)[0].value
-            marginals = self.distribution([sentence]).marginals[0] if arcs else torch.zeros(1, 1, 1)
-            found.append(ArcExplanation.of(sentence.words, arcs, marginals.detach().cpu(), self.label_names))
-        return found
+    def explain(self, sentences: Any) -> list[ArcExplanation]:
+        """The arcs of the best tree of each sentence, other heads of each word, and the words that decided."""
+        return [self._explained(each) for each in self.sentences_of(sentences)]
+
+    def _explained(self, sentence: Sentence) -> ArcExplanation:
+        if not len(sentence):
+            return ArcExplanation((), (), ())
+        (answer,) = self.predict([sentence], top_k=BEST if len(sentence) <= LONGEST_BEST else 0, confidence=False)
+        trees = self.distribution([sentence])
+        marginals, n = trees.marginals[0].detach().cpu(), len(sentence)
+        value = [(head, self.labels.index(label)) for head, label in answer.value]
+        order = sorted(range(n), key=lambda i: float(marginals[value[i][0], i + 1, value[i][1]]))
+        compared = self._compared(trees, value, sorted(order[: affordable(n)]))
+        shares = self._attributed(sentence, list(compared.values()))
+        reasons = {
+            i: self.reason(sentence, each, arc_text(sentence.words, rival[i][0], self.labels[rival[i][1]]))
+            for (i, (_, rival)), each in zip(compared.items(), shares, strict=True)
+        }
+        return ArcExplanation.of(
+            sentence.words, answer.value, marginals, self.label_names, reasons, answer.alternatives
+        )
+
+    def _compared(self, trees: DependencyTree, value: Value, asked: Sequence[int]) -> dict[int, tuple[Value, Value]]:
+        """Of each of some words the best tree of one sentence with its arc, and the best one with another arc."""
+        assert trees.labels is not None
+        arcs, labels, compared = trees.arcs[0], trees.labels[0], {}
+        best = self._best_tree(arcs, labels)
+        for i in asked:
+            (head, label), without, only = value[i], labels.clone(), torch.full_like(labels[:, i + 1], -INF)
+            without[head, i + 1, label] = -INF  # the head may stay, with another label
+            only[head, label] = labels[head, i + 1, label]
+            kept, rival = best, self._best_tree(arcs, without)
+            if kept is None or kept[i] != value[i]:
+                kept = self._best_tree(arcs, labels.index_copy(1, torch.tensor([i + 1]), only[:, None]))
+            if kept is not None and rival is not None:
+                compared[i] = kept, rival
+        return compared
+
+    def _best_tree(self, arcs: Float[Tensor, "n+1 n+1"], labels: Float[Tensor, "n+1 n+1 l"]) -> Value | None:
+        best = labels.max(-1)
+        trees = self.crf.distribution((arcs + best.values)[None])
+        if not bool(trees.log_partition > -INF):
+            return None
+        return [(head, int(best.indices[head, m])) for m, head in enumerate(trees.argmax[0].tolist(), 1)]
+
+    def _attributed(self, sentence: Sentence, compared: Sequence[tuple[Value, Value]]) -> list[Attribution]:
+        """The shares of the words in the differences between the scores of two trees, in which a few arcs differ."""
+        signed = []  # of each pair: (head, word, label, 1 or -1), where one of the trees has the arc and not the other
+        for pair in compared:
+            own, other = ({(head, m, label) for m, (head, label) in enumerate(each, 1)} for each in pair)
+            signed.append([(*arc, 1) for arc in own - other] + [(*arc, -1) for arc in other - own])
+
+        def margins(batch: TokenBatch, which: Int[Tensor, " rows"]) -> Tensor:
+            nodes = self.scorer.nodes(self.encode_tokens(batch))
+            arcs = [(row, *arc) for row, d in enumerate(which.tolist()) for arc in signed[d]]
+            rows, heads, words, labels, signs = torch.tensor(arcs, device=nodes.device).unbind(1)
+            ends = self.scorer.as_heads(nodes[rows, heads]), self.scorer.as_dependents(nodes[rows, words])
+            of_labels = (self.scorer.labels_of_pairs(*ends) / self.temperatures[1]).log_softmax(-1)
+            scores = self._arcs(nodes)[rows, heads, words] + of_labels.gather(1, labels[:, None])[:, 0]
+            return nodes.new_zeros(len(which)).index_add(0, rows, scores * signs)
+
+        return self.attribute(sentence, margins, len(compared))
 
     def choices(
         self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None

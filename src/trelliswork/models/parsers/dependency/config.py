@@ -19,7 +19,8 @@ class ParserConfig(NetworkConfig):
     """What a graph-based parser is made of: inputs and encoder as in `NetworkConfig`, and biaffine scores.
 
     `trees="auto"` sums over projective trees if the training data have no others, else over all trees.
-    `tags="joint"` also predicts UPOS, XPOS and FEATS from the same encoder, as far as the data have them.
+    `tags="joint"` also predicts UPOS, XPOS and FEATS from the same encoder, as far as the data have them; lemmas follow
+    from forms and predicted tags.
     `decoding="expected"` answers with the tree whose expected number of right arcs is largest, instead of the most
     probable one.
     """
@@ -32,7 +33,7 @@ class ParserConfig(NetworkConfig):
     )
     trees: Trees = setting("auto", "Set of trees", choices=get_args(Trees), option=True)
     tags: Tags = setting(
-        "none", "Predict UPOS, XPOS and FEATS jointly with the tree", choices=get_args(Tags), option=True
+        "none", "Predict UPOS, XPOS, FEATS and lemmas together with the tree", choices=get_args(Tags), option=True
     )
     tag_weight: float = setting(0.3, "Weight of the tagging loss.", above=0)
     decoding: Decoding = setting(

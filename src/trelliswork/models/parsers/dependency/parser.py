@@ -17,6 +17,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.metrics.attachment import attachment
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
 from trelliswork.models.batched import BUDGET, in_batches
+from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
@@ -27,6 +28,7 @@ from trelliswork.nn.inputs import TokenBatch
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.training.shares import answered
 
+TAGS = ("UPOS", "XPOS", "FEATS")  # columns that are predicted with the tree, if wanted
 MOST_SHOWN = 20  # tags of a column in a description
 Arc = tuple[int, str]  # head, counted from 1 with 0 for the root, and label
 Pins = Mapping[int, tuple[int | None, str | None]]  # word, counted from 0 -> its head and its label, as far as known
@@ -141,6 +143,12 @@ class DependencyParser(WordNetwork):
     def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
         """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
 
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """Trees over n words take n³ steps, and so does each further one of the best."""
+        more = choices + explain
+        arcs = 5e-5 * n + (1 + more) * 2e-6 * n**2
+        return 5e-4 + arcs + (3e-9 * (1 + more) + 1.3e-8 * top_k) * n**3 + 0.1 * explain * n
+
     def predict(
         self,
         inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
@@ -156,7 +164,15 @@ class DependencyParser(WordNetwork):
         """
         sentences = self.sentences_of(inputs)
         found = self._parse(sentences, pins, top_k, confidence)
-        return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
+        return [
+            replace(_answer(sentence, each), lemmas=self._lemmas(sentence, each))
+            for sentence, each in zip(sentences, found, strict=True)
+        ]
+
+    def _lemmas(self, sentence: Sentence, found: Parsed) -> list[str]:
+        """The lemmas of the words given their predicted tags, if the parser keeps a lemmatiser."""
+        tags = found.tags.get("UPOS") or found.tags.get("XPOS")
+        return [] if self.lemmatiser is None or not tags else self.lemmatiser.lemmas(sentence.words, tags)
 
     def _parse(
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
@@ -197,7 +213,7 @@ class DependencyParser(WordNetwork):
             ]  # fmt: skip
             if pairs:
                 scores[f"{name.lower()}_accuracy"] = sum(a == b for a, b in pairs) / len(pairs)
-        return scores
+        return scores | lemma_scores(gold, [self._lemmas(*each) for each in zip(gold, found, strict=True)])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Attachment scores, the worst labels, and how far the probabilities are off."""
@@ -275,7 +291,7 @@ def arcs_of(sentence: Sentence) -> list[Arc]:
 
 def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
     """The tags of each column that all sentences have."""
-    shared = [name for name in train[0].columns if all(name in each.columns for each in train)]
+    shared = [name for name in TAGS if all(name in each.columns for each in train)]
     if not shared:
         problem = "tags need a treebank with UPOS, XPOS or FEATS, got one without; leave it out"
         raise TrellisworkError(problem)

@@ -49,7 +49,7 @@ class TransitionConfig(NetworkConfig):
     global_epochs: int = setting(0, "Number of final epochs with beam-global normalisation.", at_least=0, option=True)
     local_weight: float = setting(1.0, "Weight of the local loss in these epochs.", at_least=0)
     tags: Tags = setting(
-        "none", "Predict UPOS, XPOS and FEATS jointly with the tree, or chained: the parser reads the tagger's states",
+        "none", "Predict UPOS, XPOS, FEATS and lemmas with the tree, or chained: the parser reads the tagger's states",
         choices=get_args(Tags), option=True,
     )  # fmt: skip
     tag_dim: int = setting(64, "Hidden units of the chained tagger.", at_least=1)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from trelliswork.models.parsers.dependency.arc_explanation import LEAST, MOST, ROOT
+from trelliswork.models.base import Alternative
+from trelliswork.models.parsers.dependency.arc_explanation import LEAST, MOST, node_text
+from trelliswork.models.votes import LEGEND, SHOWN, Reason, best_html, best_lines, isolated, largest
 from trelliswork.structures.beam.arc_hybrid import ArcHybrid
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.parse_state import SHIFT, DependencySystem, ParseState
@@ -35,6 +36,14 @@ class Step:
     next: int | None
     taken: Decision
     others: tuple[Decision, ...]
+    rival: int | None = None  # the number of the strongest other decision
+    reason: Reason | None = None
+
+    def record(self, most: int) -> dict[str, Any]:
+        """As plain values, with the `most` strongest others and votes."""
+        why = {} if self.reason is None else {"reason": self.reason.record(most)}
+        others = [asdict(other) for other in self.others[:most]]
+        return {"top": self.top, "next": self.next, "taken": asdict(self.taken), "others": others, **why}
 
 
 @dataclass(frozen=True)
@@ -44,12 +53,20 @@ class DecisionExplanation:
     title: ClassVar[str] = "Decisions"
     lead: ClassVar[str] = (
         "The decisions that build the tree, one after the other, and the others that were possible in the same state, "
-        "the most probable first. A probability is that of a decision given all before it, not that of an arc."
+        "the most probable first. A probability is that of a decision given all before it, not that of an arc. Below "
+        "them by how much the decision beats the strongest other one, and the words that this is due to."
     )
-    legend: ClassVar[str] = '<p class="note">The decisions taken are in the rows with a number.</p>\n'
+    legend: ClassVar[str] = '<p class="note">The decisions taken are in the rows with a number.</p>\n' + LEGEND.format(
+        what="the decision", score="its score, compared with the strongest other one", shown=SHOWN
+    )
 
     words: tuple[str, ...]
     steps: tuple[Step, ...]
+    best: tuple[Alternative, ...] = ()
+
+    def record(self, most: int) -> dict[str, Any]:
+        """As plain values, with the `most` strongest others and votes of each decision."""
+        return {"decisions": [step.record(most) for step in self.steps], "best": [each.record() for each in self.best]}
 
     @classmethod
     def of(
@@ -65,45 +82,51 @@ class DecisionExplanation:
         return cls(tuple(words), tuple(steps))
 
     def _word(self, i: int | None) -> str:
-        return "" if i is None else f"{i} {self.words[i - 1]}" if i else ROOT
+        return "" if i is None else node_text(self.words, i)
 
-    def _told(self, each: Decision) -> str:
+    def text_of(self, each: Decision) -> str:
+        """A decision in words."""
         if each.kind == "arc":
             return f"{self._word(each.word)}: {each.label} of {self._word(each.head)}"
         return f"{each.kind} {self._word(each.word)}"
 
-    def _rows(self) -> Iterator[tuple[str, str, str, float]]:
-        """Number, state, decision, probability; no number and no state of what was not decided."""
+    def _rows(self) -> Iterator[tuple[str, str, str, float, Reason | None]]:
+        """Number, state, decision, probability; no number and no state of what was not decided; the reason last."""
         for i, step in enumerate(self.steps, 1):
             state = f"{self._word(step.top)} / {self._word(step.next)}".rstrip(" /")
-            yield str(i), state, self._told(step.taken), step.taken.probability
-            yield from (("", "", self._told(other), other.probability) for other in step.others)
+            taken = str(i), state, self.text_of(step.taken), step.taken.probability
+            others = [("", "", self.text_of(other), other.probability) for other in step.others]
+            for j, row in enumerate([taken, *others]):
+                yield *row, step.reason if j == len(others) else None
 
     def __str__(self) -> str:
         rows = list(self._rows())
-        wide = max((len(state) for _, state, _, _ in rows), default=0)
-        wider = max((len(told) for _, _, told, _ in rows), default=0)
-        return "\n".join(
-            f"{number:>3} {state:{wide}} {' ' if number else '|'} {told:{wider}}  {100 * p:5.1f}%"
-            for number, state, told, p in rows
-        )
+        wide = max((len(state) for _, state, *_ in rows), default=0)
+        wider = max((len(told) for _, _, told, *_ in rows), default=0)
+        lines = []
+        for number, state, told, p, reason in rows:
+            lines.append(f"{number:>3} {state:{wide}} {' ' if number else '|'} {told:{wider}}  {100 * p:5.1f}%")
+            lines += [f"{'':{wide + 7}}{line}" for line in (reason.lines() if reason else ())]
+        return "\n".join([*lines, *best_lines(self.best)])
 
     def _repr_html_(self) -> str:
         """A table: number, state, decision, probability; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("", "top of the stack / next word", "decision", "probability"))
-        rows = []
-        for number, state, told, p in self._rows():
-            kind, name = ("", f"<b>{escape(told)}</b>") if number else (' class="other"', escape(told))
-            cells = f"<td>{number}</td><td>{escape(state)}</td><td>{name}</td><td>{100 * p:.1f}%</td>"
+        rows, top = [], largest([step.reason for step in self.steps])
+        for number, state, told, p, reason in self._rows():
+            kind, name = ("", f"<b>{isolated(told)}</b>") if number else (' class="other"', isolated(told))
+            cells = f"<td>{number}</td><td>{isolated(state)}</td><td>{name}</td><td>{100 * p:.1f}%</td>"
             rows.append(f"<tr{kind}>{cells}</tr>")
-        return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>'
+            if reason:
+                rows.append(f'<tr class="why"><td></td><td colspan="3">{reason.html(top)}</td></tr>')
+        return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
 
 
 def _step(system: DependencySystem, state: ParseState, taken: int, shares: Tensor, labels: Sequence[str]) -> Step:
     order = [d for d in shares.argsort(descending=True, stable=True).tolist() if d != taken and shares[d] >= LEAST]
     found = [_decision(system, state, d, float(shares[d]), labels) for d in (taken, *order[:MOST])]
     ahead = int(state.next) if bool(system.has_more(state)) else None
-    return Step(int(state.below_top(0)), ahead, found[0], tuple(found[1:]))
+    return Step(int(state.below_top(0)), ahead, found[0], tuple(found[1:]), order[0] if order else None)
 
 
 def _decision(system: DependencySystem, state: ParseState, d: int, share: float, labels: Sequence[str]) -> Decision:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ from torch import Tensor
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.arcs import is_projective
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.networks.attribution import affordable
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.parsers.dependency.parser import DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.transition.answers import Searched, answers, pinned_rows, probabilities_of
@@ -56,6 +58,7 @@ from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
 from trelliswork.structures.beam.search import NOTHING
 
 SYSTEMS: dict[str, type[DependencySystem]] = {"arc-standard": ArcStandard, "arc-hybrid": ArcHybrid, "swap": Swap}
+BEST = 3  # trees that explanations show
 MANY_CROSSING = 0.1  # share of trees from which swapping is worth its longer way
 
 
@@ -88,6 +91,10 @@ class TransitionParser(DependencyParser):
     @property
     def STRUCTURE(self) -> str:  # type: ignore[override]  # noqa: N802
         return f"{self.config.system} transition system"
+
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """A few decisions for each word, and for each tree of a beam."""
+        return 5e-4 + n * (5e-5 + 2e-5 * top_k + 0.1 * explain)
 
     @classmethod
     def settled(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:
@@ -210,15 +217,15 @@ class TransitionParser(DependencyParser):
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
         return Searched(heads, labels, probabilities_of(found.scores, bool(self.is_global)))
 
-    def explain(self, sentences: Sequence[Sentence]) -> list[DecisionExplanation]:
-        """The decisions that build the tree of each sentence, and the strongest others in each state."""
+    def explain(self, sentences: Any) -> list[DecisionExplanation]:
+        """The decisions that build the tree of each sentence, the strongest others, and the words that decided."""
         with self.evaluating():
             return [self._explained(each) for each in self.sentences_of(sentences)]
 
     def _explained(self, sentence: Sentence) -> DecisionExplanation:
         if not len(sentence):
             return DecisionExplanation((), ())
-        (answer,) = self.predict([sentence], top_k=0, confidence=False)
+        (answer,) = self.predict([sentence], top_k=BEST, confidence=False)
         tokens = self.token_batch(self.encode([sentence]))
         system, projected = self._system(tokens), self._projected(self.encode_tokens(tokens))
         found = beam_search(*self.unit.valued(system, projected), self.config.beam)
@@ -228,4 +235,40 @@ class TransitionParser(DependencyParser):
         best = int((built == wanted).all(-1).all(-1).long().argmax())  # of the paths to the tree the most probable
         decisions = [d for d in found.decisions[0, best].tolist() if d != NOTHING]
         connected = self.unit.connected(system, projected)
-        return DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
+        told = DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
+        return replace(self._with_reasons(told, sentence, decisions), best=tuple(answer.alternatives))
+
+    def _with_reasons(
+        self, told: DecisionExplanation, sentence: Sentence, decisions: Sequence[int]
+    ) -> DecisionExplanation:
+        """With the words that each decision is due to, those of the least certain ones in a long sentence."""
+        cost = len(sentence) * (2 if self.unit.n_links else 1)
+        open_steps = [i for i, step in enumerate(told.steps) if step.rival is not None]
+        asked = sorted(open_steps, key=lambda i: told.steps[i].taken.probability)[: affordable(len(sentence), cost)]
+        pairs = torch.tensor([(decisions[i], told.steps[i].rival or 0) for i in asked]).reshape(-1, 2)
+        places = torch.tensor(asked)
+
+        def margins(batch: TokenBatch, which: Int[Tensor, " rows"]) -> Tensor:
+            scores = self._scores_at(batch, decisions, places[which.cpu()].to(which.device))
+            kept, rival = scores.gather(1, pairs[which.cpu()].to(which.device)).unbind(1)
+            return kept - rival
+
+        steps = list(told.steps)
+        for i, shares in zip(asked, self.attribute(sentence, margins, len(asked), cost), strict=True):
+            steps[i] = replace(steps[i], reason=self.reason(sentence, shares, told.text_of(steps[i].others[0])))
+        return replace(told, steps=tuple(steps))
+
+    def _scores_at(
+        self, batch: TokenBatch, decisions: Sequence[int], steps: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch a"]:
+        """The scores of all decisions in one state of each row, that in which decision number steps[row] is taken."""
+        projected = self._projected(self.encode_tokens(batch))
+        system, scorer = self.unit.connected(self._system(batch), projected)
+        state, found = system.initial(), None
+        for i, taken in enumerate(decisions[: int(steps.max()) + 1]):
+            if self.unit.n_links or bool((steps == i).any()):
+                scores = scorer(state)[:, 0]
+                found = scores if found is None else torch.where((steps == i)[:, None], scores, found)
+            state = system.step(state, torch.full_like(state[1], taken))
+        assert found is not None
+        return found

@@ -40,10 +40,9 @@ class AttributeTagger(FeatureTagger):
     @classmethod
     def of(cls, crf: FeatureCRF, names: Sequence[str], config: LearningConfig | None = None) -> AttributeTagger:
         """A tagger of a trained CRF whose attributes have these names; weights of 0 are left out."""
-        smaller, kept = crf.compact()
         labels = Labels.as_written([crf.labels])
-        hashed = isinstance(smaller.index, HashedIndex)
-        own = HashedNames(smaller.conjunctions) if hashed else [names[i] for i in kept]
+        smaller, kept = crf.compact()
+        own = names_left(names, smaller, kept)
         return cls(TRANSITIONS_ONLY, labels, smaller, config or LearningConfig(constrained=False), own)
 
     @classmethod
@@ -77,6 +76,12 @@ class AttributeTagger(FeatureTagger):
     def rows(self, sentences: Sequence[Sentence]) -> AttributeRows:
         lengths, counts, keys, values, _ = attributes_of_all(sentences)
         return self.crf.rows(lengths, counts, keys, values)
+
+
+def names_left(names: Sequence[str], smaller: FeatureCRF, kept: Array) -> Sequence[str]:
+    """Return the names of the attributes that a smaller CRF has kept."""
+    hashed = isinstance(smaller.index, HashedIndex)
+    return HashedNames(smaller.conjunctions) if hashed else [names[i] for i in kept]
 
 
 def attributes_of(sentence: Sentence) -> Sequence[Any]:

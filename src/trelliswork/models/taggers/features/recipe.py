@@ -16,6 +16,7 @@ from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
+from trelliswork.models.families import NETWORK
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
@@ -67,11 +68,9 @@ class FeatureRecipe(Recipe):
     def __init__(self, options: Options) -> None:
         self.options = options
         name = options["model"]
-        if options.get("pretrain") is not None and name != "hucrf":
-            raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
         for option, (default, reason) in _OF_NETWORKS.items():
             if options.get(option, default) != default:
-                raise TrellisworkError(f"--{option} {reason}: leave it out")
+                raise TrellisworkError(f"--{option} {reason}; leave it out, or choose one, such as --model {NETWORK}")
         found = settings_given(options, LearningConfig) | {"seed": options.get("seed", 0)}
         found |= {"model": "crf"} if name == "hucrf" else {"model": name, "hidden_units": 0}
         self.config = LearningConfig(**found)
@@ -134,9 +133,9 @@ class FeatureRecipe(Recipe):
 
 
 _OF_NETWORKS = {
-    "resume": (False, "goes on with a network; a CRF over features is trained in one go"),
-    "tensorboard": (None, "is for networks; a CRF over features has no epochs"),
-    "seeds": (1, "is for networks; weights over features hardly depend on the seed"),
+    "resume": (False, "goes on with a network, and a CRF over features is trained in one go"),
+    "tensorboard": (None, "is for networks, and a CRF over features has no epochs"),
+    "seeds": (1, "is for networks, and weights over features hardly depend on the seed"),
 }
 
 

@@ -23,7 +23,6 @@ from trelliswork.data.attributes.hashing import HINT, HashedNames
 from trelliswork.data.attributes.rows import owners_of
 from trelliswork.data.attributes.templates import Reference
 from trelliswork.data.attributes.wording import Wording
-from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
@@ -161,20 +160,18 @@ class FeatureTagger(ChainTagger):
             return super()._confidences(batch, pins)
         return confidences_of(self.crf.array_chain(self.rows(batch)), self.labels, batch)
 
-    def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
-        """Which features voted for which tag, token by token; sentences must have words."""
+    def explain(self, sentences: Any) -> list[Explanation]:
+        """Which features voted for which tag, token by token."""
         if isinstance(self.crf.parameters, HiddenParameters):
             raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
-        words = [sentence.words for sentence in sentences]
-        return explain(self.crf, self.rows(self.completed(sentences)), words, self.names, self.wording)
+        given = self.sentences_of(sentences)
+        rows, words = self.rows(given), [sentence.words for sentence in given]
+        return explain(self.crf, rows, words, self.names, self.wording, self.labels.scheme)
 
     @property
     def wording(self) -> Wording:
         """What attributes say in words; columns have the names that they had in the training data."""
-        stored = (self.metrics.get("data") or {}).get("format") or {}
-        names = stored.get("names") or (CONLLU_NAMES if stored.get("conllu") else ())
-        columns = stored.get("feature_columns") or ()
-        return Wording(self.templates.templates, ["word", *(names[i - 1] if names else f"column {i}" for i in columns)])
+        return Wording(self.templates.templates, ["word", *self.column_names])
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         read_otherwise = self.crf.parameters.legal is not None

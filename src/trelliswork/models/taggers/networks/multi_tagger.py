@@ -29,6 +29,7 @@ from trelliswork.models.taggers.labels import Labels, labels_described, record_o
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
+from trelliswork.models.taggers.networks.word_votes import TaskExplanation
 from trelliswork.models.taggers.sentence_tagger import Pins, is_one
 from trelliswork.runtime.shapes import Float, Int
 
@@ -58,6 +59,7 @@ class MultiTagger(StoredNetwork):
     # [S4, multi-task tagging]
     graph = "chain"
     CONFIG = TaggerConfig
+    explains = True
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
         super().__init__()
@@ -178,6 +180,12 @@ class MultiTagger(StoredNetwork):
         known = pins or {}
         found = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
         return [_together({task: answers[i] for task, answers in found.items()}) for i in range(len(bare))]
+
+    def explain(self, sentences: Any) -> list[TaskExplanation]:
+        """The tags of each task, the words that they are due to, and the alternatives."""
+        bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(sentences)]
+        found = {task: head.explain(bare) for task, head in self._heads.items()}
+        return [TaskExplanation({task: each[i] for task, each in found.items()}) for i in range(len(bare))]
 
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
         """Scores of each task, and their mean as the one that counts."""

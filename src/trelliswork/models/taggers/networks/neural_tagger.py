@@ -8,17 +8,22 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
+from torch import Tensor
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
+from trelliswork.models.networks.attribution import Attribution
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.sentence_tagger import SentenceTagger
+from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
+from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.runtime.shapes import Float, Int
 
 _SMALL: dict[str, Any] = dict(
     word_dim=2, hidden=16, heads=2, layers=1, segment_dim=4, max_length=2, hidden_units=4, pretrain_epochs=0,
@@ -30,6 +35,7 @@ class NeuralTagger(WordNetwork, SentenceTagger):
     """Inputs and encoder; a subclass adds the structure."""
 
     CONFIG = TaggerConfig
+    explains = True
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features)
@@ -66,6 +72,11 @@ class NeuralTagger(WordNetwork, SentenceTagger):
 
     STRUCTURE: ClassVar[str]
 
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """Attention has something to do for each pair of words, and an explanation runs the network many times."""
+        chain = super().cost(n, top_k=top_k, choices=choices)
+        return chain + 5e-5 * n + 5e-8 * n**2 + 3e-2 * explain * n
+
     def describe(self, top: int = 20) -> Description:
         labels = labels_described(self.labels)
         return network_described(self, self.STRUCTURE, labels, record_of_labels(self.labels), self.transitions())
@@ -83,6 +94,37 @@ class NeuralTagger(WordNetwork, SentenceTagger):
         small.tag(sentences)
         small.confidences(sentences[:2], [{0: "B-X"}, {}])
         small.analyses(sentences, 2)
+
+    # Explanations
+
+    def explain(self, sentences: Any) -> list[WordExplanation]:
+        """The tags of each sentence, the words that they are due to, and the alternatives."""
+        return [explained_tags(self, each) for each in self.sentences_of(sentences)]
+
+    @property
+    def known_tags(self) -> list[str]:
+        """The tags that a token can have."""
+        return list(self.labels.tag_groups)
+
+    @abstractmethod
+    def best_values(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Any]:
+        """The best value of each sentence as its distribution has it: labels, or segments."""
+
+    @abstractmethod
+    def tags_of_value(self, value: Any, n: int) -> list[str]:
+        """The tags that such a value stands for, in the scheme of the data."""
+
+    @abstractmethod
+    def margins(self, batch: TokenBatch, values: Sequence[Any], rivals: Sequence[Any]) -> Float[Tensor, " batch"]:
+        """By how much the scores of values are above those of their rivals."""
+
+    def attributed(self, sentence: Sentence, value: Any, rivals: Sequence[Any]) -> list[Attribution]:
+        """The shares of the words in the difference between the scores of a value and of each rival."""
+
+        def margins(batch: TokenBatch, which: Int[Tensor, " rows"]) -> Tensor:
+            return self.margins(batch, [value] * len(which), [rivals[d] for d in which.tolist()])
+
+        return self.attribute(sentence, margins, len(rivals))
 
     # Disk
 

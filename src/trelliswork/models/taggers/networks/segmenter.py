@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from trelliswork.distributions import SemiMarkov
 
 OUTSIDE, SEGMENTS = "O", "segments"
+Segments = Sequence[tuple[int, int, int]]  # first token, behind the last, kind
 
 
 class Segmenter(NeuralTagger):
@@ -150,13 +151,23 @@ class Segmenter(NeuralTagger):
                 allowed[row] &= ~covers | fits
         return allowed.to(found.segments.device)
 
-    def _tags(self, segments: Sequence[tuple[int, int, int]], n: int) -> list[str]:
-        spans = [(first, last, self.kinds[kind]) for first, last, kind in segments if kind != 0]
+    def tags_of_value(self, value: Segments, n: int) -> list[str]:
+        spans = [(first, last, self.kinds[kind]) for first, last, kind in value if kind != 0]
         return tags_of(spans, n, self.labels.data_scheme)
 
+    def best_values(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Segments]:
+        found: list[Segments] = self.segmentations(batch, pins).argmax
+        return found
+
+    def margins(
+        self, batch: TokenBatch, values: Sequence[Segments], rivals: Sequence[Segments]
+    ) -> Float[Tensor, " batch"]:
+        found = self.crf.distribution(self(batch), batch.mask.sum(1))
+        return found.score(list(values)) - found.score(list(rivals))
+
     def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        best = self.segmentations(batch, pins).argmax
-        return [self._tags(segments, len(sentence)) for segments, sentence in zip(best, batch, strict=True)]
+        best = self.best_values(batch, pins)
+        return [self.tags_of_value(segments, len(sentence)) for segments, sentence in zip(best, batch, strict=True)]
 
     def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]:
         found = self.segmentations(batch, pins)
@@ -164,7 +175,7 @@ class Segmenter(NeuralTagger):
         exists, shares = (scores > -math.inf).tolist(), found.log_prob(values).double().exp().tolist()
         return [
             [
-                Analysis(self._tags(values[rank][row], len(sentence)), shares[rank][row])
+                Analysis(self.tags_of_value(values[rank][row], len(sentence)), shares[rank][row])
                 for rank in range(top_k)
                 if exists[rank][row]
             ]
@@ -187,7 +198,7 @@ class Segmenter(NeuralTagger):
             if kind != 0:
                 probability = min(float(marginals[first, last - first - 1, kind]), 1.0)
                 spans.append(SpanConfidence(first, last, self.kinds[kind], probability))
-        return Confidences(self._tags(segments, n), tokens, spans)
+        return Confidences(self.tags_of_value(segments, n), tokens, spans)
 
     def _likely_spans(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float

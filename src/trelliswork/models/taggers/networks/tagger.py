@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -26,6 +27,7 @@ from trelliswork.models.taggers.labels import Labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
 from trelliswork.models.taggers.networks.scoring import make_direct_connections, make_scorer, make_transition_scorer
+from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.runtime.shapes import Float, Int
@@ -100,6 +102,21 @@ class Tagger(NeuralTagger, ChainTagger):
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
         batch = self.token_batch(self.encode(sentences))
         return self._distribution(self.encode_tokens(batch), batch)
+
+    def best_values(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[int]]:
+        best = self.distribution(batch, pins).argmax.tolist()
+        return [row[: len(sentence)] for row, sentence in zip(best, batch, strict=True)]
+
+    def tags_of_value(self, value: Sequence[int], n: int) -> list[str]:
+        return self.labels.tags(value)
+
+    def margins(
+        self, batch: TokenBatch, values: Sequence[Sequence[int]], rivals: Sequence[Sequence[int]]
+    ) -> Float[Tensor, " batch"]:
+        chain = self._distribution(self.encode_tokens(batch), batch)
+        both = (torch.tensor(each, device=batch.mask.device) for each in (values, rivals))
+        value, rival = (chain.score(each) for each in both)
+        return value - rival
 
     def _decode(self, sentences: Sequence[Sentence]) -> list[list[int]]:
         if not self._is_plain:

@@ -22,10 +22,15 @@ from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability
 from trelliswork.models.batched import BUDGET
+from trelliswork.models.networks.attribution import Attribution, attribute
 from trelliswork.models.networks.description import strongest_transitions
 from trelliswork.models.networks.stored_network import StoredNetwork
+from trelliswork.models.part_choices import PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.networks.config import Transitions
+from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
+from trelliswork.models.taggers.sentence_tagger import Pins
+from trelliswork.models.votes import WITHOUT_WORDS, Reason, Vote, ranked, word_vote
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
@@ -72,7 +77,7 @@ class EncodedVectors(tuple[Tensor, Tensor]):
 class VectorTagger(StoredNetwork):
     """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
 
-    reads, graph = "vectors", "vectors"
+    reads, graph, explains = "vectors", "vectors", True
 
     def __init__(self, config: VectorTaggerConfig, dim: int, labels: Vocabulary) -> None:
         super().__init__()
@@ -197,21 +202,16 @@ class VectorTagger(StoredNetwork):
         inputs: Sequence[VectorSequence],
         *,
         top_k: int = 1,
-        pins: Sequence[Mapping[int, str]] | None = None,
+        pins: Sequence[Pins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
         """The best labels of each sequence with exact probabilities, and the `top_k` best; pins are known labels."""
         return [self._answer(each, max(top_k, 1), {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
 
-    def _answer(self, sequence: VectorSequence, top_k: int, pins: Mapping[int, str]) -> Answer:
+    def _answer(self, sequence: VectorSequence, top_k: int, pins: Pins) -> Answer:
         if not len(sequence):
             return Answer([], 1.0, alternatives=[Alternative([], 1.0)])
-        chain = self.distribution([sequence])
-        if pins:
-            allowed = torch.ones(1, len(sequence), len(self.labels), dtype=torch.bool)
-            for i, label in pins.items():
-                allowed[0, i] = torch.arange(len(self.labels)) == self.labels.index(label)
-            chain = chain.constrain(allowed)
+        chain = self._pinned([sequence], [pins])
         values, scores = chain.top_k(top_k)
         shares = chain.log_prob(values).double().exp()[:, 0].tolist()
         possible = [i for i, score in enumerate(scores[:, 0].tolist()) if score > -float("inf")]
@@ -223,6 +223,68 @@ class VectorTagger(StoredNetwork):
         ]
         names = [str(i) for i in range(1, len(sequence) + 1)]
         return Answer(best[0].value, best[0].probability, names, parts=parts, alternatives=best)
+
+    def _pinned(self, sequences: Sequence[VectorSequence], pins: Sequence[Pins]) -> LinearChain:
+        """p(labels | vectors, pins); a pin is a label, or several of which one is right."""
+        chain = self.distribution(sequences)
+        if not any(pins):
+            return chain
+        allowed = torch.ones(len(sequences), chain.event_shape[0], len(self.labels), dtype=torch.bool)
+        for row, known in enumerate(pins):
+            for i, label in known.items():
+                allowed[row, i] = False
+                allowed[row, i, self.labels.indices([label] if isinstance(label, str) else label)] = True
+        return chain.constrain(allowed)
+
+    # Explanations
+
+    def explain(self, inputs: Sequence[VectorSequence]) -> list[WordExplanation]:
+        """The labels of each sequence, the vectors that they are due to, and the alternatives."""
+        return [explained_tags(self, each) for each in inputs]
+
+    def choices(
+        self, inputs: Sequence[VectorSequence], *, pins: Sequence[Pins] | None = None, most: int | None = None
+    ) -> list[list[PartChoices]]:
+        """The labels that each vector may have, by their exact probability given the pins."""
+        found = []
+        for i, each in enumerate(inputs):
+            known = {} if pins is None else pins[i]
+            shares = self._pinned([each], [known]).marginals[0] if len(each) else torch.zeros(0, len(self.labels))
+            found.append(token_choices(shares.detach().double().numpy(), self.label_names, most))
+        return found
+
+    @property
+    def known_tags(self) -> list[str]:
+        """The labels that a vector can have."""
+        return self.label_names
+
+    def best_values(self, batch: Sequence[VectorSequence], pins: Sequence[Pins] | None) -> list[list[int]]:
+        """The best labels of each sequence, as numbers."""
+        best = self._pinned(batch, pins or [{}] * len(batch)).argmax.tolist()
+        return [row[: len(each)] for row, each in zip(best, batch, strict=True)]
+
+    def tags_of_value(self, value: Sequence[int], n: int) -> list[str]:
+        """The names of labels."""
+        return [self.labels[label] for label in value]
+
+    def attributed(self, sequence: VectorSequence, value: Sequence[int], rivals: Sequence[Any]) -> list[Attribution]:
+        """The shares of the vectors in the difference between the scores of labels and of each rival."""
+        kept, others = torch.tensor(value), torch.tensor(rivals)
+
+        def margins(scales: Float[Tensor, "rows n 1"], which: Int[Tensor, " rows"]) -> Tensor:
+            chain = self._chain(sequence.vectors * scales, torch.ones(scales.shape[:2], dtype=torch.bool))
+            return chain.score(kept.expand(len(which), -1)) - chain.score(others[which])
+
+        with self.evaluating():
+            return attribute(margins, (len(sequence), 1), len(rivals), sequence.vectors)
+
+    def reason(self, sequence: VectorSequence, shares: Attribution, rival: str, at: int) -> Reason:
+        """Attributed shares as votes."""
+        votes = [
+            word_vote("vector", str(i + 1), i, float(score), {}, at) for i, score in enumerate(shares.shares[:, 0])
+        ]
+        base = Vote("", shares.base, WITHOUT_WORDS)
+        return Reason(rival, shares.difference, ranked([*votes, base]), shares.error, shares.steps)
 
     def describe(self, top: int = 20) -> Description:
         names = self.label_names

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
+from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
 from trelliswork.models.transducers.attention.building import make_decoder, make_encoder, make_output, make_pointer
@@ -74,7 +75,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """A new model of the symbols of some pairs, or of their subwords."""
         config = config or cls.CONFIG()
         format = format or PairFormat("characters", "characters", "none")
-        if config.subwords and "blanks" not in (format.source, format.target):
+        if config.subwords and not {format.source, format.target} & set(WORD_UNITS):
             raise TrellisworkError("subwords are parts of words, and the symbols are characters; leave subwords out")
         pieces = Pieces.learned(train, config.subwords)
         cut = [(pieces.cut(pair.words), pieces.cut(pair.target or ())) for pair in train]
@@ -98,6 +99,10 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     @property
     def judged_by(self) -> str:
         return self.config.judge
+
+    @property
+    def copies_unknown(self) -> bool:
+        return self.pointer is not None
 
     def knows(self, word: str) -> bool:
         return all(piece in self.source for piece in self.pieces.cut((word,)))

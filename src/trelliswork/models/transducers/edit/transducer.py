@@ -16,7 +16,7 @@ monotonic attention for character-level transduction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ from trelliswork.nn.edit.search import Found, best_strings, search_inputs
 
 SPECIAL = 3  # unknown, begin and end: entries of the vocabulary of targets that nothing writes
 NOTHING = -1
+ONE_ALPHABET = 0.9  # of the letters of sources that targets have too: what was never seen is then written as it is
 LONGEST_PINNED = 1_000  # symbols of a source whose answers may be pinned
 
 
@@ -60,8 +61,10 @@ class EditTransducer(PairNetwork):
         super().__init__(config, format, source, target)
         sizes = Sizes(config.symbol_dim, config.hidden, config.layers, config.cell_dim)
         self.network = EditNetwork(len(source) - 1, len(target) - SPECIAL, sizes, dropout=config.dropout)
+        letters = {symbol for symbol in source.to_list()[1:] if any(map(str.isalnum, symbol))}
         shared = set(source.to_list()[1:]) & set(target.to_list()[SPECIAL:])
         self.copying = config.copy and bool(shared)
+        self._one_alphabet = len(letters & shared) >= ONE_ALPHABET * len(letters)
 
     # Learning
 
@@ -110,8 +113,14 @@ class EditTransducer(PairNetwork):
 
     # Answers
 
+    @property
+    def copies_unknown(self) -> bool:
+        """Whether sources and targets have one alphabet, as a word and its lemma; a word and its sounds do not."""
+        return self.copying and self._one_alphabet
+
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
         """log p(target | source) of each pair; -inf where no script writes the target."""
+        pairs = [replace(pair, words=self.read_as(pair.words)) for pair in pairs]
         with self.evaluating():
             written = self._written(self.encode(pairs, with_tags=True))
             found: list[float] = written.log_prob(best=self.config.paths == "best").tolist()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from trelliswork.models.transducers.pins import NOTHING
 
@@ -32,6 +33,21 @@ class StringExplanation:
     words: tuple[str, ...]
     chunks: tuple[AlignedChunk, ...]
     targets: tuple[tuple[str, float], ...]
+    unknown: Mapping[str, str | None] = field(default_factory=dict)  # symbols never seen, and what is read for them
+
+    @property
+    def remark(self) -> str:
+        """What was done about symbols that were never seen; nothing if all were."""
+        parts = [
+            f"{symbol!r} was never seen and is {'passed over' if twin is None else f'read as {twin!r}'}"
+            for symbol, twin in self.unknown.items()
+        ]
+        return "; ".join(parts)
+
+    def record(self, most: int) -> dict[str, Any]:
+        """As plain values, with the `most` best targets."""
+        targets = [{"value": y, "probability": p} for y, p in self.targets[:most]]
+        return {"chunks": [asdict(each) for each in self.chunks], "targets": targets}
 
     def __str__(self) -> str:
         width = max((len(each.source) for each in self.chunks), default=0)
@@ -41,7 +57,7 @@ class StringExplanation:
             for each in self.chunks
         ]
         ranked = [f"{i:3d}. {100 * p:5.1f}%  {target}" for i, (target, p) in enumerate(self.targets, 1)]
-        return "\n".join(["".join(self.words), *lines, *ranked])
+        return "\n".join(["".join(self.words), *lines, *ranked, *([f"  {self.remark}"] if self.remark else [])])
 
     def _repr_html_(self) -> str:
         """Two tables: the chunks, and the targets."""
@@ -53,4 +69,5 @@ class StringExplanation:
         targets = "".join(f"<tr><td>{escape(y)}</td><td>{100 * p:.1f}%</td></tr>" for y, p in self.targets)
         first = f"<tr><th>source</th><th>target</th><th>together</th></tr>{chunks}"
         second = f"<tr><th>target</th><th>probability</th></tr>{targets}"
-        return f'<table class="arcs">{first}</table><table class="arcs">{second}</table>'
+        remark = f'<p class="note">{escape(self.remark)}</p>' if self.remark else ""
+        return f'<table class="arcs">{first}</table><table class="arcs">{second}</table>{remark}'

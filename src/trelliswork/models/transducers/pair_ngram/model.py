@@ -43,12 +43,14 @@ from trelliswork.models.transducers.transducer import Transduced, Transducer
 MOST_SHOWN = 5  # targets of an explanation
 LEAST_SHOWN = 0.001  # probability of one
 LONGEST_PAIR = 4_000_000  # source times target symbols of a pair that is learned from
+EASY = 20  # symbols of a source whose targets are searched to the end
 
 
 class PairNgram(Transducer):
     """Chunk pairs with their n-grams, and the answers made of them."""
 
     explains, answers_together, takes_pins = True, True, True
+    without_twin = "passed over"
 
     def __init__(self, config: PairNgramConfig, format: PairFormat, model: ChunkModel) -> None:
         self.config, self.format, self.model = config, format, model
@@ -71,6 +73,10 @@ class PairNgram(Transducer):
         return made
 
     # Answers
+
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """Short sources are searched to the end; for long ones the search is given up after a while."""
+        return (5e-4 + 3e-4 * n + 0.4 * (n > EASY)) * (1 + choices + explain) + 2e-5 * top_k * n
 
     def evaluating(self) -> AbstractContextManager[Any]:
         """Nothing is learned while answers are given."""
@@ -114,7 +120,7 @@ class PairNgram(Transducer):
         pairs = self.sentences_of(inputs)
         given = pins or [{}] * len(pairs)
         spans = [span_pins(known, len(pair), self.pinned) for pair, known in zip(pairs, given, strict=True)]
-        return [self._choices(pair.words, known, most) for pair, known in zip(pairs, spans, strict=True)]
+        return [self._choices(self.read_as(pair.words), known, most) for pair, known in zip(pairs, spans, strict=True)]
 
     def _choices(self, source: Symbols, pins: Sequence[SpanPin], most: int | None) -> list[PartChoices]:
         places, lattice, targets = self._found(source, pins, 1)
@@ -145,7 +151,7 @@ class PairNgram(Transducer):
         """log p(target | source), summed over all alignments; -inf where there is none."""
         x = self.format.cut_source(source) if isinstance(source, str) else source
         y = self.format.cut_target(target) if isinstance(target, str) else target
-        x = tuple(symbol for symbol in x if symbol in self.model.known)
+        x = tuple(symbol for symbol in self.read_as(x) if symbol in self.model.known)
         return self.model.lattice(x).align(y).log_prob
 
     def explain(self, sentences: Sequence[Sentence]) -> list[StringExplanation]:
@@ -153,16 +159,22 @@ class PairNgram(Transducer):
         return [self._explained(each.words) for each in sentences]
 
     def _explained(self, source: Symbols) -> StringExplanation:
-        known = tuple(symbol for symbol in source if symbol in self.model.known)
+        read = self.read_as(source)
+        places = [i for i, symbol in enumerate(read) if symbol in self.model.known]
+        known = tuple(read[i] for i in places)
         best = self._one(known, (), MOST_SHOWN, sure=True).best
         target, lattice = best[0][0], self.model.lattice(known)
         together, chunks = lattice.posteriors(target), []
         for start, end, first, last in lattice.align(target).chunks:
             sure = float(together[start:end, first:last].min()) if last > first else 1 - float(together[start].max())
-            texts = self.format.join_source(known[start:end]), self.format.join_target(target[first:last])
+            piece = tuple(source[i] for i in places[start:end])
+            texts = self.format.join_source(piece), self.format.join_target(target[first:last])
             chunks.append(AlignedChunk(*texts, min(max(sure, 0.0), 1.0)))
         shown = [(self.format.join_target(y), math.exp(p)) for y, p in best if p > math.log(LEAST_SHOWN)]
-        return StringExplanation(source, tuple(chunks), tuple(shown or [(self.format.join_target(target), 1.0)]))
+        unknown = {symbol: self.twin(symbol) for symbol in source if not self.knows(symbol)}
+        return StringExplanation(
+            source, tuple(chunks), tuple(shown or [(self.format.join_target(target), 1.0)]), unknown
+        )
 
     # What it is
 
@@ -182,9 +194,7 @@ class PairNgram(Transducer):
         unknown = sorted({symbol for pair in dev for symbol in pair.words if symbol not in self.model.known})
         if not unknown:
             return self.learned
-        shown = ", ".join(repr(symbol) for symbol in unknown[:5])
-        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        return [*self.learned, f"source symbols of the dev data that were never seen write nothing: {shown}{more}"]
+        return [*self.learned, f"source symbols of the dev data that were never seen: {self.unknown_text(unknown)}"]
 
     def describe(self, top: int = 20) -> Description:
         ngrams, chunks = self.model.ngrams, self.model.chunks
@@ -194,8 +204,7 @@ class PairNgram(Transducer):
             f"{ngrams.prob[i + 1]:.4f}" for i in common
         }  # fmt: skip
         labels = {"source symbols": sorted(self.model.known), "target symbols": self.model.symbols}
-        settings = {**self.config.to_dict(), **{f"{k}_units": v for k, v in asdict(self.format).items()}}
-        settings["normalise"] = settings.pop("normal_form_units")
+        settings = {**self.config.to_dict(), **self.format.settings()}
         sections = [("most frequent chunk pairs", shown), ("pair n-gram", settings)]
         return Description("a pair n-gram", labels, dict(labels), settings, sections)
 

@@ -13,6 +13,7 @@ learning; Wang et al. (2018), Robust text-to-SQL generation with execution-guide
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.data.database import Database, Rows
-from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.transducers.network import END, EncodedPair
 from trelliswork.models.transducers.pins import Symbols
 from trelliswork.models.transducers.semantic.config import SqlConfig
@@ -76,10 +77,8 @@ class Seq2SQL(Seq2Tree):
     @cached_property
     def database(self) -> Database | None:
         """What queries are tried on; None where the file is not."""
-        try:
-            return Database(self.config.database or "", seconds=self.config.seconds)
-        except DataError:
-            return None
+        file = self.config.database or ""
+        return Database(file, seconds=self.config.seconds) if os.path.isfile(file) else None
 
     @cached_property
     def constraint(self) -> Constraint | None:

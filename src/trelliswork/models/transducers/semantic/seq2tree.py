@@ -282,6 +282,10 @@ class Seq2Tree(PairNetwork):
 
     # What it is
 
+    def twin(self, word: str) -> str | None:
+        """None: words of questions are read as they are, for names in them need not have been seen."""
+        return None
+
     def knows(self, word: str) -> bool:
         return super().knows(*self._stemmed((word,)))
 

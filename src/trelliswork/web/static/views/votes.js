@@ -1,10 +1,10 @@
-// Which feature voted for which tag: of one word at a time, in words that can be read.
+// Which feature, or which word, voted for which tag: of one word at a time, in words that can be read.
 
 import { h } from "../dom.js";
 import { percent } from "../format.js";
 
-/** The votes on one word, as /v1/explain gives them: for its tag, and for the strongest other one. */
-export function votesElement(explained, model) {
+/** The votes on one word, as /v1/explain gives them: for its tag, and for the strongest other one, or for both. */
+export function votesElement(explained, model, note) {
   const most = Math.max(
     0.001,
     ...[...explained.votes, ...(explained.rival_votes ?? [])].map((vote) => Math.abs(vote.score)),
@@ -15,17 +15,21 @@ export function votesElement(explained, model) {
     h(
       "div.vote-columns",
       {},
-      column(explained.token, explained.label, explained.votes, most, model, ` with ${percent(explained.probability)}`),
-      explained.rival
+      column(explained.token, explained.label, explained.votes, most, model, aboutTag(explained)),
+      explained.rival && explained.rival_votes.length
         ? column(explained.token, explained.rival, explained.rival_votes, most, model, ", the strongest other tag")
         : null,
     ),
-    h(
-      "p.note",
-      {},
-      "Each vote is the weight of a feature that is present. The votes of a sentence add up to the score of its tags; + speaks for the tag, − against it. Votes are those without pins.",
-    ),
+    h("p.note", {}, note),
   );
+}
+
+/** How probable the tag is; and of a network, whose votes are for it rather than another one, which that is. */
+function aboutTag(explained) {
+  const share = ` with ${percent(explained.probability)}`;
+  if (!explained.rival || explained.rival_votes.length) return share;
+  const others = explained.others.map((other) => `${other.label} ${percent(other.probability)}`).join(", ");
+  return `${share}, rather than ${explained.rival}${others ? ` (others: ${others})` : ""}`;
 }
 
 function column(word, label, votes, most, model, about) {
@@ -51,7 +55,7 @@ function column(word, label, votes, most, model, about) {
           ),
           h("tbody", {}, ...votes.map((vote) => voteRow(vote, most))),
         )
-      : h("p.note", {}, "No feature of this word has a weight for this tag."),
+      : h("p.note", {}, "Nothing votes for this tag here."),
   );
 }
 

@@ -64,6 +64,17 @@ class FeatureCRF:
         parameters, keep = self.parameters, weights != 0
         if parameters.order == 2:  # its states are the pairs that have a weight, be it 0
             keep[parameters.arc_weights] |= parameters.arcs[:, 0] == ANY
+        return self._keeping(weights, keep)
+
+    def without_zeros(self) -> tuple[FeatureCRF, Array]:
+        """As `compact`, but weights are not rounded, and every arc stays, since arcs decide which kernel sums: answers
+        are the same bit for bit."""
+        keep = self.weights != 0
+        keep[self.parameters.arc_weights] = True
+        return self._keeping(self.weights, keep)
+
+    def _keeping(self, weights: Array, keep: Array) -> tuple[FeatureCRF, Array]:
+        parameters = self.parameters
         n_attributes = len(parameters.offsets) - 1
         on_states, on_pairs = keep[: parameters.n_states], keep[parameters.pair_weights]
         counts = np.bincount(owners_of(parameters.offsets)[on_states], minlength=n_attributes)

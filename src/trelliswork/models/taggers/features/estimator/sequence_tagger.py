@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from trelliswork.data import atomic_write
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import DataError
+from trelliswork.lazy import named
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 
 
@@ -57,7 +57,7 @@ class SequenceTagger:
             raise DataError("labels", f"expected {rows.n_tokens} labels, one a token; got {len(yseq)}")
         if not len(yseq):
             return 1.0
-        tags = torch.tensor([[self._number(y) for y in yseq]])
+        tags = named("torch:tensor")([[self._number(y) for y in yseq]])
         return float(self._crf.chain(rows).log_prob(tags).exp())
 
     def labels(self) -> list[str]:

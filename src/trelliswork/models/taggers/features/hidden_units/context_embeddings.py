@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import svds
 
+from trelliswork.lazy import lazy_module
+
+sparse, linalg = lazy_module("scipy.sparse"), lazy_module("scipy.sparse.linalg")
 Array = np.ndarray[Any, Any]
 
 
@@ -34,7 +35,7 @@ def _leading(matrix: Any, k: int, seed: int) -> tuple[Array, Array]:
     if k >= min(matrix.shape):  # `svds` cannot give all of them
         u, s, vt = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:
-        u, s, vt = svds(matrix, k, random_state=np.random.default_rng(seed))
+        u, s, vt = linalg.svds(matrix, k, random_state=np.random.default_rng(seed))
     order = np.argsort(-s)[:k]
     return u[:, order], vt[order].T
 

@@ -23,7 +23,7 @@ from trelliswork.data.attributes.hashing import new_index
 from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, MissingExtraError, ScoreError
 from trelliswork.models.storage import check_output
-from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of
+from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of, names_left
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.estimator.crfsuite_settings import attribute_settings, check, iterations
 from trelliswork.models.taggers.features.estimator.sequence_tagger import (
@@ -151,10 +151,11 @@ class CRF(BaseEstimator):
         if dev is not None and log.iterations:
             self._say(score_table(log[-1]["scores"]))
         self._say(f"Total seconds required for training: {log.training_seconds:.3f}")
-        self._take(model, names, classes)
+        smaller, kept = model.without_zeros()
+        self._take(smaller, names_left(names, smaller, kept), classes)
         self.training_log_ = log
         if self.model_filename is not None:
-            AttributeTagger.of(model, names, attribute_settings(settings)).save(self.model_filename)
+            AttributeTagger.of(self._model, self._names, attribute_settings(settings)).save(self.model_filename)
         return self
 
     def _planned(
@@ -289,7 +290,15 @@ class CRF(BaseEstimator):
         return self._learned is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_tagger"}
+        state = {name: value for name, value in super().__getstate__().items() if name not in ("_tagger", "_items")}
+        model = state.get("_model")
+        if model is not None:  # a copy has none of the tables that answers have left in it
+            state["_model"] = replace(model, parameters=replace(model.parameters))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._items = ItemTable()
 
     @property
     def _learned(self) -> FeatureCRF | None:

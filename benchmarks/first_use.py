@@ -1,0 +1,109 @@
+"""What the first call costs with warm caches: `python -m benchmarks.first_use [--rounds N]`.
+
+Each row is a process of its own, interleaved with the others; processor seconds of the whole process, medians. The
+limits were set on a machine that takes 2.5 s to import torch, and are scaled by what that import takes in this run.
+Writes docs/results/first-use.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "first-use.md"
+TORCH_ON_REFERENCE = 2.5  # seconds
+DATA = "May B-PER\nLincoln I-PER\nleft O\nChase B-ORG\n\nI O\nlike O\nRome B-LOC\n\n"
+
+
+class Job(NamedTuple):
+    """A process; `limit` is what it may take beyond the bare import, in seconds of the reference machine."""
+
+    name: str
+    arguments: tuple[str, ...]
+    bare: str = ""
+    limit: float | None = None
+
+
+def code(text: str) -> tuple[str, ...]:
+    return "-c", text
+
+
+def command(line: str) -> tuple[str, ...]:
+    return "-m", "trelliswork", *line.split()
+
+
+BARE = {name: Job(f"`import {name}`", code(f"import {name}")) for name in ("torch", "numba", "sklearn")}
+JOBS = [
+    *BARE.values(),
+    Job("`import trelliswork`", code("import trelliswork"), "", 0.03),
+    Job("`tw.LinearChain`, `tw.nn.CRF`", code("import trelliswork as tw; tw.LinearChain; tw.nn.CRF"), "torch", 0.3),
+    Job("`from trelliswork.sklearn import CRF`", code("from trelliswork.sklearn import CRF"), "sklearn", 0.4),
+    Job("`predict` of one sentence, feature model", command("predict crf new.conll"), "", 0.7),
+    Job("`predict` of one sentence, network", command("predict network new.conll"), "torch", 0.9),
+    Job("`train --help`", command("train --help"), "", 0.4),
+    Job("`train` with a missing file", command("train missing.conll --out model"), "", 0.5),
+]
+
+
+def processor_seconds(job: Job, folder: str) -> float:
+    """Return the user and system time of the process and those that it waited for."""
+    with open(os.devnull, "w") as nowhere:
+        process = subprocess.Popen([sys.executable, *job.arguments], cwd=folder, stdout=nowhere, stderr=nowhere)
+        _, _, used = os.wait4(process.pid, 0)
+        process.returncode = 0
+    return used.ru_utime + used.ru_stime
+
+
+def prepare(folder: str) -> None:
+    """Train the two models, and fill the caches."""
+    Path(folder, "train.conll").write_text(DATA * 5)
+    Path(folder, "new.conll").write_text(DATA.partition("\n\n")[0] + "\n\n")
+    for line in (
+        "train train.conll --model crf --out crf",
+        "train train.conll --model bilstm-crf --epochs 1 --out network",
+    ):
+        subprocess.run([sys.executable, *command(line)], cwd=folder, check=True, capture_output=True)
+    for job in JOBS:
+        processor_seconds(job, folder)
+
+
+def table(seconds: dict[str, float]) -> list[str]:
+    scale = seconds[BARE["torch"].name] / TORCH_ON_REFERENCE
+    rows = ["| call | processor s | bare import | at most | |", "|---|---|---|---|---|"]
+    for job in JOBS:
+        bare = seconds[BARE[job.bare].name] if job.bare else 0.0
+        most = None if job.limit is None else bare + job.limit * scale
+        met = "" if most is None else "met" if seconds[job.name] <= most else "missed"
+        shown = [f"{value:.2f}" if value else "" for value in (seconds[job.name], bare, most)]
+        rows.append(f"| {job.name} | {' | '.join(shown)} | {met} |")
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(folder)
+        measured = [{job.name: processor_seconds(job, folder) for job in JOBS} for _ in range(rounds)]
+    seconds = {job.name: statistics.median(each[job.name] for each in measured) for job in JOBS}
+    scale = seconds[BARE["torch"].name] / TORCH_ON_REFERENCE
+    note = (
+        f"`python -m benchmarks.first_use`: medians of {rounds} rounds, Python {platform.python_version()}.\n"
+        f"Limits are seconds of a machine that imports torch in {TORCH_ON_REFERENCE} s; here they are multiplied by\n"
+        f"{scale:.2f}, as torch takes that much less, and the bare import is added. Load at the end: "
+        f"{os.getloadavg()[0]:.1f}."
+    )
+    RESULTS.write_text("\n".join(["# First use", "", note, "", *table(seconds), ""]))
+    print(RESULTS.read_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The help of `train` and `tune`: the common options and the models, the options of one model, or everything."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import typer
+from typer.core import TyperCommand
+
+from trelliswork.cli.messages import did_you_mean
+from trelliswork.cli.panels import BY_MODEL, Panel, panel_of
+from trelliswork.data.settings import settings_in
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.families import FAMILIES, MODELS, family_of, models_with
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.networks.config import TaggerConfig
+
+HELP_ALL = "--help-all"
+DEFAULT = "crf"  # listed first
+WIDTH = 96  # of the list of models
+COMMON = {  # the settings of models that the short help shows
+    "c2", "device", "epochs", "features", "lr", "patience", "pretrained", "seed", "template", "vectors",
+}  # fmt: skip
+RARE = {  # others that it leaves out
+    "detail", "log_format", "min_tag_count", "predict_columns", "progress", "tag_columns", "tasks", "tensorboard",
+}  # fmt: skip
+
+
+def _of_models() -> Panel:
+    """The settings of all models; one that several families have is offered by the first.
+
+    If their defaults differ, that of an option depends on the model.
+    """
+    configs = [config for family in FAMILIES for config in family.settings]
+    found: Panel = {}
+    listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
+    by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
+    for config in configs:
+        found |= {name: option for name, option in panel_of(config, by_model=by_model).items() if name not in found}
+    return found
+
+
+OF_MODELS = _of_models()
+ALSO = {"multi-task": ("tag_columns", "tasks"), "span-cky": ("detail",), "pcfg": ("detail",)}  # of columns
+
+
+def known_model(name: str) -> str:
+    """A name of a model; one that is none is an error that names the nearest."""
+    if name in MODELS:
+        return name
+    near = did_you_mean(name.lower(), MODELS)
+    fix = f"{near} trelliswork train --help lists all" if near else f"choose one of {', '.join(MODELS)}"
+    raise TrellisworkError(f"expected a model, got {name!r}; {fix}")
+
+
+def model_list(phrases: bool) -> str:
+    """All models by what they are for, each with a few words or only by name."""
+    titles: dict[str, dict[str, str]] = {}
+    for family in FAMILIES:
+        titles.setdefault(family.title, {}).update(family.phrases)
+    lines: list[str] = []
+    for title, models in sorted(titles.items(), key=lambda item: DEFAULT not in item[1]):
+        if phrases:
+            lines += [f"  {title}:", *(f"    {name:<17} {phrase}" for name, phrase in models.items())]
+        else:
+            indents: Any = {"initial_indent": f"  {title:<23}", "subsequent_indent": " " * 25}
+            lines += textwrap.wrap(", ".join(models), WIDTH, break_on_hyphens=False, **indents)
+    return "\n".join(lines)
+
+
+class ModelCommand(TyperCommand):
+    """A command over all models. `examples` belong to its function; the first few are shown with the common options."""
+
+    examples: Sequence[str] = ()
+    n_first = 6
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Remember what help is about, whether --model comes before or after it."""
+        self.given = list(args)
+        return super().parse_args(ctx, ["--help"] if HELP_ALL in args else args)
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        name = _model_in(self.given)
+        if HELP_ALL in self.given:
+            self.help = self._text(model_list(phrases=True), self.examples)
+        elif name is not None:
+            self.show_model(known_model(name))
+        else:
+            self.show_common()
+        super().format_help(ctx, formatter)
+
+    def show_common(self) -> None:
+        """Hide what single models have."""
+        self.help = self._text(model_list(phrases=False), self.examples[: self.n_first])
+        for each in cast("list[Any]", self.params):
+            each.hidden = each.name in (OF_MODELS.keys() - COMMON) | RARE
+            if not isinstance(each.default, str | None) or getattr(each, "show_default", None) == BY_MODEL:
+                each.show_default = False
+            if getattr(each, "rich_help_panel", None) in (TaggerConfig.PANEL, LearningConfig.PANEL):
+                each.rich_help_panel = "Models"
+
+    def show_model(self, name: str) -> None:
+        """Hide what this model does not have; what is shown is as its family has it, as families share names."""
+        own = _settings_of(name)
+        for each in cast("list[Any]", self.params):
+            each.hidden = each.name not in {*own, *ALSO.get(name, ()), "help"}
+            for attribute, value in own.get(each.name, {}).items():
+                setattr(each, attribute, value)
+            if getattr(each, "secondary_opts", None):  # two names would take the room of the others
+                each.rich_help_panel = "Switches"
+        examples = [each for each in self.examples if f"--model {name} " in each]
+        more = f"\n\n\b\nExamples:\n{_lines(examples)}" if examples else ""
+        rest = f"trelliswork {self.name} --help has the options that all models share."
+        self.help = f"{name}: {family_of(name).phrases[name]}.\n\nThe options of this model; {rest}{more}"
+
+    def _text(self, models: str, examples: Sequence[str]) -> str:
+        how = f"trelliswork {self.name} --model NAME --help shows the options of one, {HELP_ALL} those of all"
+        lists = f"\b\nModels ({how}):\n{models}\n\n\b\nExamples:\n{_lines(examples)}"
+        return f"{inspect.cleandoc(str(self.callback.__doc__))}\n\n{lists}"
+
+
+def _lines(examples: Sequence[str]) -> str:
+    return "\n".join(f"  {each}" for each in examples)
+
+
+def _model_in(given: Sequence[str]) -> str | None:
+    """The model that a command line names."""
+    names = [following for option, following in pairwise(given) if option == "--model"]
+    names += [each.removeprefix("--model=") for each in given if each.startswith("--model=")]
+    return names[-1] if names else None
+
+
+def _settings_of(name: str) -> dict[str, dict[str, Any]]:
+    """The options of a model: help, panel and the value that it has where nothing is given."""
+    family = family_of(name)
+    preset = family.presets.get(name)
+    own: dict[str, Any] = {} if preset is None else {**preset.network, **preset.learning}
+    return {
+        about.option: {
+            "help": about.text,
+            "rich_help_panel": config.PANEL,
+            "show_default": about.default_text or _shown(own.get(each.name, each.default)),
+        }
+        for config in family.settings
+        for each, about in settings_in(config)
+        if about.option and name in models_with(about.option, {"model": name})
+    }
+
+
+def _shown(value: Any) -> str | bool:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value in (None, "", ()):
+        return False
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,78 @@
+"""What needs numba: dispatchers of kernels, overloads and intrinsics. Imported when a kernel is first called."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numba
+from numba import extending, types
+from numba.core import event
+from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
+
+from trelliswork.runtime.compilation import Arithmetic, options
+from trelliswork.runtime.kernel_cache import KernelCache
+
+
+def dispatcher_of(function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> Any:
+    """Return the dispatcher of a kernel; the function itself under NUMBA_DISABLE_JIT."""
+    compiled = numba.njit(**options(arithmetic, inline))(function)
+    if hasattr(compiled, "_cache"):
+        compiled._cache = KernelCache(function, arithmetic)
+        compiled.get_call_template = partial(_call_with_variables, compiled.get_call_template)
+    return compiled
+
+
+def add_overload(
+    function: Callable[..., Any], choose: Callable[..., Any], arithmetic: Arithmetic, inline: bool
+) -> None:
+    """Tell numba which implementation of a function kernels call."""
+    extending.overload(function, jit_options=options(arithmetic, inline))(choose)
+
+
+def add_intrinsic(definition: Callable[..., Any]) -> None:
+    """Do what `numba.extending.intrinsic` does, with the definition in place of a new object under its name."""
+    template = make_intrinsic_template(definition, definition, definition.__name__)
+    infer(template)
+    infer_global(definition, types.Function(template))
+
+
+def _call_with_variables(template_of: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
+    """How kernels call a kernel: what is written out, as in `fill(0, n, True)`, is a number or a bool like any other.
+
+    numba would compile the kernel once for 0 and once for variables.
+    """
+    return template_of(
+        tuple(map(_variable, arguments)), {name: _variable(each) for name, each in dict(keywords).items()}
+    )
+
+
+def _variable(kind: Any) -> Any:
+    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral | types.BooleanLiteral) else kind
+
+
+class WithoutCollection(event.Listener):
+    """No garbage collection while a kernel is compiled.
+
+    A compiler makes objects by the million and keeps most of them, so that collections find little and take a sixth of
+    the time.
+    """
+
+    def __init__(self) -> None:
+        self.depth, self.was_enabled = 0, False
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            self.was_enabled = gc.isenabled()
+            gc.disable()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0 and self.was_enabled:
+            gc.enable()
+
+
+event.register("numba:compile", WithoutCollection())

@@ -1,0 +1,37 @@
+"""What calls import: seconds of every command are spent on modules that it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("torch", "numba", "sklearn", "scipy.sparse", "rich.progress", "trelliswork.models.families")
+CALLS = {
+    "import trelliswork as tw; tw.LinearChain; tw.nn.CRF": {"torch"},
+    "from trelliswork.sklearn import CRF": {"sklearn", "scipy.sparse"},
+    "from trelliswork.models import FeatureTagger, load": set(),
+}
+
+
+def imported(code: str, *arguments: str) -> set[str]:
+    """The heavy modules that a new process has after running some code."""
+    program = f"import sys\n{code}\nprint('has', *(name for name in {HEAVY} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("code", CALLS)
+def test_names_import_what_they_need(code: str) -> None:
+    assert imported(code) == CALLS[code]
+
+
+@pytest.mark.parametrize("options", [[], ["--confidence"], ["--text", "--confidence"], ["--format", "jsonl"]])
+def test_a_feature_model_predicts_with_numba_alone(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "train.conll").write_text("Ann B-PER\nsings O\n\nBob B-PER\nran O\n\n" * 3)
+    run = "from trelliswork.cli.main import run\nassert run(sys.argv[1:]) == 0"
+    model, data = str(tmp_path / "model"), str(tmp_path / "train.conll")
+    imported(run, "train", data, "--model", "crf", "--max-iterations", "3", "--out", model)
+    assert imported(run, "predict", model, data, *options) == {"numba"}
