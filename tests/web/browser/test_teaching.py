@@ -64,6 +64,11 @@ def tags_on(page: Any) -> list[str]:
 
 def decided(page: Any, n: int) -> None:
     page.wait_for_function(f"() => document.querySelector('.progress .note')?.dataset.decided === '{n}'")
+    answered(page)
+
+
+def answered(page: Any) -> None:
+    """Wait until nothing is asked: the desk takes no decision about an answer that is still on its way."""
     page.wait_for_selector(".desk:not([aria-busy])")
 
 
@@ -105,6 +110,7 @@ def teach(page: Any, n: int) -> int:
         gold = by_words[words_on(page)]
         n_corrected += sum(a != b for a, b in zip(tags_on(page), gold, strict=True))
         correct(page, gold)
+        answered(page)
         page.keyboard.press("Enter")
         decided(page, done + 1)
     return n_corrected
@@ -142,6 +148,7 @@ def twenty_sentences_by_keyboard_with_a_kill_in_between(page: Any, server: Serve
     page.keyboard.press("Space")  # the first word or span alone is confirmed
     page.wait_for_function("() => /^[1-9]/.test(document.querySelector('.known').textContent)")
     known = int(page.locator(".known").inner_text().split()[0])
+    answered(page)
     page.keyboard.press("Shift+Enter")
     decided(page, 20)
     assert page.locator(".done-title").inner_text() == "Every sentence is decided"
@@ -151,9 +158,11 @@ def twenty_sentences_by_keyboard_with_a_kill_in_between(page: Any, server: Serve
 
     page.keyboard.press("u")
     page.wait_for_selector(".desk .reading .word")
+    answered(page)
     assert words_on(page) == words and len(taught(folder)) == 19
     correct(page, {sentence.words: list(sentence.tags or ()) for sentence in GOLD}[words])
     page.wait_for_selector(".desk .reading .word:focus")
+    answered(page)
     page.keyboard.press("Enter")
     decided(page, 20)
     assert {tuple(line["tokens"]): line["tags"] for line in taught(folder)} == {
@@ -193,6 +202,7 @@ def one_tree_by_keyboard(page: Any, file: Path) -> None:
     page.wait_for_selector("#popover:not([hidden])")
     page.keyboard.press("2")
     page.wait_for_selector(".desk .arc[data-token='7'][data-pinned=true]")
+    answered(page)
     arcs = page.eval_on_selector_all(".desk .arc", "all => all.map(a => [Number(a.dataset.head), a.dataset.label])")
     page.keyboard.press("Shift+Enter")
     assert "whole trees" in page.locator(".desk .problem").inner_text()
