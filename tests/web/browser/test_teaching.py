@@ -170,6 +170,20 @@ def twenty_sentences_by_keyboard_with_a_kill_in_between(page: Any, server: Serve
     }
 
 
+def test_teaching_may_be_chosen_before_the_models_are_listed(browser: Any, teaching: tuple[Server, Path]) -> None:
+    held = list[Any]()
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("**/v1/models", lambda route: held.append(route))
+    page.goto(teaching[0].address)
+    page.click("#mode-teach")
+    (request,) = held
+    request.continue_()
+    page.wait_for_selector("#teach-file", state="attached", timeout=30_000)
+    assert page.locator("#mode-teach").get_attribute("aria-current") == "page"
+    context.close()
+
+
 def test_trees_are_taught_whole(browser: Any, models: dict[str, Path], tmp_path: Path) -> None:
     server, folder = Server([models["parser"]], tmp_path), tmp_path / "trees"
     try:

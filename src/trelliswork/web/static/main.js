@@ -14,13 +14,14 @@ async function start() {
   startTheme(byId("theme"));
   startHelp();
   startPopover();
+  const teachWith = startModes();
   const models = (await listedModels()).map((listed) => new ModelInfo(listed));
   sayWhatIsExact(models);
   const store = new Store();
   const reader = new Reader(models, store);
   const teacher = new Teacher(models, () => reader.askAgain());
   startUndo(store);
-  startModes(teacher);
+  teachWith(teacher);
   reader.start();
 }
 
@@ -60,8 +61,12 @@ function askForToken(reason) {
   });
 }
 
-function startModes(teacher) {
+/** The buttons work from the start: what is chosen before there is a teacher is shown when `teachWith(teacher)` brings it. */
+function startModes() {
+  let [teacher, chosen] = [null, "read"];
   const show = (mode) => {
+    chosen = mode;
+    if (!teacher) return;
     for (const each of ["read", "teach"]) {
       byId(each).hidden = each !== mode;
       if (each === mode) byId(`mode-${each}`).setAttribute("aria-current", "page");
@@ -71,7 +76,12 @@ function startModes(teacher) {
   };
   byId("mode-read").addEventListener("click", () => show("read"));
   byId("mode-teach").addEventListener("click", () => show("teach"));
-  byId("mode-teach").hidden = !teacher.models.length;
+  return (ready) => {
+    teacher = ready;
+    const canTeach = teacher.models.length > 0;
+    byId("mode-teach").hidden = !canTeach;
+    if (canTeach && chosen === "teach") show("teach");
+  };
 }
 
 start().catch((error) => {
