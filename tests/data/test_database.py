@@ -207,7 +207,7 @@ def test_what_is_not_utf8_gets_a_sentence(file: Path, tmp_path: Path) -> None:
 PARENT = """
 import os, sys, time
 from trelliswork.data.database import Database
-database = Database(sys.argv[1], seconds=1)
+database = Database(sys.argv[1], seconds=60 if sys.argv[2] == "patient" else 1)
 database.answer("SELECT 1")
 if sys.argv[2] == "forked" and not os.fork():  # keeps the pipe open
     time.sleep(20)
@@ -215,18 +215,22 @@ if sys.argv[2] == "forked" and not os.fork():  # keeps the pipe open
 print(database._process._process.pid, flush=True)
 if sys.argv[2] == "busy":
     database.answer("SELECT printf('%.*c', 2000000000, 'x')")
+if sys.argv[2] == "patient":
+    database.answer("WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT COUNT(*) FROM r")
 time.sleep(60)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals and no fork")
-@pytest.mark.parametrize("how", ["idle", "busy", "forked"])
+@pytest.mark.parametrize("how", ["idle", "busy", "patient", "forked"])
 def test_the_process_of_queries_ends_with_its_parent(file: Path, how: str) -> None:
     command = [sys.executable, "-c", PARENT, str(file), how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline())
         os.kill(pid, 0)
+        if how == "patient":
+            time.sleep(1)  # so that its query has begun
         parent.kill()
         parent.wait()
         ends = time.monotonic() + 10

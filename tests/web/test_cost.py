@@ -18,11 +18,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import torch
 
 import trelliswork as tw
 from tests.web.conftest import Served
-from trelliswork.data import Sentence
+from trelliswork.data import PairFormat, Sentence
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
+from trelliswork.models.transducers.edit.transducer import EditTransducer
+from trelliswork.nn.edit.search import Beam, widths_tried
 from trelliswork.web import Client, ServerError, worker
 from trelliswork.web.frames import PIECES, Reply, unpacked_pieces
 from trelliswork.web.limits import Limits
@@ -167,6 +170,27 @@ def test_costs_grow_with_what_is_asked_for(tagger: Path) -> None:
         asked: list[dict[str, Any]] = [{}, {"top_k": 10}, {"top_k": 100}]
         assert [model.cost(50, **each) for each in asked] == sorted(model.cost(50, **each) for each in asked)
         assert model.cost(50, choices=True) > model.cost(50) < model.cost(50, explain=True)
+
+
+def test_an_edit_transducer_costs_as_much_as_its_widest_beams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: a prefix takes 0.05 ms or more of one core, and nothing makes this one certain of a name."""
+    counted, run = list[int](), Beam.run
+
+    def counting(self: Beam) -> Any:
+        answers = run(self)
+        counted.append(sum(map(len, self.parents)))
+        return answers
+
+    monkeypatch.setattr(Beam, "run", counting)
+    torch.manual_seed(0)
+    pairs = [Sentence(tuple(word), target=tuple(word[::-1])) for word in ("abcde", "bdace", "ecdab")]
+    model = EditTransducer.from_data(pairs, format=PairFormat("characters", "characters", "none"))
+    for n in (60, 150, 300):
+        counted.clear()
+        model.predict(("abcde" * n)[:n], confidence=False)
+        assert len(counted) == len(widths_tried(n, model.config.beam)) > 1
+        assert 5e-5 * sum(counted) <= model.cost(n) <= 1e-3 * sum(counted)
+    assert model.cost(8) < 0.02  # or a list of words would be refused
 
 
 def test_what_is_due_first_is_taken_first_and_nothing_starves() -> None:

@@ -142,8 +142,8 @@ def schema_of(connection: sqlite3.Connection) -> tuple[Schema, list[str]]:
 class Reader:
     """A connection that answers queries within limits."""
 
-    def __init__(self, seconds: float, n_rows: int) -> None:
-        self.seconds, self.n_rows = seconds, n_rows
+    def __init__(self, seconds: float, n_rows: int, parent: int) -> None:
+        self.seconds, self.n_rows, self.parent = seconds, n_rows, parent
         virtual = settle_copy()
         self.connection = connect("mode=ro&immutable=1")
         schema, unread = schema_of(self.connection)
@@ -182,7 +182,7 @@ class Reader:
     def answer(self, query: str) -> dict[str, Any]:
         """The rows of a query; None if it does not run or exceeds a limit."""
         ends, self.not_utf8 = time.monotonic() + self.seconds, b""
-        self.connection.set_progress_handler(lambda: time.monotonic() > ends, STEPS)
+        self.connection.set_progress_handler(lambda: time.monotonic() > ends or has_lost(self.parent), STEPS)
         rows, n_bytes = list[tuple[Any, ...]](), 0
         try:
             for row in self.connection.execute(query):
@@ -204,12 +204,17 @@ def limit_process(**limits: int) -> None:
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
 
 
+def has_lost(parent: int) -> bool:
+    """Whether the process that asks is gone; Windows does not say."""
+    return os.name == "posix" and os.getppid() != parent
+
+
 def lines(parent: int) -> Iterator[dict[str, Any]]:
     """What the parent asks, until it ends: a process that it forked may keep the pipe open beyond that."""
     while True:
         if os.name == "posix":
             while not select.select([sys.stdin], [], [], 1.0)[0]:
-                if os.getppid() != parent:
+                if has_lost(parent):
                     return
         line = sys.stdin.buffer.readline()
         if not line:
@@ -238,7 +243,7 @@ def main() -> None:
     os.chdir(folder)
     try:
         copy_database(settings["file"])
-        reader = Reader(settings["seconds"], settings["rows"])
+        reader = Reader(settings["seconds"], settings["rows"], settings["parent"])
     except UnreadableError as error:
         return tell({"problem": str(error)})
     except (sqlite3.Error, MemoryError) as error:

@@ -79,6 +79,14 @@ def best_strings(network: EditNetwork, inputs: Inputs, k: int, width: int, *, be
     return [each if each.best else Answers([NOTHING], False) for each in answers]
 
 
+def widths_tried(n: int, width: int) -> list[int]:
+    """The beams of a source of n symbols that none makes certain, the narrowest first."""
+    tried = [min(FIRST, width)]
+    while tried[-1] < min(width, MOST_CELLS // (n + 1)):
+        tried.append(min(tried[-1] * WIDER, width))
+    return tried
+
+
 def _together(old: Answers, new: Answers, k: int) -> Answers:
     """The best strings of two searches."""
     every = {each.symbols: each for each in [*old.best, *new.best]}

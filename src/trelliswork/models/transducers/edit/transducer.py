@@ -34,11 +34,12 @@ from trelliswork.models.transducers.transducer import Transduced
 from trelliswork.nn.edit.cells import Pairs
 from trelliswork.nn.edit.network import EditNetwork, Sizes, Written
 from trelliswork.nn.edit.pinned_search import PinnedBeam, PinnedLattice
-from trelliswork.nn.edit.search import Found, best_strings, search_inputs
+from trelliswork.nn.edit.search import Found, best_strings, search_inputs, widths_tried
 
 SPECIAL = 3  # unknown, begin and end: entries of the vocabulary of targets that nothing writes
 NOTHING = -1
 ONE_ALPHABET = 0.9  # of the letters of sources that targets have too: what was never seen is then written as it is
+HARD = 60  # symbols of a source that hardly any beam is certain about
 LONGEST_PINNED = 1_000  # symbols of a source whose answers may be pinned
 
 
@@ -112,6 +113,13 @@ class EditTransducer(PairNetwork):
         return sources, copies, torch.tensor([len(each.source) for each in batch])
 
     # Answers
+
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """Each prefix of a target is scored in a window of the source; the longer that is, the more beams are tried."""
+        first, *wider = widths_tried(n, self.config.beam)
+        prefixes = n * (first + sum(wider) * min(n / HARD, 1.0))
+        best = 1e-4 * top_k * min(n, HARD)
+        return 1e-3 + (prefixes * (6e-5 + 5e-7 * n) + best) * (1 + choices + explain)
 
     @property
     def copies_unknown(self) -> bool:
