@@ -497,13 +497,8 @@ class StructureContract:
         for row in range(self.n_rows(instance)):
             probabilities = self.probabilities(instance, row)
             marks = {value: self.indicator(instance, row, value) for value in probabilities}
-            first, second = (
-                {
-                    value: float((mark * each.double().reshape(-1, *mark.shape)[row]).sum())
-                    for value, mark in marks.items()
-                }
-                for each in (a, b)
-            )
+            priced = [each.double().reshape(-1, *next(iter(marks.values())).shape)[row] for each in (a, b)]
+            first, second = ({value: float((mark * costs).sum()) for value, mark in marks.items()} for costs in priced)
             pairs.append(covariance(probabilities, first, second))
             squares.append(covariance(probabilities, first, first))
         close(dist.covariance(a, b), pairs)

@@ -15,7 +15,6 @@ from trelliswork.distributions.approximation import ApproximateQueries
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    weighted_sum,
 )
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import keep_allowed

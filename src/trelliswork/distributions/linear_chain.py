@@ -28,8 +28,7 @@ from trelliswork.distributions.chain_inputs import (
 from trelliswork.distributions.checks import allowed_values, cast, whole_values
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
-from trelliswork.runtime.bridge import any_seen
+from trelliswork.runtime.bridge import Array, any_seen
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio

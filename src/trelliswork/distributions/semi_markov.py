@@ -259,7 +259,7 @@ class SemiMarkov(SegmentScores):
         return torch.cat(rows) if rows else self._log_z
 
     def _tilted(self, costs: tuple[Tensor | None, ...], t: Float[Tensor, "rows"]) -> SemiMarkov:
-        """As in the base; costs of the start and the end become those of the segments there, which rows do not share."""
+        """As in the base; costs of the start and the end become costs of the segments there, which no rows share."""
         by_segment, by_arc, by_start, by_end = (None if cost is None else cost.double() for cost in costs)
         segments, transitions, start, end = self._scores
         by_start, by_end = torch.where(start > -INF, by_start, 0.0), torch.where(end > -INF, by_end, 0.0)
