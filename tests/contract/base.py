@@ -703,6 +703,12 @@ class StructureContract:
         assert gradcheck(result, free)
         assert gradgradcheck(result, free, fast_mode=True)  # along random directions
 
+    def test_covariances_in_inference_mode_are_refused(self, backend: str) -> None:
+        with torch.inference_mode():
+            cloned = self.first_instance().mapped(torch.clone)
+            with pytest.raises(ScoreError, match=r"use torch\.no_grad\(\) instead"):
+                self.build(cloned, backend).variance(self.random_costs(cloned, 1))
+
     def test_derivatives_of_covariances(self, small: Instance, backend: str) -> None:
         """By scores and by costs."""
         free, rebuild = finite_parts(small.scores)

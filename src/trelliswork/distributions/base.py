@@ -110,6 +110,11 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     def _covariance(self, costs: tuple[Tensor | None, ...], others: tuple[Tensor | None, ...]) -> Tensor:
         """a' H b [rows], H the second derivative of log Z: how E[a] changes as the scores move along b."""
         given = (*self._scores, *costs, *others)
+        if any(each is not None and each.is_inference() for each in given):
+            raise ScoreError(
+                "covariances are derivatives; got scores or costs made in torch.inference_mode(), which have none; "
+                "use torch.no_grad() instead"
+            )
         differentiated = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in given)
         with torch.inference_mode(False), torch.enable_grad():
             t = torch.zeros(self._log_z.shape, dtype=torch.float64, device=self._log_z.device, requires_grad=True)
