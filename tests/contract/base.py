@@ -704,10 +704,11 @@ class StructureContract:
         assert gradgradcheck(result, free, fast_mode=True)  # along random directions
 
     def test_covariances_in_inference_mode_are_refused(self, backend: str) -> None:
+        costs = self.random_costs(self.first_instance(), 1)
         with torch.inference_mode():
             cloned = self.first_instance().mapped(torch.clone)
             with pytest.raises(ScoreError, match=r"use torch\.no_grad\(\) instead"):
-                self.build(cloned, backend).variance(self.random_costs(cloned, 1))
+                self.build(cloned, backend).variance(costs)
 
     def test_derivatives_of_covariances(self, small: Instance, backend: str) -> None:
         """By scores and by costs."""
