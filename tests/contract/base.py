@@ -703,6 +703,18 @@ class StructureContract:
         assert gradcheck(result, free)
         assert gradgradcheck(result, free, fast_mode=True)  # along random directions
 
+    def test_answers_in_inference_mode_are_the_same(self, instance: Instance, backend: str) -> None:
+        def answers(given: Instance) -> list[Tensor]:
+            dist = self.build(given, backend)
+            drawn = dist.score(dist.sample(generator=torch.Generator().manual_seed(3)))
+            _, scores = dist.top_k(2)
+            return [dist.log_partition, dist.marginals, dist.entropy(), dist.score(dist.argmax), scores, drawn]
+
+        with torch.inference_mode():
+            found = answers(instance.mapped(torch.clone))
+        for mine, wanted in zip(found, answers(instance), strict=True):
+            close(mine, wanted)
+
     def test_covariances_in_inference_mode_are_refused(self, backend: str) -> None:
         costs = self.random_costs(self.first_instance(), 1)
         with torch.inference_mode():
