@@ -123,6 +123,11 @@ def divergence(mine: dict[Plain, float], theirs: dict[Plain, float]) -> float:
     return math.fsum(math.exp(log_p) * (log_p - theirs[value]) for value, log_p in mine.items())
 
 
+def covariance(probabilities: dict[Plain, float], a: dict[Plain, float], b: dict[Plain, float]) -> float:
+    means = [math.fsum(p * each[value] for value, p in probabilities.items()) for each in (a, b)]
+    return math.fsum(p * (a[value] - means[0]) * (b[value] - means[1]) for value, p in probabilities.items())
+
+
 def finite_parts(scores: dict[str, Tensor]) -> tuple[list[Tensor], Callable[..., dict[str, Tensor]]]:
     """The entries above -inf as leaves, and the way back to the tensors, where -inf is a constant."""
     masks = {name: part > -INF for name, part in scores.items()}
@@ -478,6 +483,29 @@ class StructureContract:
         assert not kl_divergence(p, q).isnan().any()
         assert not kl_divergence(q, p).isnan().any()
 
+    # --- covariances of costs --------------------------------------------------------------------------------
+
+    def random_costs(self, instance: Instance, seed: int) -> Tensor:
+        """Random costs, shaped like `marginals`."""
+        shape = self.build(instance, "torch").marginals.shape
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(instance.dtype)
+
+    def test_covariance(self, instance: Instance, backend: str) -> None:
+        dist, a, b = self.build(instance, backend), self.random_costs(instance, 1), self.random_costs(instance, 2)
+        pairs, squares = [], []
+        for row in range(self.n_rows(instance)):
+            probabilities = self.probabilities(instance, row)
+            marks = {value: self.indicator(instance, row, value) for value in probabilities}
+            priced = [each.double().reshape(-1, *next(iter(marks.values())).shape)[row] for each in (a, b)]
+            first, second = ({value: float((mark * costs).sum()) for value, mark in marks.items()} for costs in priced)
+            pairs.append(covariance(probabilities, first, second))
+            squares.append(covariance(probabilities, first, first))
+        close(dist.covariance(a, b), pairs)
+        close(dist.variance(a), squares)
+        assert (dist.variance(a).shape, dist.variance(a).dtype) == (dist.batch_shape, instance.dtype)
+        assert bool((dist.variance(torch.ones_like(a)) >= 0).all())
+
     # --- temperature -----------------------------------------------------------------------------------------
 
     def test_tempered_divides_every_score(self, instance: Instance, backend: str) -> None:
@@ -674,3 +702,32 @@ class StructureContract:
 
         assert gradcheck(result, free)
         assert gradgradcheck(result, free, fast_mode=True)  # along random directions
+
+    def test_answers_in_inference_mode_are_the_same(self, instance: Instance, backend: str) -> None:
+        def answers(given: Instance) -> list[Tensor]:
+            dist = self.build(given, backend)
+            drawn = dist.score(dist.sample(generator=torch.Generator().manual_seed(3)))
+            _, scores = dist.top_k(2)
+            return [dist.log_partition, dist.marginals, dist.entropy(), dist.score(dist.argmax), scores, drawn]
+
+        with torch.inference_mode():
+            found = answers(instance.mapped(torch.clone))
+        for mine, wanted in zip(found, answers(instance), strict=True):
+            close(mine, wanted)
+
+    def test_covariances_in_inference_mode_are_refused(self, backend: str) -> None:
+        costs = self.random_costs(self.first_instance(), 1)
+        with torch.inference_mode():
+            cloned = self.first_instance().mapped(torch.clone)
+            with pytest.raises(ScoreError, match=r"use torch\.no_grad\(\) instead"):
+                self.build(cloned, backend).variance(costs)
+
+    def test_derivatives_of_covariances(self, small: Instance, backend: str) -> None:
+        """By scores and by costs."""
+        free, rebuild = finite_parts(small.scores)
+        a, b = (self.random_costs(small, seed).requires_grad_() for seed in (1, 2))
+
+        def result(a: Tensor, b: Tensor, *entries: Tensor) -> Tensor:
+            return self.build(small.with_scores(**rebuild(*entries)), backend).covariance(a, b)
+
+        assert gradcheck(result, (a, b, *free), fast_mode=True)

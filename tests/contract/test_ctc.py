@@ -256,12 +256,14 @@ def test_questions_about_all_paths() -> None:
     scores = frames(11) + 1.0
     dist = CTC(scores, lengths=LENGTHS)
     costs = torch.randn(3, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    wanted, entropies = [], []
+    wanted, squares, entropies = [], [], []
     for row, n in enumerate(LENGTHS.tolist()):
         p = scores[row, :n].softmax(-1)
         wanted.append((p * costs[row, :n]).sum().item())
+        squares.append(((p * costs[row, :n] ** 2).sum(-1) - (p * costs[row, :n]).sum(-1) ** 2).sum().item())
         entropies.append(-(p * p.log()).sum().item())
     close(dist.expected(costs), wanted)
+    close(dist.variance(costs), squares)
     close(dist.path_entropy(), entropies)
     assert (dist.marginals[1, 1:] == 0).all()
     close(dist.marginals[0], scores[0].softmax(-1))

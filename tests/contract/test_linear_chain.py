@@ -22,6 +22,7 @@ from tests.contract.base import (
     Plain,
     StructureContract,
     close,
+    covariance,
     finite_parts,
     log_sum,
 )
@@ -177,14 +178,17 @@ class TestLinearChain(StructureContract):
     def test_expected_costs_of_every_kind(self, instance: Instance, backend: str, by_position: bool) -> None:
         costs = self.costs(instance, by_position)
         priced = Instance(costs, instance.options)
-        wanted = []
+        means, squares = [], []
         for row in range(self.n_rows(instance)):
-            price = chains.support(priced, row)
-            wanted.append(math.fsum(p * price[tags] for tags, p in self.probabilities(instance, row).items()))
-        found = self.build(instance, backend).expected(
-            costs["emissions"], costs["transitions"], costs["start"], costs["end"]
+            price, probabilities = chains.support(priced, row), self.probabilities(instance, row)
+            means.append(math.fsum(p * price[tags] for tags, p in probabilities.items()))
+            squares.append(covariance(probabilities, price, price))
+        dist, given = (
+            self.build(instance, backend),
+            [costs[each] for each in ("emissions", "transitions", "start", "end")],
         )
-        close(found, wanted)
+        close(dist.expected(*given), means)
+        close(dist.variance(*given), squares)
 
     @pytest.mark.parametrize("kind", ["costs", "transitions", "start", "end"])
     def test_expected_costs_one_kind_at_a_time(self, instance: Instance, backend: str, kind: str) -> None:
@@ -194,11 +198,29 @@ class TestLinearChain(StructureContract):
             {other: part if other == name else torch.zeros_like(part) for other, part in costs.items()},
             instance.options,
         )
-        wanted = [
-            math.fsum(p * chains.support(priced, row)[tags] for tags, p in self.probabilities(instance, row).items())
-            for row in range(self.n_rows(instance))
-        ]
-        close(self.build(instance, backend).expected(**{kind: costs[name]}), wanted)
+        dist, marks = self.build(instance, backend), self.random_costs(instance, 3)
+        means, pairs = [], []
+        for row in range(self.n_rows(instance)):
+            price, probabilities = chains.support(priced, row), self.probabilities(instance, row)
+            means.append(math.fsum(p * price[tags] for tags, p in probabilities.items()))
+            by_tag = Instance({**{each: torch.zeros_like(part) for each, part in costs.items()}, "emissions": marks},
+                              instance.options)  # fmt: skip
+            pairs.append(covariance(probabilities, price, chains.support(by_tag, row)))
+        close(dist.expected(**{kind: costs[name]}), means)
+        close(dist.covariance({kind: costs[name]}, marks), pairs)
+        close(dist.covariance(marks, {kind: costs[name]}), pairs)
+
+    def test_costs_of_what_is_forbidden_are_not_read(self, backend: str) -> None:
+        closed = chains.with_forbidden(chains.chain(5), emissions=[(0, 1, 0)], transitions=[(0, 1)])
+        closed = closed.with_scores(start=torch.tensor([-INF, 0.0, 0.0], dtype=torch.float64))
+        dist, costs = self.build(closed, backend), self.costs(closed, by_position=False)
+        worse = {
+            "costs": torch.where(closed.scores["emissions"] > -INF, costs["emissions"], INF),
+            "transitions": torch.where(closed.scores["transitions"] > -INF, costs["transitions"], INF),
+            "start": torch.where(closed.scores["start"] > -INF, costs["start"], INF),
+        }
+        plain = {kind: costs["emissions" if kind == "costs" else kind] for kind in worse}
+        close(dist.variance(**worse), dist.variance(**plain))
 
     def test_expected_number_of_wrong_tags(self, instance: Instance, backend: str) -> None:
         """The risk of the best sequence under Hamming loss is the length less its tags' marginals."""

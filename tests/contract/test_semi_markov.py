@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tests.contract import segmentations as semis
-from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close
+from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close, covariance
 from trelliswork.distributions import SemiMarkov, kl_divergence
 from trelliswork.errors import ScoreError
 
@@ -169,12 +169,17 @@ class TestSemiMarkov(StructureContract):
             for name, part in costs.items()
         }
         priced = Instance(chosen, instance.options)
-        wanted = [
-            math.fsum(p * semis.support(priced, row)[value] for value, p in self.probabilities(instance, row).items())
-            for row in range(self.n_rows(instance))
-        ]
+        means, squares = [], []
+        for row in range(self.n_rows(instance)):
+            price, probabilities = semis.support(priced, row), self.probabilities(instance, row)
+            means.append(math.fsum(p * price[value] for value, p in probabilities.items()))
+            squares.append(covariance(probabilities, price, price))
+        dist = self.build(instance, backend)
         given = {kind: costs["segments" if kind == "costs" else kind] for kind in kinds}
-        close(self.build(instance, backend).expected(**given), wanted)
+        close(dist.expected(**given), means)
+        close(dist.variance(**given), squares)
+        marks = self.random_costs(instance, 3)
+        close(dist.covariance(given, marks), dist.covariance(marks, given))
 
     def test_span_probability(self, instance: Instance, backend: str) -> None:
         dist = self.build(instance, backend)

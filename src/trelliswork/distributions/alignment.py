@@ -53,9 +53,12 @@ class Alignment(StructuredDistribution[Tensor]):
 
     def expected(self, costs: Tensor) -> Float[Tensor, "*batch"]:
         """E[Σ costs of the parts of a path]; costs are shaped like the scores."""
+        return self._batched(self._expected(self._costs(costs)))
+
+    def _costs(self, costs: Tensor) -> tuple[Tensor]:
         if costs.shape != self.scores.shape:
             raise ScoreError(f"costs must be {tuple(self.scores.shape)}, like the scores; got {tuple(costs.shape)}")
-        return self._batched(self._expected((costs.reshape(self._parts.scores.shape),)))
+        return (costs.reshape(self._parts.scores.shape),)
 
     @abstractmethod
     def _centred(self) -> Self: ...

@@ -135,6 +135,11 @@ class Automaton(StructuredDistribution[Any]):
         self, costs: Float[Tensor, "arcs"], initial: Tensor | None = None, final: Tensor | None = None
     ) -> Tensor:
         """E[Σ costs of the arcs of a path + initial[first state] + final[last state]]."""
+        return self._batched(self._expected(self._costs(costs, initial, final)))
+
+    def _costs(
+        self, costs: Tensor | None = None, initial: Tensor | None = None, final: Tensor | None = None
+    ) -> tuple[Tensor | None, ...]:
         for given, scores in zip((costs, initial, final), self.machine.scores, strict=True):
             if given is not None:
                 check_tensor("costs", given)
@@ -142,7 +147,7 @@ class Automaton(StructuredDistribution[Any]):
                 raise ScoreError(
                     f"costs must be shaped as the weights are, {tuple(scores.shape)}; got {tuple(given.shape)}"
                 )
-        return self._batched(self._expected((costs, initial, final)))
+        return costs, initial, final
 
     def _expected(self, costs: tuple[Tensor | None, ...]) -> Tensor:
         parts = [weighted_sum(p, c.double(), 0) for p, c in zip(self._posteriors, costs, strict=True) if c is not None]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
@@ -91,6 +92,35 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         """E[Σ costs of the parts] [rows], for costs shaped like `_scores`."""
         assert costs[0] is not None
         return weighted_sum(self._posteriors, costs[0].double(), 1)
+
+    @abstractmethod
+    def _costs(self, *costs: Any, **kinds: Any) -> tuple[Tensor | None, ...]:
+        """Costs as `expected` takes them, checked and shaped like `_scores`."""
+
+    def _tilted(self, costs: tuple[Tensor | None, ...], t: Tensor) -> Self:
+        """Return the distribution whose scores are moved by t[row] times the costs; what is forbidden stays so."""
+        return self._with_solver(tuple(moved_along(*pair, t) for pair in zip(self._scores, costs, strict=True)))
+
+    def _with_solver(self, scores: Any) -> Self:
+        """Return a copy whose sums are those of other scores, shaped like `_scores`."""
+        moved = copy(self)
+        vars(moved)["_solver"] = self._rescored(scores)
+        return moved
+
+    def _covariance(self, costs: tuple[Tensor | None, ...], others: tuple[Tensor | None, ...]) -> Tensor:
+        """a' H b [rows], H the second derivative of log Z: how E[a] changes as the scores move along b."""
+        given = (*self._scores, *costs, *others)
+        if any(each is not None and each.is_inference() for each in given):
+            raise ScoreError(
+                "covariances are derivatives; got scores or costs made in torch.inference_mode(), which have none; "
+                "use torch.no_grad() instead"
+            )
+        differentiated = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in given)
+        with torch.inference_mode(False), torch.enable_grad():
+            t = torch.zeros(self._log_z.shape, dtype=torch.float64, device=self._log_z.device, requires_grad=True)
+            expected = self._tilted(others, t)._expected(costs).sum()
+            (derivative,) = torch.autograd.grad(expected, t, create_graph=differentiated)
+        return derivative
 
     def _centred(self) -> Self:
         """The same distribution with scores near 0: entropies and divergences are differences of sums of them."""
@@ -182,6 +212,26 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     @abstractmethod
     def expected(self, costs: Tensor) -> Tensor:
         """E[Σ cost of the parts of y]: the risk when costs are losses."""
+
+    def variance(self, *costs: Any, **kinds: Any) -> Tensor:  # type: ignore[override]  # torch's has no costs
+        """Return Var[Σ cost of the parts of y], for costs as `expected` takes them; never below 0.
+
+        >>> people = torch.zeros_like(chain.emissions)
+        >>> people[..., tags.index("B-PER")] = 1
+        >>> chain.expected(people), chain.variance(people).sqrt()  # how many begin here, and the error bar
+        """
+        given = self._costs(*costs, **kinds)
+        return self._batched(not_negative(self._covariance(given, given)))
+
+    def covariance(self, a: Any, b: Any) -> Tensor:
+        """Return the covariance of two sums of costs of the parts of y.
+
+        Args:
+            a: costs as `expected` takes them: a tensor, or several kinds in a dict by the names of its arguments.
+            b: likewise.
+        """
+        first, second = (self._costs(**each) if isinstance(each, Mapping) else self._costs(each) for each in (a, b))
+        return self._batched(self._covariance(first, second))
 
     def entropy(self) -> Tensor:
         """H(p) = log Z - E[score], in nats; never below 0."""
@@ -330,6 +380,14 @@ def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
     mine = torch.zeros_like(other) if mine is None else mine
     one_forbids = (mine == -INF) | (other == -INF)
     return torch.where(one_forbids, 0.0, mine) - torch.where(one_forbids, 0.0, other)
+
+
+def moved_along(score: Tensor | None, cost: Tensor | None, t: Tensor) -> Tensor | None:
+    """score + t[row] * cost; costs of what is forbidden are not read."""
+    if score is None or cost is None:
+        return score
+    by = torch.where(score > -INF, cost.to(score.dtype), 0.0)
+    return score + t.reshape(t.shape + (1,) * (by.dim() - t.dim())) * by
 
 
 def forbidden_marks(mine: Tensor | None, other: Tensor | None) -> Tensor | None:

@@ -144,9 +144,12 @@ class CTC(StructuredDistribution[list[Any]]):
 
     def expected(self, costs: Float[Tensor, "*batch t c"]) -> Float[Tensor, "*batch"]:
         """E[Σ_t costs[t, π_t]] over all paths."""
+        return self._batched(self._expected(self._costs(costs)))
+
+    def _costs(self, costs: Tensor) -> tuple[Tensor]:
         if costs.shape != self.log_probs.shape:
             raise ScoreError(f"costs must be {tuple(self.log_probs.shape)}, one a symbol; got {tuple(costs.shape)}")
-        return self._batched(self._expected((costs.reshape(self._parts.scores.shape),)))
+        return (costs.reshape(self._parts.scores.shape),)
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) of the label strings, in nats: exact, and an error where there are more than 4,096 of them.

@@ -173,11 +173,15 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
     def expected(self, costs: Float[Tensor, "*batch n+1 n+1 *l"]) -> Float[Tensor, "*batch"]:
         """E[Σ_m costs[head of m, m]]; costs are shaped like arcs, or like labels."""
+        return self._batched(self._expected(self._costs(costs)))
+
+    def _costs(self, costs: Tensor) -> tuple[Tensor]:
         if costs.shape == self.arcs.shape:
-            return self._batched(weighted_sum(self._posteriors, costs.double().reshape(self._given.scores.shape), 1))
+            by_arc = costs.double().reshape(self._given.scores.shape)
+            return (by_arc if self.labels is None else by_arc[..., None].expand(self._parts.shape),)
         if self.labels is None or costs.shape != self.labels.shape:
             raise ScoreError(f"costs must be {tuple(self.arcs.shape)}, one for each arc; got {tuple(costs.shape)}")
-        return self._batched(weighted_sum(self._part_posteriors, costs.double().reshape(self._parts.shape), 1))
+        return (costs.double().reshape(self._parts.shape),)
 
     @property
     def _scores(self) -> tuple[Tensor]:

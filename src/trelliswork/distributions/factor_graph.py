@@ -15,7 +15,6 @@ from trelliswork.distributions.approximation import ApproximateQueries
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    weighted_sum,
 )
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import keep_allowed
@@ -174,22 +173,21 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
 
         `costs` are shaped like unary; `factors` has one entry for each factor given, shaped like its scores, or None.
         """
-        flat = self._flat_costs(costs, factors)
-        return self._batched(weighted_sum(self._posteriors, flat, 1))
+        return self._batched(self._expected(self._costs(costs, factors)))
 
     def _one_each(self, factors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
         if len(factors) != len(self.factors):
             raise ScoreError(f"factors must be {len(self.factors)} tensors or None, one a factor; got {len(factors)}")
         return factors
 
-    def _flat_costs(self, costs: Tensor | None, factors: Sequence[Tensor | None] | None) -> Tensor:
+    def _costs(self, costs: Tensor | None = None, factors: Sequence[Tensor | None] | None = None) -> tuple[Tensor]:
         given = [None] * len(self.factors) if factors is None else factors
         pairs = zip(self.factors, self._one_each(given), strict=True)
         templates = [each.with_scores(torch.zeros_like(each.scores) if cost is None else cost) for each, cost in pairs]
         own = torch.zeros_like(self.unary) if costs is None else costs
         if own.shape != self.unary.shape:
             raise ScoreError(f"costs must be {tuple(self.unary.shape)}, like unary; got {tuple(own.shape)}")
-        return self._like(own, templates)._parts.flat
+        return (self._like(own, templates)._parts.flat,)
 
     def _centred(self) -> FactorGraph:
         """The same distribution with centred scores of each variable and clique."""

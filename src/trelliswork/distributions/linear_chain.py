@@ -13,6 +13,7 @@ from torch.distributions import constraints
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    moved_along,
     uses_kernels,
     weighted_sum,
 )
@@ -27,7 +28,7 @@ from trelliswork.distributions.chain_inputs import (
 from trelliswork.distributions.checks import allowed_values, cast, whole_values
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.bridge import Array, any_seen
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
@@ -186,6 +187,15 @@ class LinearChain(StructuredDistribution[Tensor]):
         end: Tensor | None = None,
     ) -> Float[Tensor, "*batch"]:
         """E[Σ_t costs[t, y_t] + Σ transitions[y_{t-1}, y_t] + start[y_1] + end[y_L]]; costs are shaped like scores."""
+        return self._batched(self._expected(self._costs(costs, transitions, start, end)))
+
+    def _costs(
+        self,
+        costs: Tensor | None = None,
+        transitions: Tensor | None = None,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
         n, c = self.emissions.shape[-2:]
         if costs is not None and costs.shape != self.emissions.shape:
             raise ScoreError(
@@ -199,7 +209,7 @@ class LinearChain(StructuredDistribution[Tensor]):
             validate_args=False,
         )
         given._layout = self._layout
-        return self._batched(self._expected(given._chain.scores))
+        return given._chain.scores
 
     @property
     def _scores(self) -> tuple[Tensor, ...]:
@@ -217,6 +227,20 @@ class LinearChain(StructuredDistribution[Tensor]):
             + weighted_sum(unary[:, 0], start, 1)
             + weighted_sum(last, end, 1)
         )
+
+    def _tilted(self, costs: tuple[Tensor | None, ...], t: Float[Tensor, "rows"]) -> LinearChain:
+        """As in the base; what rows share, such as transitions, is written out for each position before it is moved."""
+        by_tag, by_arc, by_start, by_end = (cost.double() for cost in costs if cost is not None)
+        emissions, transitions, start, end = self._scores
+        place, lengths = torch.arange(emissions.shape[1], device=t.device), self._layout.lengths[:, None]
+        by_start, by_end = torch.where(start > -INF, by_start, 0.0), torch.where(end > -INF, by_end, 0.0)
+        at_edges = (place == 0)[:, None] * by_start + (place == lengths - 1)[..., None] * by_end
+        if by_arc.dim() == 2 and not any_seen(by_arc != 0):
+            by_arc = None
+        elif transitions.dim() == 2:
+            transitions = transitions.expand(len(emissions), len(place) - 1, *transitions.shape)
+        moved = moved_along(emissions, by_tag + at_edges, t), moved_along(transitions, by_arc, t), start, end
+        return self._with_solver(moved)
 
     def _centred(self) -> LinearChain:
         """The same distribution with centred scores."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, uses_kernels, weighted_sum
+from trelliswork.distributions.base import Backend, moved_along, uses_kernels, weighted_sum
 from trelliswork.distributions.centring import centred_segments
 from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import (
@@ -203,9 +203,18 @@ class SemiMarkov(SegmentScores):
         end: Float[Tensor, "c"] | None = None,
     ) -> Float[Tensor, "*batch"]:
         """E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]]; costs are shaped like scores."""
+        return self._batched(self._expected(self._costs(costs, transitions, start, end)))
+
+    def _costs(
+        self,
+        costs: Tensor | None = None,
+        transitions: Tensor | None = None,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+    ) -> tuple[Tensor | None, ...]:
         segments = self.start.new_zeros(()).expand(self._shape) if costs is None else costs
         given = SemiMarkov(segments, transitions, start, end, lengths=self.lengths, validate_args=False)
-        return self._batched(self._expected(given._parts.scores))
+        return given._parts.scores
 
     @property
     def _scores(self) -> tuple[Tensor | None, ...]:
@@ -217,15 +226,48 @@ class SemiMarkov(SegmentScores):
         if by_arc is not None and self.transitions is None:
             return self._first_order()._expected(costs)
         segments, arcs = self._marginals()
-        (n, k), device = segments.shape[1:3], segments.device
-        lasts = torch.arange(1, n + 1, device=device)[:, None] + torch.arange(k, device=device)
-        at_end = (lasts == self._lengths[:, None, None])[..., None]  # (rows, n, k, 1): segments that end the row
         result = (
             weighted_sum(segments, by_segment, 1)
             + weighted_sum(segments[:, 0].sum(1), by_start, 1)
-            + weighted_sum(torch.where(at_end, segments, 0.0).sum((1, 2)), by_end, 1)
+            + weighted_sum(torch.where(self._at_end, segments, 0.0).sum((1, 2)), by_end, 1)
         )
         return result if by_arc is None else result + weighted_sum(arcs, by_arc, 1)
+
+    @property
+    def _at_end(self) -> Bool[Tensor, "rows n k 1"]:
+        """True at the segments that end their row."""
+        (n, k), device = self._shape[-3:-1], self.start.device
+        lasts = torch.arange(1, n + 1, device=device)[:, None] + torch.arange(k, device=device)
+        return (lasts == self._lengths[:, None, None])[..., None]
+
+    def _covariance(self, costs: tuple[Tensor | None, ...], others: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
+        """As in the base; rows share transitions, so two costs of them are looked at row by row."""
+        if costs[1] is None and others[1] is None:
+            return super()._covariance(costs, others)
+        if self.transitions is None:
+            return self._first_order()._covariance(costs, others)
+        if others[1] is None or len(self._lengths) == 1:
+            return super()._covariance(costs, others)
+        if costs[1] is None:
+            return super()._covariance(others, costs)
+        segments, *shared = self._scores
+        rows = []
+        for row in range(len(self._lengths)):
+            alone = self._like(segments[None, row], *shared, self._lengths[None, row])
+            mine, its = ((by_segment[None, row], *rest) for by_segment, *rest in (costs, others))
+            rows.append(alone._covariance(mine, its))
+        return torch.cat(rows) if rows else self._log_z
+
+    def _tilted(self, costs: tuple[Tensor | None, ...], t: Float[Tensor, "rows"]) -> SemiMarkov:
+        """As in the base; costs of the start and the end become costs of the segments there, which no rows share."""
+        by_segment, by_arc, by_start, by_end = (None if cost is None else cost.double() for cost in costs)
+        segments, transitions, start, end = self._scores
+        by_start, by_end = torch.where(start > -INF, by_start, 0.0), torch.where(end > -INF, by_end, 0.0)
+        at_start = (torch.arange(segments.shape[1], device=t.device) == 0)[:, None, None]
+        by_segment = by_segment + at_start * by_start + self._at_end * by_end
+        return self._with_solver(
+            (moved_along(segments, by_segment, t), moved_along(transitions, by_arc, t), start, end)
+        )
 
     def _rescored(self, scores: Any) -> Solver:
         return self._structure.solver(self.backend, self._parts.with_scores(*scores))

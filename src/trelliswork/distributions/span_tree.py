@@ -181,9 +181,12 @@ class SpanTree(StructuredDistribution[list[Any]]):
 
     def expected(self, costs: Float[Tensor, "*batch n n c"]) -> Float[Tensor, "*batch"]:
         """E[Σ costs of the nodes]; costs are shaped like spans."""
+        return self._batched(self._expected(self._costs(costs)))
+
+    def _costs(self, costs: Tensor) -> tuple[Tensor]:
         if costs.shape != self.spans.shape:
             raise ScoreError(f"costs must be {tuple(self.spans.shape)}, one for each node; got {tuple(costs.shape)}")
-        return self._batched(self._expected((costs.reshape(self._parts.spans.shape),)))
+        return (costs.reshape(self._parts.spans.shape),)
 
     def _centred(self) -> SpanTree:
         spans = centred_spans(self._parts.spans, self._parts.span_mask)

@@ -196,12 +196,22 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         root: Float[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch"]:
         """E[Σ costs of nodes, rules, words and root]; each is shaped like the scores of that kind."""
+        return self._batched(self._expected(self._costs(nodes, rules=rules, lexical=lexical, root=root)))
+
+    def _costs(
+        self,
+        nodes: Tensor | None = None,
+        *,
+        rules: Tensor | None = None,
+        lexical: Tensor | None = None,
+        root: Tensor | None = None,
+    ) -> tuple[Tensor | None, ...]:
         given = inputs.productions(
             self.grammar, self._parts.table, torch.zeros_like(self._parts.lexical) if lexical is None else lexical,
             torch.zeros_like(self.grammar.rule_scores) if rules is None else rules,
             torch.zeros_like(self.grammar.root_scores) if root is None else root, nodes, self.lengths,
         )  # fmt: skip
-        return self._batched(self._expected(given.scores))
+        return given.scores
 
     def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "batch"]:
         found = torch.zeros(len(self.lengths), dtype=torch.float64, device=self.lengths.device)

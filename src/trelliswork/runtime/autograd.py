@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -94,6 +96,27 @@ class _Fused(torch.autograd.Function):
         return None, *ctx.layer.backward(tensors, kept, grads)
 
 
+@contextmanager
+def recording(*parts: Any) -> Iterator[list[Any]]:
+    """Let autograd record inside, in `torch.inference_mode` too, and yield the parts as it can keep them."""
+    anew = torch.is_inference_mode_enabled()
+    with torch.inference_mode(False), torch.enable_grad():
+        yield [_recordable(part, anew) for part in parts]
+
+
+def _recordable(part: Any, anew: bool) -> Any:
+    """Copy tensors of inference mode; `anew`, so that a dataclass forgets what it has derived from them."""
+    if isinstance(part, Tensor):
+        return part.clone() if part.is_inference() else part
+    if type(part) is tuple:
+        return tuple(_recordable(each, anew) for each in part)
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    mine = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+    copied = {name: _recordable(value, anew) for name, value in mine.items()}
+    return replace(part, **copied) if anew or any(copied[name] is not mine[name] for name in mine) else part
+
+
 def by_reference(reference: Callable[..., Results], scores: Scores, grads: tuple[Tensor, ...]) -> Scores:
     """The gradient of reference(*scores) by autograd in float64, with a graph of its own if one is recorded."""
     again = torch.is_grad_enabled()
@@ -116,7 +139,7 @@ def rows_by_reference(
     if not left.any():
         return
     rows = torch.from_numpy(np.flatnonzero(left))
-    chosen = scores.detach()[rows].requires_grad_()
-    with torch.enable_grad():
+    with recording(scores.detach(), rows) as (scores, rows):
+        chosen = scores[rows].requires_grad_()
         (found,) = torch.autograd.grad(reference(chosen, rows), chosen, torch.from_numpy(grad)[rows])
     gradient[left] = as_array(found)

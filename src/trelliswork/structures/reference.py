@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.autograd import recording
 from trelliswork.runtime.bridge import require_numbers
 from trelliswork.semirings import Counting, KBest, Max, Sampling, Semiring
 from trelliswork.structures.record import CountingSolver, Drawn
@@ -61,9 +62,9 @@ class Reference(CountingSolver):
 
     def _chosen(self, semiring: Semiring, n_values: int) -> Drawn:
         """Values [n_values, rows, *event] that the gradients of a total mark, and the total."""
-        with torch.enable_grad():
-            leaf = self._parts[0].detached()
-            total = self._module.total(leaf, *self._parts[1:], semiring)
+        with recording(*self._parts) as (parts, *others):
+            leaf = parts.detached()
+            total = self._module.total(leaf, *others, semiring)
             totals = total if isinstance(semiring, KBest) else [total] * n_values
             marks = [marks_of(each, leaf.marked) for each in totals]
         values = [self._module.decode(each, leaf) for each in marks]
@@ -86,7 +87,7 @@ def posteriors(log_partition: Callable[..., Tensor], parts: Any) -> Tensor:
     again = torch.is_grad_enabled() and parts.marked.requires_grad
     if not again:
         require_numbers("what is summed up backwards, such as marginals and entropy,")
-    with torch.enable_grad():
+    with recording(parts) as (parts,):
         leaf = parts if again else parts.detached()
         log_z = log_partition(leaf)
         if not log_z.requires_grad:

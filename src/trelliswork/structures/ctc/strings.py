@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -44,6 +44,9 @@ class Frames:
         silence = scores.new_full((1, 1, scores.shape[2]), -INF, dtype=torch.float64)
         silence[..., blank] = 0.0
         return Frames(torch.where(real[..., None], scores.double(), silence), lengths, blank)
+
+    def with_scores(self, scores: Tensor) -> Frames:
+        return replace(self, scores=scores)
 
     def rows(self) -> list[Array]:
         """The real frames of each row."""

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.autograd import recording
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.constituency.structure import nodes_of
@@ -175,7 +176,7 @@ def marginals(parts: Productions) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """How often each rule is used, each lexical symbol, each root, and p(node): derivatives of log Z, row by row."""
     batch = len(parts.lengths)
     again = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in parts.scores)
-    with torch.enable_grad():
+    with recording(parts) as (parts,):
         full = parts.with_zero_nodes()
         nodes = full.nodes
         assert nodes is not None
