@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from trelliswork.errors import MissingExtraError
@@ -47,6 +49,15 @@ def optional(module: str, use: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(use, extra, error) from error
+
+
+def require(module: str, use: str, extra: str) -> None:
+    """Refuse to go on without a module of an optional package, which is not imported.
+
+    >>> require("json", "reading JSON", "json")
+    """
+    if module not in sys.modules and find_spec(module) is None:
+        raise MissingExtraError(use, extra, f"No module named {module!r}")
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

@@ -26,7 +26,10 @@ def is_one_sentence(answer: Answer) -> bool:
 FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", ": expected at least one sentence, got none; the file is empty"),
     "blank": (b"\n \n\n", ": expected at least one sentence, got none; the file is empty"),
-    "binary": (b"\x7fELF\0\0\1\n", ":1: expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL"),
+    "binary": (
+        b"\x7fELF\0\0\1\n",
+        ":1: expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL; convert the file to UTF-8",
+    ),
     "latin1": (b"caf\xe9\tO\n", ":1:4: expected UTF-8 text, got the byte 0xe9; convert the file to UTF-8"),
     "column": (f"{GOOD}{GOOD}Bob\n\n".encode(), ":7:1: expected 2 columns, got 1"),
 }
@@ -44,6 +47,24 @@ def test_a_file_that_cannot_be_read(cli: Cli, model: Path, tmp_path: Path, comma
     assert is_one_sentence(answer)
     assert answer.err == f"error: {path}{problem}\n"
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fix"),
+    [
+        ("table.xlsx", b"PK\3\4\x14\0", "save the sheet as .csv"),
+        ("News.DOC", b"\xd0\xcf\x11\xe0", "save its text as .txt and add --text"),
+        ("paper.pdf", b"%PDF-1.4\n%\xe2\xe3", "save its text as .txt and add --text"),
+        ("docs.spacy", b"\x78\x9c\x01", "write its documents as JSON lines, columns or CoNLL-U"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--text"]], ids=["columns", "text"])
+def test_a_file_of_another_program_is_not_text(
+    cli: Cli, model: Path, tmp_path: Path, name: str, content: bytes, fix: str, options: list[str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    answer = cli("predict", model, tmp_path / name, *options)
+    assert is_one_sentence(answer) and "expected UTF-8 text, got " in answer.err and answer.err.endswith(f"; {fix}\n")
 
 
 @pytest.mark.parametrize("case", ["empty", "binary", "latin1"])
@@ -86,7 +107,10 @@ def test_a_file_without_the_columns_of_the_model(cli: Cli, data: Path, tmp_path:
         == f"error: {words}: {problem} --feature-columns none on the words alone, or with --predict-columns\n"
     )
     text = cli("tag", out, words, "--text")
-    assert is_one_sentence(text) and "expected 2 feature columns beside the word, as in training, got 0" in text.err
+    assert (
+        is_one_sentence(text)
+        and "expected 2 feature columns in addition to the word, as in training, got 0" in text.err
+    )
 
 
 def test_unknown_tags_at_evaluation(cli: Cli, model: Path, tmp_path: Path) -> None:

@@ -24,7 +24,12 @@ BAD = {  # what is replaced, and by what; the line, and what is said of sentence
 }  # fmt: skip
 SHAPES = {  # the same for lines that predict cannot read either
     "ids": ("\n2\t", "\n3\t", 5, "number the words of a sentence from 1, without gaps"),
-    "columns": ("\tGloss=x\n", "\n", 7, "expected the 10 columns of CoNLL-U, separated by tabs, got 9; mend the line"),
+    "columns": (
+        "\tGloss=x\n",
+        "\n",
+        7,
+        "expected the 10 columns of CoNLL-U, separated by tabs, got 9; correct the line",
+    ),
 }
 
 

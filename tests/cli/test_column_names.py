@@ -85,7 +85,7 @@ def test_constant_columns_are_no_features(cli: Cli, tmp_path: Path) -> None:
         answer = cli("train", file, "--out", tmp_path / "m", *(each for each in QUICK if each != "--quiet"))
         assert answer.status == 0, answer.err
         assert load(tmp_path / "m").metrics["data"]["format"]["feature_columns"] == features
-        note = f"note: the model reads column {shown} beside the words, and new text must have them; "
+        note = f"note: the model reads column {shown} in addition to the words, and new text must have them; "
         assert f"{note}add --feature-columns none to learn from the words alone" in answer.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -120,6 +121,20 @@ def test_serve_too(folder: Path, command: str, sentence: str) -> None:
     pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
     done = run_guarded(folder, command)
     assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "module", "sentence"),
+    [
+        ("--pretrained ./no", "transformers", "a pretrained encoder needs the extra [transformers]"),
+        ("--model window --tensorboard logs", "tensorboard", "logging to TensorBoard needs the extra [tensorboard]"),
+    ],
+)
+def test_a_package_that_is_not_installed(folder: Path, options: str, module: str, sentence: str) -> None:
+    if importlib.util.find_spec(module) is not None:
+        pytest.skip(f"{module} is installed")
+    done = run_guarded(folder, f"train t.conll {options} --out m")
+    assert done.returncode == 2 and done.stderr.startswith(f"error: {sentence}"), done.stderr
 
 
 def run_guarded(folder: Path, command: str) -> subprocess.CompletedProcess[str]:

@@ -137,6 +137,29 @@ def test_a_misspelt_name_is_asked_about(cli: Cli, arguments: str, near: str) -> 
     assert f"; did you mean {near}? " in answer.err and answer.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("predict m x --format xml", "'--format': 'xml' is not one of 'conll', "),
+        ("predict m x --workers 0", "'--workers': expected a value greater than or equal to 1; see"),
+        ("train x --epochs many --out m", "'--epochs': expected a valid integer; see"),
+        ("train x --c2 much --out m", "'--c2': expected a valid number; see"),
+    ],
+)
+def test_values_that_an_option_does_not_take(cli: Cli, arguments: str, sentence: str) -> None:
+    answer = cli(*arguments.split())
+    assert answer.status == 2 and f"error: invalid value for {sentence}" in answer.err and answer.err.count("\n") == 1
+
+
+def test_the_list_of_models_fits_a_terminal_of_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = cli("train", "--help").out
+    models = text[text.index("Feature-based taggers") : text.index("Examples")].splitlines()
+    assert all(line.startswith(("   ", "Feature-based")) for line in models if line.strip()), (
+        "a name on a line of its own"
+    )
+
+
 def test_no_arguments_is_help(cli: Cli) -> None:
     answer = cli()
     assert (answer.status, answer.err) == (0, "")

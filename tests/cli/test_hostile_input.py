@@ -103,7 +103,7 @@ def test_threads_that_no_machine_has(command: str, model: Path, data: Path, tmp_
     place = ["--out", tmp_path / "m"] if command == "train" else []
     folder = [] if command == "train" else [model]
     answer = cli(command, *folder, data / "dev.conll", *place, "--threads", "10000000000")
-    assert is_one_sentence(answer) and "'--threads': Input should be less than or equal to 1024" in answer.err
+    assert is_one_sentence(answer) and "'--threads': expected a value less than or equal to 1024" in answer.err
 
 
 def test_settings_beside_a_model_that_are_not_text(data: Path, tmp_path: Path, cli: Cli) -> None:

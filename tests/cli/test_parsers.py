@@ -89,7 +89,7 @@ def test_trees_that_are_not_projective_and_missing_labels_are_told(cli: Cli, tmp
 def test_columns_are_read_and_may_be_predicted(cli: Cli, bank: Path, tmp_path: Path) -> None:
     command = ("train", bank / "train.conllu", "--dev", bank / "dev.conllu", "--tokeniser", "rules")
     answer = cli(*command, "--feature-columns", "UPOS", "--out", tmp_path / "m")
-    assert answer.status == 0 and "note: the model reads column UPOS beside the words" in answer.err
+    assert answer.status == 0 and "note: the model reads column UPOS in addition to the words" in answer.err
     model: Any = load(tmp_path / "m")
     assert model.n_columns == 1 and "Ann/PROPN" in model.words
     answer = cli(*command, "--feature-columns", "UPOS", "--predict-columns", "--out", tmp_path / "n")

@@ -93,7 +93,10 @@ def test_the_model_learns_from_columns_that_were_guessed_without_having_seen_the
 def test_networks_and_ensembles_keep_them_too(cli: Cli, data: Path, tmp_path: Path, text_file: Path) -> None:
     answer = cli(*command(data, tmp_path / "m", "--seeds", 2, "--epochs", 1, "--feature-columns", 2, *WINDOW))
     assert answer.status == 0, answer.err
-    assert "the model reads column 2 beside the words, and learns to predict what new text lacks of them" in answer.err
+    assert (
+        "the model reads column 2 in addition to the words, and learns to predict what new text lacks of them"
+        in answer.err
+    )
     assert cli("predict", tmp_path / "m", text_file, "--text").status == 0
     model = load(tmp_path / "m" / "seed-1")
     model.save(tmp_path / "copy")
@@ -122,7 +125,9 @@ def test_taggers_take_the_place_of_others_in_a_folder(tmp_path: Path) -> None:
 
 def test_what_cannot_be_predicted(cli: Cli, data: Path, tmp_path: Path) -> None:
     answer = cli(*command(data, tmp_path / "m", "--model", "crf", "--feature-columns", "none"))
-    assert answer.status == 2 and "--predict-columns: expected columns beside the words and the tags" in answer.err
+    assert (
+        answer.status == 2 and "--predict-columns: expected columns in addition to the words and the tags" in answer.err
+    )
     path = tmp_path / "many.conll"
     path.write_text("".join(f"w{i} v{i} {'A' if i % 2 else 'B'}\n\n" for i in range(700)))
     answer = cli("train", path, "--model", "crf", "--predict-columns", "--out", tmp_path / "m")

@@ -55,7 +55,7 @@ def test_a_folder_a_pattern_and_either_file_are_read(tmp_path: Path) -> None:
 def test_texts_without_annotations_are_read_where_tags_do_not_matter(tmp_path: Path) -> None:
     document(tmp_path / "c")
     document(tmp_path / "c", "b", "Bob.", None)
-    with pytest.warns(TrellisworkWarning, match=r"not used: 1 texts without an \.ann file"):
+    with pytest.warns(TrellisworkWarning, match=r"not used: 1 text without an \.ann file"):
         assert len(read(tmp_path / "c")) == 2
     assert tags_of(read(tmp_path / "c", with_tags=False)) == [None] * 3
 
@@ -84,8 +84,8 @@ def test_what_is_not_used_is_counted(tmp_path: Path) -> None:
         assert tags_of(read(document(tmp_path, annotations=ANNOTATIONS + more)))[1] == ("O", "O", "B-LOC", "O")
     (note,) = [str(each.message) for each in caught]
     assert note.endswith(
-        "not used: 1 annotations of several pieces, 1 relations, 1 events, 2 attributes, 1 normalisations, 1 notes, "
-        "1 equivalences"
+        "not used: 1 annotation of several pieces, 1 relation, 1 event, 2 attributes, 1 normalisation, 1 note, "
+        "1 equivalence"
     )
 
 

@@ -29,7 +29,7 @@ def test_glove_word2vec_and_fasttext(tmp_path: Path, name: str, header: str) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a 1 2\nb 1\n", r"v\.txt:2: expected a word and 2 numbers, got 1 values; mend or drop the line"),
+        ("a 1 2\nb 1\n", r"v\.txt:2: expected a word and 2 numbers, got 1 values; correct or drop the line"),
         ("a 1 2\nb 1 2 3\n", r"v\.txt:2: expected a word and 2 numbers, got 3 values"),
         ("a 1 2\nb 1 x\n", r"v\.txt:2: expected a word and 2 numbers, got 'x'"),
         ("a 1 2\nb 1 nan\n", r"v\.txt:2: expected a word and 2 numbers, got 'nan'"),

@@ -82,7 +82,10 @@ def test_it_needs_the_standard_library_alone(sentences: list[Sentence], tmp_path
     assert answer.stderr == ""
     assert [line.split("\t")[2] for line in answer.stdout.split("\n") if line] == tagger.tag([sentences[1]])[0]
     wrong = subprocess.run([*command, "no columns"], capture_output=True, text=True, check=False)
-    assert (wrong.returncode, wrong.stderr) == (1, "error: expected 1 columns beside the words, each as long; got 0\n")
+    assert (wrong.returncode, wrong.stderr) == (
+        1,
+        "error: expected 1 columns in addition to the words, each as long; got 0\n",
+    )
 
 
 def dicts(sentence: Sentence) -> list[dict[str, Any]]:

@@ -164,7 +164,7 @@ def test_the_edge_of_a_sentence_is_said_once(tagger: FeatureTagger) -> None:
 def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="asks for column 3"):
         FeatureTagger.fit(TRAIN, templates=Templates.parse(["U:%x[0,3]"]))
-    with pytest.raises(DataError, match="columns beside the words"):
+    with pytest.raises(DataError, match="columns in addition to the words"):
         FeatureTagger.fit([TRAIN[0], replace(TRAIN[1], features=(*TRAIN[1].features, TRAIN[1].words))])
     with pytest.raises(ScoreError, match="algorithm must be one of"):
         LearningConfig("adam")  # type: ignore[arg-type]

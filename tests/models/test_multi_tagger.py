@@ -87,7 +87,7 @@ def test_a_head_answers_as_a_tagger_does(fitted: MultiTagger, sentences: list[Se
 
 
 def test_wrong_input_is_explained(sentences: list[Sentence], config: TaggerConfig) -> None:
-    with pytest.raises(DataError, match=r"expected 3 columns of tags \(a, b, c\) beside the word, got 2"):
+    with pytest.raises(DataError, match=r"expected 3 columns of tags \(a, b, c\) in addition to the word, got 2"):
         MultiTagger.from_data(sentences, ("a", "b", "c"), config)
     with pytest.raises(TrellisworkError, match="tasks must be different names"):
         MultiTagger.from_data(sentences, ("a", "a"), config)

@@ -175,7 +175,7 @@ def test_unknown_gold_tag_names_place_and_tag(tagger: Tagger) -> None:
 
 
 def test_missing_columns_and_tags(tagger: Tagger, sentences: list[Sentence]) -> None:
-    with pytest.raises(DataError, match="expected 1 feature columns beside the word, as in training, got 0"):
+    with pytest.raises(DataError, match="expected 1 feature columns in addition to the word, as in training, got 0"):
         tagger.tag([Sentence(("Ann",))])
     with pytest.raises(DataError, match="expected 1 tags, got none"):
         tagger.loss([Sentence(("Ann",), None, (("N",),))])

@@ -170,7 +170,7 @@ def test_nothing_to_search_is_refused() -> None:
     [
         (lambda: Numbers(2, 1), "expected low below high"),
         (lambda: Numbers(0, 1, log=True), "expected low above 0 where log = true"),
-        (lambda: Numbers(1, 2, log=True, step=0.5), "no log beside it"),
+        (lambda: Numbers(1, 2, log=True, step=0.5), "no log with it"),
         (lambda: OneOf(()), "expected values to choose from, got none"),
     ],
 )

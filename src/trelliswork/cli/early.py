@@ -11,7 +11,7 @@ from trelliswork.data.brat import is_brat
 from trelliswork.data.files import require_file
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
-from trelliswork.lazy import named
+from trelliswork.lazy import named, require
 from trelliswork.models.loading import known_kind, tokeniser_in
 from trelliswork.models.recipe import Options
 from trelliswork.models.replacing import CONFIG
@@ -22,6 +22,10 @@ from trelliswork.training.shares import n_processes
 from trelliswork.writing import check_target
 
 AUTO, RULES = "auto", "rules"  # tokenisers without a folder
+EXTRAS = {  # what options need: a module, what for, and the extra that installs it
+    "pretrained": ("transformers", "a pretrained encoder", "transformers"),
+    "tensorboard": ("tensorboard", "logging to TensorBoard", "tensorboard"),
+}
 FAMILIES = "trelliswork.models.families:FAMILIES"  # the settings of every model, which commands that train need
 
 
@@ -38,10 +42,13 @@ def check_training(options: Options) -> None:
 
 
 def check_files(options: Options) -> None:
-    """Refuse files and folders to read from that are missing."""
+    """Refuse files and folders to read from that are missing, and options whose packages are."""
     configs = {config for family in named(FAMILIES) for config in family.settings}
     files = [str(about.option) for config in configs for _, about in settings_in(config) if about.metavar == "FILE"]
     check_paths(read=[options.get(name) for name in ("train", "dev", *sorted(files))])
+    for option, extra in EXTRAS.items():
+        if options.get(option) is not None:
+            require(*extra)
     if options.get("init") is not None:
         known_kind(options["init"])
     tokeniser_folder(options)

@@ -9,6 +9,7 @@ import functools
 import inspect
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -182,11 +183,20 @@ def _sentence_of(error: Exception) -> str:
     return ""
 
 
+_PLAIN = (  # the wording of pydantic, which checks the values of options
+    (re.compile(r": Value error, "), ": "),
+    (re.compile(r": Input should be a valid (\w+)(, unable to .*)?$"), r": expected a valid \1"),
+    (re.compile(r": Input should be "), ": expected a value "),
+)
+
+
 def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "trelliswork"
     near = getattr(error, "possibilities", None)  # of an option that there is not
     message = str(error.message if near else error.format_message()).strip().rstrip(".")
+    for wording, plain in _PLAIN:
+        message = wording.sub(plain, message)
     fix = f"did you mean {near[0]}? " if near else ""
     return f"{message[:1].lower()}{message[1:]}; {fix}see {path} --help"
 

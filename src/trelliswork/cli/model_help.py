@@ -22,7 +22,7 @@ from trelliswork.models.taggers.networks.config import TaggerConfig
 
 HELP_ALL = "--help-all"
 DEFAULT = "crf"  # listed first
-WIDTH = 96  # of the list of models
+WIDTH = 76  # of the list of models, which a terminal of 80 columns indents
 COMMON = {  # the settings of models that the short help shows
     "c2", "device", "epochs", "features", "lr", "patience", "pretrained", "seed", "template", "vectors",
 }  # fmt: skip

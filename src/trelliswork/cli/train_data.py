@@ -147,7 +147,7 @@ def read_texts(options: Options, choices: Choices) -> Material:
 def _with_predicted_columns(material: Material, options: Options) -> Material:
     """Columns as taggers guess them, which are kept with the model."""
     if options["model"] == MULTI_TASK or not material.train[0].features:
-        problem = "--predict-columns: expected columns beside the words and the tags, got none"
+        problem = "--predict-columns: expected columns in addition to the words and the tags, got none"
         raise DataError(options["train"], f"{problem}; name them with --feature-columns, or leave it out")
     quiet = options["quiet"]
     announce_compiling(quiet=quiet)
@@ -161,9 +161,9 @@ def _columns_note(format: ColumnFormat, predicted: bool) -> str:
     shown = ", ".join(names[i - 1] if names else str(i) for i in format.feature_columns)
     columns = f"column{'s' if len(format.feature_columns) > 1 else ''} {shown}"
     if predicted:
-        return f"the model reads {columns} beside the words, and learns to predict what new text lacks of them"
+        return f"the model reads {columns} in addition to the words, and learns to predict what new text lacks of them"
     return (
-        f"note: the model reads {columns} beside the words, and new text must have them; "
+        f"note: the model reads {columns} in addition to the words, and new text must have them; "
         "add --feature-columns none to learn from the words alone, or --predict-columns to have them predicted"
     )
 

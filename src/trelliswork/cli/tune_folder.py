@@ -37,7 +37,9 @@ def reserved_search(folder: Path, *, force: bool, resume: bool) -> Iterator[None
         raise OutputError(f"{folder}: expected a folder for the search, got a file; choose another name")
     foreign = sorted(path.name for path in folder.iterdir() if not _is_ours(path.name)) if folder.exists() else []
     if foreign:
-        raise OutputError(f"{folder}: expected a search or an empty folder, got {foreign[0]}; choose another name")
+        raise OutputError(
+            f"{folder}: expected a search or an empty folder, got a folder with {foreign[0]}; choose another name"
+        )
     with exclusive(folder, "tuning"):
         if (folder / JOURNAL).exists() and not resume and not force:
             raise OutputError(f"{folder}: holds a search already; add --resume to go on, or --force to begin anew")

@@ -26,10 +26,10 @@ from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
 
 ANNOTATIONS, TEXT = ".ann", ".txt"
-DISCONTINUOUS = "annotations of several pieces"
+DISCONTINUOUS = "annotation of several pieces"
 UNUSED = {
-    "R": "relations", "*": "equivalences", "E": "events", "A": "attributes", "M": "attributes", "N": "normalisations",
-    "#": "notes",
+    "R": "relation", "*": "equivalence", "E": "event", "A": "attribute", "M": "attribute", "N": "normalisation",
+    "#": "note",
 }  # fmt: skip
 _ID = re.compile(r"(?:[TREAMN#]\d+|\*)\t")
 _BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
@@ -62,10 +62,20 @@ def read_brat(path: str | Path, *, with_tags: bool = True, tokeniser: Any = None
     if n_sentences == 0:
         raise DataError(path, "expected at least one sentence, got none; the texts are empty")
     if unused:
-        counts = ", ".join(f"{n:,} {what}" for what, n in unused.items())
+        counts = ", ".join(_counted(n, what) for what, n in unused.items())
         warnings.warn(f"{path}: not used: {counts}", TrellisworkWarning, stacklevel=2)
     for note in notes_on(reading, str(path)):
         warnings.warn(note, TrellisworkWarning, stacklevel=2)
+
+
+def _counted(n: int, what: str) -> str:
+    """A number of something; the first word is the one that has a plural.
+
+    >>> _counted(1, "note"), _counted(2, "annotation of several pieces")
+    ('1 note', '2 annotations of several pieces')
+    """
+    noun, blank, rest = what.partition(" ")
+    return f"{n:,} {noun}{'' if n == 1 else 's'}{blank}{rest}"
 
 
 def _documents(path: str | Path, with_tags: bool, unused: Counter[str]) -> Iterator[_Document]:
@@ -75,7 +85,7 @@ def _documents(path: str | Path, with_tags: bool, unused: Counter[str]) -> Itera
         texts = {file.with_suffix(TEXT) for file in folder.glob(f"*{ANNOTATIONS}")}
         bare = set(folder.glob(f"*{TEXT}")) - texts
         files = sorted(texts if with_tags else texts | bare)
-        unused["texts without an .ann file"] += len(bare) if with_tags else 0
+        unused["text without an .ann file"] += len(bare) if with_tags else 0
     else:
         found = [Path(each) for each in glob.glob(str(path))] if glob.has_magic(str(path)) else [folder]
         files = sorted({file.with_suffix(TEXT) for file in found})

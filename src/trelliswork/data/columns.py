@@ -132,7 +132,7 @@ def _check_ids(rows: Sequence[tuple[int, list[str]]], file: str, format: ColumnF
             raise DataError(file, f"{where}{problem}; {fix}", line=number)
         if len(columns) != format.n_columns:
             problem = f"expected the {format.n_columns} columns of CoNLL-U, separated by tabs, got {len(columns)}"
-            raise DataError(file, f"{where}{problem}; mend the line, or end the sentence before it", line=number)
+            raise DataError(file, f"{where}{problem}; correct the line, or end the sentence before it", line=number)
 
 
 def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iterator[tuple[int, tuple[int, str]]]:

@@ -54,7 +54,7 @@ class Header:
             if found := [i for i in found if i in free]:
                 return found[-1]
         if required:
-            raise self._error(f"expected a column of tags beside the words, got {self}; give --tag-column")
+            raise self._error(f"expected a column of tags in addition to the words, got {self}; give --tag-column")
         return None
 
     def features(self, tag: int | None) -> tuple[int, ...]:

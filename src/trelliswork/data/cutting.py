@@ -45,7 +45,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise TrellisworkError(f"expected a regular expression, got {pattern!r} ({error}); mend it") from error
+        raise TrellisworkError(f"expected a regular expression, got {pattern!r} ({error}); correct it") from error
 
 
 def _pieces(word: str, pattern: re.Pattern[str]) -> list[str]:

@@ -19,6 +19,11 @@ LONGEST_LINE = 10_000_000  # bytes; a longer line is damage, or a file made to f
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 A_FOLDER = "expected a file, got a folder; name one of the files in it"
+_TO_TEXT = {  # how to make text of a file that has none, by suffixes
+    (".xlsx", ".xls", ".ods"): "save the sheet as .csv",
+    (".docx", ".doc", ".odt", ".rtf", ".pdf"): "save its text as .txt and add --text",
+    (".spacy",): "write its documents as JSON lines, columns or CoNLL-U",
+}
 NOT_WHOLE = "not a whole gzip file; copy or compress it again"
 
 
@@ -136,7 +141,8 @@ def _decoded(text: bytes, name: str, first: int) -> Iterator[str]:
 
 def _decode(raw: bytes, name: str, number: int) -> str:
     if b"\0" in raw:
-        raise DataError(name, "expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL", line=number)
+        found = f"expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL; {_as_text(name)}"
+        raise DataError(name, found, line=number)
     if len(raw) > LONGEST_LINE:
         raise DataError(
             name, f"expected lines of at most {LONGEST_LINE:,} bytes, got a longer one; break it up", line=number
@@ -144,9 +150,19 @@ def _decode(raw: bytes, name: str, number: int) -> str:
     try:
         line = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        found = f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}; convert the file to UTF-8"
+        found = f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}; {_as_text(name)}"
         raise DataError(name, found, line=number, column=error.start + 1) from error
     return line.removeprefix("\ufeff") if number == 1 else line
+
+
+def _as_text(name: str) -> str:
+    """How to make text of a file, judged by its suffix.
+
+    >>> _as_text("a/News.XLSX"), _as_text("a.conll.gz")
+    ('save the sheet as .csv', 'convert the file to UTF-8')
+    """
+    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    return next((fix for suffixes, fix in _TO_TEXT.items() if suffix in suffixes), "convert the file to UTF-8")
 
 
 @contextlib.contextmanager

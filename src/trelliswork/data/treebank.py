@@ -149,7 +149,7 @@ class _Block:
         for at, row in enumerate(self.rows):
             if len(row) != N_COLUMNS:
                 problem = f"expected the {N_COLUMNS} columns of CoNLL-U, separated by tabs, got {len(row)}"
-                raise self.problem(file, f"{problem}; mend the line, or end the sentence before it", at)
+                raise self.problem(file, f"{problem}; correct the line, or end the sentence before it", at)
 
     def _check_words(self, words: Sequence[str], file: str) -> None:
         for at, word in enumerate(words):

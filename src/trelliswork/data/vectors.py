@@ -52,7 +52,9 @@ def read_vectors(path: str | Path) -> WordVectors:
         row = _numbers(values)
         if word == "" or row.shape != (dim,) or not np.isfinite(row).all():
             got = _what_is_wrong(values, dim)
-            raise DataError(file, f"expected a word and {dim} numbers, got {got}; mend or drop the line", line=number)
+            raise DataError(
+                file, f"expected a word and {dim} numbers, got {got}; correct or drop the line", line=number
+            )
         rows.setdefault(word, row)
     if not rows:
         raise DataError(file, "expected word vectors, a word and its numbers on each line; got none")

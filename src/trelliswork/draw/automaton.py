@@ -72,7 +72,7 @@ def _arcs(arcs: Any, n: int) -> Arcs:
         for state in (source, target):
             if not 0 <= state < n:
                 raise ScoreError(
-                    f"states must lie in 0..{n - 1}; got {state} at arc {i}; raise n_states or mend the arc"
+                    f"states must lie in 0..{n - 1}; got {state} at arc {i}; raise n_states or correct the arc"
                 )
         found.append((source, target, str(arc[2]) or "ε"))
     return found

@@ -32,7 +32,7 @@ class Numbers:
         if self.log and self.low <= 0:
             raise TrellisworkError(f"expected low above 0 where log = true, got {self.low:g}; raise it")
         if self.step is not None and (self.log or self.step <= 0):
-            raise TrellisworkError(f"expected a step above 0, and no log beside it; got {self.step:g}; leave one out")
+            raise TrellisworkError(f"expected a step above 0, and no log with it; got {self.step:g}; leave one out")
 
     def suggested(self, name: str, trial: Any) -> Any:
         """What Optuna's trial says."""

@@ -178,7 +178,7 @@ class TokenFeatures:
         if len(sentence.features) != self.n_columns:
             raise DataError(
                 sentence.file or "sentence",
-                f"expected {self.n_columns} feature columns beside the word, as in training, "
+                f"expected {self.n_columns} feature columns in addition to the word, as in training, "
                 f"got {len(sentence.features)}; add or drop columns, {WORDS_ALONE}",
                 line=sentence.line,
             )

@@ -93,7 +93,7 @@ def predicted_columns(
         if n_values > MOST_VALUES:
             raise TrellisworkError(
                 f"--predict-columns: expected columns of at most {MOST_VALUES} different values, got {n_values:,} in "
-                f"number {i + 1} beside the words; leave it out with --feature-columns"
+                f"number {i + 1} in addition to the words; leave it out with --feature-columns"
             )
     taggers = ColumnTaggers.fit(train)
     found: list[Sentence] = list(train)

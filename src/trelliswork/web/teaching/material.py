@@ -40,7 +40,7 @@ def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Mate
     settings, about = _settings(model), _about(model)
     train, dev = (data.get(name) or _existing(settings.get(name), model) for name in ("train", "dev"))
     if dev is None:
-        problem = "no dev sentences are known, by which the new model could be told to be better"
+        problem = "no dev sentences are known, which would show whether the new model is better"
         raise TrellisworkError(f"{problem}; start the server with --dev FILE")
     if lesson.answers == ARCS:
         return _trees(lesson, settings, train, dev)

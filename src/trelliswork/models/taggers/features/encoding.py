@@ -36,7 +36,7 @@ def columns_of(sentences: Sequence[Sentence], n_columns: int | None = None) -> t
         n_columns = len(sentences[0].features) if sentences else 0
     for sentence in sentences:
         if len(sentence.features) != n_columns:
-            got = f"expected {n_columns} columns beside the words, got {len(sentence.features)}"
+            got = f"expected {n_columns} columns in addition to the words, got {len(sentence.features)}"
             raise DataError(sentence.file or "sentence", got, line=sentence.line)
     lengths = np.array([len(sentence) for sentence in sentences], np.int64)
     words = Column.of(chained.from_iterable(sentence.words for sentence in sentences))

@@ -278,7 +278,7 @@ def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
     if len(columns) != len(tasks):
         raise DataError(
             sentence.file or "sentence",
-            f"expected {len(tasks)} columns of tags ({', '.join(tasks)}) beside the word, got {len(columns)}; "
+            f"expected {len(tasks)} columns of tags ({', '.join(tasks)}) in addition to the word, got {len(columns)}; "
             "choose the columns to read",
             line=sentence.line,
         )

@@ -28,7 +28,7 @@ def tree_of(form: Form, pair: Sentence) -> Symbols:
     try:
         return form.read(pair.target)
     except TermError as error:
-        raise DataError(pair.file or "pairs", f"{error}; mend the target", line=pair.line) from error
+        raise DataError(pair.file or "pairs", f"{error}; correct the target", line=pair.line) from error
 
 
 def opened_tree(form: Form, question: Opened, tree: Symbols) -> Symbols:

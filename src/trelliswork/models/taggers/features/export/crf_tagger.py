@@ -52,7 +52,9 @@ class CRFTagger:
         if self._templates is None:
             raise ValueError("this model reads attributes, not words; call tag_attributes with a dict for each token")
         if len(columns) < self.n_columns or any(len(column) != len(words) for column in columns):
-            raise ValueError(f"expected {self.n_columns} columns beside the words, each as long; got {len(columns)}")
+            raise ValueError(
+                f"expected {self.n_columns} columns in addition to the words, each as long; got {len(columns)}"
+            )
         return self._best([dict.fromkeys(self._names(i, (words, *columns)), 1.0) for i in range(len(words))])
 
     def tag_attributes(self, tokens: Sequence[Any]) -> list[str]:
@@ -184,7 +186,7 @@ def main(arguments: Sequence[str]) -> None:
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
             raise ValueError(
-                f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file"
+                f"expected as many columns for each token, got others in {tokens[0][0]} ...; correct the file"
             )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.tag(words, columns)

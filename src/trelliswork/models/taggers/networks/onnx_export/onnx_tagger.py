@@ -377,7 +377,7 @@ def main(arguments: Sequence[str]) -> None:
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
             raise ValueError(
-                f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file"
+                f"expected as many columns for each token, got others in {tokens[0][0]} ...; correct the file"
             )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.confidences(words, columns) if sure else tagger.tag(words, columns)
