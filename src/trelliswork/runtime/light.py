@@ -18,7 +18,6 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
@@ -27,6 +26,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from trelliswork.runtime.kernel_cache import KernelCache, numba_folder
 from trelliswork.runtime.object_code import symbols_of
@@ -103,8 +103,8 @@ def load(cache: KernelCache, arguments: tuple[Any, ...]) -> Callable[..., Any] |
         types = [written(each).repr for each in arguments]
         signature = f"({', '.join(types)}{',' * (len(types) == 1)})".encode()
         for payload in cache.payloads(signature, Host()):
-            return _linked(Unpickler(io.BytesIO(payload)).load(), cache.kernel[0])
-    except (UnknownTypeError, NeedsNumbaError, pickle.UnpicklingError):
+            return linked(read(payload), cache)
+    except (UnknownTypeError, NeedsNumbaError):
         pass
     return None
 
@@ -118,8 +118,20 @@ class Host:
         return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
+class Stored(NamedTuple):
+    """What the file of a kernel says: machine code, its function, and the objects that it refers to.
+
+    The objects are constants in environments, each with a variable that points to it; one is that of the function.
+    """
+
+    code: bytes
+    function: str
+    environments: dict[str, list[Any]]
+    environment: str
+
+
 class _Environment(NamedTuple):
-    """The objects that machine code refers to, and the name of the variable that points to them."""
+    """An environment as it was pickled."""
 
     module: str
     constants: list[Any]
@@ -147,33 +159,44 @@ class Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("numba.core.environment", "_rebuild_env"):
             return _Environment
-        if (module, name) == ("numpy", "dtype"):
-            return super().find_class(module, name)
-        if module.startswith(("numba.", "trelliswork.", "copyreg", "builtins")):
-            return _Object
-        raise NeedsNumbaError
+        return super().find_class(module, name) if (module, name) == ("numpy", "dtype") else _Object
 
 
-def _linked(parts: Any, module: str) -> Callable[..., Any]:
+def read(payload: bytes) -> Stored:
+    """Return what is needed of the content of a file."""
+    try:
+        parts = Unpickler(io.BytesIO(payload)).load()
+        (_, kind, (code, _)), descriptor, environment, _, object_mode, lifted, _, reload, others = parts
+        about = descriptor.state[1]
+        environments = {each.name: each.constants for each in (*others, environment)}
+        constants = [each for listed in environments.values() for each in listed]
+        if kind == "object" and not (object_mode or lifted or reload or any(map(_is_foreign, constants))):
+            return Stored(code, about["mangled_name"], environments, environment.name)
+    except Exception as error:  # whatever pickle meets in a file of another world
+        raise NeedsNumbaError from error
+    raise NeedsNumbaError
+
+
+def _is_foreign(constant: Any) -> bool:
+    return not isinstance(constant, np.dtype)
+
+
+def linked(stored: Stored, cache: KernelCache) -> Function:
     """Link the machine code of a kernel and return the function that calls it."""
-    (_, kind, content), descriptor, environment, _, object_mode, lifted, _, reload, others = parts
-    if kind != "object" or object_mode or lifted or reload or not isinstance(environment, _Environment):
-        raise NeedsNumbaError
-    about = descriptor.state[1]
-    wrapper = f"_ZN7cpython{str(about['mangled_name']).removeprefix('_ZN')}"
-    environments = {each.name: each for each in (*others, environment)}
-    addresses = link(content[0], wrapper, environments)
-    kept = {name: _extensions()["_dynfunc"].Environment({}) for name in environments}  # globals: for Python's objects
-    for name, each in environments.items():
-        kept[name].consts[:] = each.constants
-        ctypes.c_void_p.from_address(addresses[name]).value = id(kept[name])
-    function = about["qualname"].rpartition(".")[2]
-    make: Callable[..., Any] = _extensions()["_dynfunc"].make_function
-    made: Callable[..., Any] = make(
-        import_module(module), function, f"compiled wrapper for {function!r}", addresses[wrapper],
-        kept[environment.name], (kept,),
-    )  # fmt: skip
-    _IMMORTAL.append(kept)
+    module, name = cache.kernel
+    wrapper = f"_ZN7cpython{stored.function.removeprefix('_ZN')}"
+    addresses = link(stored.code, wrapper, stored.environments)
+    dynamic = _extensions()["_dynfunc"]
+    environments = {each: dynamic.Environment({}) for each in stored.environments}  # no globals: code has its constants
+    for each, constants in stored.environments.items():
+        environments[each].consts[:] = constants
+        ctypes.c_void_p.from_address(addresses[each]).value = id(environments[each])
+    _IMMORTAL.append(environments)
+    function = name.rpartition(".")[2]
+    own = environments[stored.environment]
+    made: Function = dynamic.make_function(
+        sys.modules[module], function, f"compiled wrapper for {name!r}", addresses[wrapper], own, ()
+    )
     return made
 
 
