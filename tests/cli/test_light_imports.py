@@ -40,6 +40,5 @@ def test_a_feature_model_predicts_without_numba(options: list[str], tmp_path: Pa
 
 @pytest.mark.parametrize("arguments", [["train", "--help"], ["train", "missing.conll", "--out", "model"]])
 def test_help_and_first_checks_do_without_numpy(arguments: list[str]) -> None:
-    assert imported("from trelliswork.cli.main import run\nrun(sys.argv[1:])", *arguments) == {
-        "trelliswork.models.families"
-    }
+    code = "from trelliswork.cli.main import run\nrun(sys.argv[1:])"
+    assert imported(code, *arguments) == {"trelliswork.models.families"}
