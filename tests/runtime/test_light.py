@@ -173,6 +173,21 @@ def test_threads_load_a_kernel_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert totals == [15.0, 30.0] * 50 and len(loaded) == 1
 
 
+def test_another_object_for_the_same_dtype_loads_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    _describe.dispatcher(ROW, 1.0)
+    ours = fresh(_describe)
+    ours(ROW, 1.0)
+    monkeypatch.setattr(light, "load", None)
+    other = ROW.astype(np.dtype("float64", metadata={"unit": "m"}))
+    assert other.dtype is not ROW.dtype and ours(other, 2.0)[1] == 15.0 and is_light(ours)
+
+
+def test_functions_that_numba_is_told_to_leave_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    ours = fresh(_describe)
+    assert ours(ROW, 1.0)[1] == 15.0 and ours.run is _describe.py_func
+
+
 def object_of(function: Kernel) -> bytes:
     overload = next(iter(function.dispatcher.overloads.values()))
     return bytes(overload.library._get_compiled_object())

@@ -10,6 +10,7 @@ not as expected here (a type, a setting of numba, a symbol, a file of another fo
 from __future__ import annotations
 
 import builtins
+import contextlib
 import ctypes
 import io
 import os
@@ -23,7 +24,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -53,40 +54,59 @@ class NeedsNumbaError(Exception):
     """Something that only numba can handle."""
 
 
-def entry(kernel: Any, arithmetic: frozenset[str]) -> Callable[..., Any]:
+def entry(kernel: Any, arithmetic: frozenset[str]) -> Function:
     """Return what is called as a kernel until its dispatcher takes over."""
-    if not is_possible():
+    if not is_possible() or _is_disabled():
         return _dispatcher_of(kernel)
-    cache = KernelCache(kernel.py_func, arithmetic)
-    loaded: list[tuple[Check, Function]] = []
+    loaded = Loaded(KernelCache(kernel.py_func, arithmetic))
+    checks = loaded.checks
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         if next(_calls) < MOST_CALLS and not keywords:
-            for fits, function in loaded:
+            for fits, function in checks:
                 if fits(arguments):
                     return function(*arguments)
-            if (function := _added(loaded, cache, arguments)) is not None:
-                return function(*arguments)
+            if (new := loaded.function_for(arguments)) is not None:
+                return new(*arguments)
         return _dispatcher_of(kernel)(*arguments, **keywords)
 
     return call
 
 
-def _added(loaded: list[tuple[Check, Function]], cache: KernelCache, arguments: tuple[Any, ...]) -> Function | None:
-    """Load a kernel and put it among those that are loaded; one that another thread has loaded meanwhile is taken."""
-    with _loading:
-        for fits, function in loaded:
-            if fits(arguments):
-                return function
-        if (new := load(cache, arguments)) is not None:
-            loaded.append((check_of(arguments), new))
-        return new
+class Loaded:
+    """The compiled functions of a kernel that are loaded: by their signatures, and with a quick check of arguments."""
+
+    def __init__(self, cache: KernelCache) -> None:
+        self.cache, self.checks = cache, list[tuple[Check, Function]]()
+        self._functions: dict[bytes, Function] = {}
+
+    def function_for(self, arguments: tuple[Any, ...]) -> Function | None:
+        """Return the function for arguments of these types, loaded once; None if only numba has it."""
+        with _loading, contextlib.suppress(UnknownTypeError):
+            signature = signature_of(arguments)
+            if signature not in self._functions and (function := load(self.cache, arguments)) is not None:
+                self._functions[signature] = function
+                self.checks.append((check_of(arguments), function))
+            return self._functions.get(signature)
+        return None
 
 
-def _dispatcher_of(kernel: Any) -> Callable[..., Any]:
+def signature_of(arguments: tuple[Any, ...]) -> bytes:
+    """Return the types of arguments as numba writes a signature."""
+    types = [written(each).repr for each in arguments]
+    return f"({', '.join(types)}{',' * (len(types) == 1)})".encode()
+
+
+def _is_disabled() -> bool:
+    """Whether a program has told numba to leave functions as they are; the variable is among the settings."""
+    config = getattr(sys.modules.get("numba"), "config", None)
+    return bool(getattr(config, "DISABLE_JIT", False))
+
+
+def _dispatcher_of(kernel: Any) -> Function:
     """Return numba's dispatcher, which is called from now on."""
-    kernel.run = kernel.dispatcher
-    return kernel.run
+    kernel.run = function = kernel.dispatcher
+    return cast("Function", function)
 
 
 @cache
@@ -97,15 +117,11 @@ def is_possible() -> bool:
     return is_linux and not is_set and not os.path.exists(SETTINGS_FILE)
 
 
-def load(cache: KernelCache, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return the compiled function of a kernel for arguments of these types; None if only numba can."""
-    try:
-        types = [written(each).repr for each in arguments]
-        signature = f"({', '.join(types)}{',' * (len(types) == 1)})".encode()
-        for payload in cache.payloads(signature, Host()):
+def load(cache: KernelCache, arguments: tuple[Any, ...]) -> Function | None:
+    """Load the compiled function of a kernel for arguments of these types; None if only numba can."""
+    with contextlib.suppress(NeedsNumbaError, ImportError, RuntimeError):  # the last are those of LLVM
+        for payload in cache.payloads(signature_of(arguments), Host()):
             return linked(read(payload), cache)
-    except (UnknownTypeError, NeedsNumbaError):
-        pass
     return None
 
 
