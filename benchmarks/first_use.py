@@ -1,8 +1,9 @@
-"""What the first call costs with warm caches: `python -m benchmarks.first_use [--rounds N]`.
+"""What the first call costs with warm caches: `python -m benchmarks.first_use [--rounds N] [--before CHECKOUT]`.
 
 Each row is a process of its own, interleaved with the others; processor seconds of the whole process, medians. The
 limits were set on a machine that takes 2.5 s to import torch, and are scaled by what that import takes in this run.
-Writes docs/results/first-use.md.
+With the folder of an earlier checkout, whose sources are then measured in between, a column has what each row took
+before. Writes docs/results/first-use.md.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "first-use.md"
+CHECKOUT = Path(__file__).resolve().parent.parent
+RESULTS = CHECKOUT / "docs" / "results" / "first-use.md"
 TORCH_ON_REFERENCE = 2.5  # seconds
 DATA = "May B-PER\nLincoln I-PER\nleft O\nChase B-ORG\n\nI O\nlike O\nRome B-LOC\n\n"
 
@@ -52,16 +56,19 @@ JOBS = [
 ]
 
 
-def processor_seconds(job: Job, folder: str) -> float:
+def processor_seconds(job: Job, folder: str, checkout: Path) -> float:
     """Return the user and system time of the process and those that it waited for."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     with open(os.devnull, "w") as nowhere:
-        process = subprocess.Popen([sys.executable, *job.arguments], cwd=folder, stdout=nowhere, stderr=nowhere)
+        process = subprocess.Popen(
+            [sys.executable, *job.arguments], cwd=folder, stdout=nowhere, stderr=nowhere, env=environment
+        )
         _, _, used = os.wait4(process.pid, 0)
         process.returncode = 0
     return used.ru_utime + used.ru_stime
 
 
-def prepare(folder: str) -> None:
+def prepare(folder: str, checkouts: Sequence[Path]) -> None:
     """Train the two models, and fill the caches."""
     Path(folder, "train.conll").write_text(DATA * 5)
     Path(folder, "new.conll").write_text(DATA.partition("\n\n")[0] + "\n\n")
@@ -69,39 +76,54 @@ def prepare(folder: str) -> None:
         "train train.conll --model crf --out crf",
         "train train.conll --model bilstm-crf --epochs 1 --out network",
     ):
-        subprocess.run([sys.executable, *command(line)], cwd=folder, check=True, capture_output=True)
-    for job in JOBS:
-        processor_seconds(job, folder)
+        environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "src")}
+        subprocess.run([sys.executable, *command(line)], cwd=folder, check=True, capture_output=True, env=environment)
+    for job, checkout in product(JOBS, checkouts):
+        processor_seconds(job, folder, checkout)
 
 
-def table(seconds: dict[str, float]) -> list[str]:
+def table(seconds: dict[str, float], before: dict[str, float]) -> list[str]:
     scale = seconds[BARE["torch"].name] / TORCH_ON_REFERENCE
-    rows = ["| call | processor s | bare import | at most | |", "|---|---|---|---|---|"]
+    rows = ["| call | before | processor s | bare import | at most | |", "|---|---|---|---|---|---|"]
     for job in JOBS:
         bare = seconds[BARE[job.bare].name] if job.bare else 0.0
         most = None if job.limit is None else bare + job.limit * scale
         met = "" if most is None else "met" if seconds[job.name] <= most else "missed"
-        shown = [f"{value:.2f}" if value else "" for value in (seconds[job.name], bare, most)]
-        rows.append(f"| {job.name} | {' | '.join(shown)} | {met} |")
+        values = before.get(job.name), seconds[job.name], bare, most
+        rows.append(f"| {job.name} | {' | '.join(f'{value:.2f}' if value else '' for value in values)} | {met} |")
     return rows
+
+
+def medians(measured: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {job.name: statistics.median(each[job.name] for each in measured) for job in JOBS}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT")
+    given = parser.parse_args()
+    checkouts = [CHECKOUT, *([given.before.resolve()] if given.before else [])]
+    measured: dict[Path, list[dict[str, float]]] = {checkout: [] for checkout in checkouts}
     with tempfile.TemporaryDirectory() as folder:
-        prepare(folder)
-        measured = [{job.name: processor_seconds(job, folder) for job in JOBS} for _ in range(rounds)]
-    seconds = {job.name: statistics.median(each[job.name] for each in measured) for job in JOBS}
+        prepare(folder, checkouts)
+        for _ in range(given.rounds):
+            for checkout in checkouts:
+                measured[checkout].append({})
+            for job, checkout in product(JOBS, checkouts):
+                measured[checkout][-1][job.name] = processor_seconds(job, folder, checkout)
+    seconds, before = (
+        medians(measured[CHECKOUT]),
+        medians([each for other in checkouts[1:] for each in measured[other]]),
+    )
     scale = seconds[BARE["torch"].name] / TORCH_ON_REFERENCE
     note = (
-        f"`python -m benchmarks.first_use`: medians of {rounds} rounds, Python {platform.python_version()}.\n"
+        f"`python -m benchmarks.first_use`: medians of {given.rounds} rounds, Python {platform.python_version()}.\n"
         f"Limits are seconds of a machine that imports torch in {TORCH_ON_REFERENCE} s; here they are multiplied by\n"
         f"{scale:.2f}, as torch takes that much less, and the bare import is added. Load at the end: "
         f"{os.getloadavg()[0]:.1f}."
     )
-    RESULTS.write_text("\n".join(["# First use", "", note, "", *table(seconds), ""]))
+    RESULTS.write_text("\n".join(["# First use", "", note, "", *table(seconds, before), ""]))
     print(RESULTS.read_text())
 
 

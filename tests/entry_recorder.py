@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import fcntl
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba.core import event
 
+from trelliswork.runtime import light
 from trelliswork.runtime.entries import Entry, read_entries, write_entries
 from trelliswork.runtime.kernel_cache import KernelCache
 
@@ -20,14 +23,24 @@ class Recorder(event.Listener):
 
     def __init__(self) -> None:
         self.depth, self.called, self.listed = 0, set[Entry](), set(read_entries())
-        self.load = KernelCache.load_overload
+        self.load, self.load_light = KernelCache.load_overload, light.load
 
     def load_and_note(self, cache: KernelCache, signature: Any, target: Any) -> Any:
         """Stand in for `KernelCache.load_overload`."""
+        self.note(cache, signature)
+        return self.load(cache, signature, target)
+
+    def load_light_and_note(self, cache: KernelCache, arguments: tuple[Any, ...]) -> Any:
+        """Stand in for `light.load`."""
+        loaded = self.load_light(cache, arguments)
+        if loaded is not None:
+            self.note(cache, map(numba.typeof, arguments))
+        return loaded
+
+    def note(self, cache: KernelCache, signature: Iterable[Any]) -> None:
         module, name = cache.kernel
         if self.depth == 0 and module.startswith("trelliswork."):
             self.called.add(Entry.of(module, name, signature))
-        return self.load(cache, signature, target)
 
     def on_start(self, event: Any) -> None:
         self.depth += 1
@@ -53,4 +66,5 @@ def record() -> Recorder:
     recorder = Recorder()
     event.register("numba:compile", recorder)
     KernelCache.load_overload = lambda *given: recorder.load_and_note(*given)  # type: ignore[method-assign]
+    light.load = lambda *given: recorder.load_light_and_note(*given)
     return recorder

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.cli.conftest import Cli
@@ -67,3 +70,19 @@ def test_little_compiling_and_quiet_commands_say_nothing(
 def test_warmup_says_when_there_is_nothing_to_do(cli: Cli) -> None:
     cli("warmup", "--quiet")
     assert cli("warmup") == (0, "kernels are compiled already; nothing to do\n", "")
+
+
+LATER = """
+import sys
+from trelliswork.cli.inputs import announce_compiling
+from trelliswork.runtime.kernel_heap import offer
+announce_compiling()
+print("numba" in sys.modules, end=" ")
+offer.dispatcher
+print(sys.modules["trelliswork.cli.kernels"].ANNOUNCER.quiet)
+"""
+
+
+def test_compiling_is_announced_once_numba_is_needed() -> None:
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True)
+    assert done.stdout == "False False\n"

@@ -21,6 +21,7 @@ from trelliswork.runtime.shipped import supported_levels
 FIRST_HOUR = """
 import json, sys
 from numba.core import event
+from trelliswork.runtime import light
 from trelliswork.runtime.kernel_cache import KernelCache
 
 class Compiled(event.Listener):
@@ -29,6 +30,8 @@ class Compiled(event.Listener):
 
 names, loaded, load = [], [], KernelCache.load_overload
 KernelCache.load_overload = lambda cache, *given: loaded.append(cache.kernel) or load(cache, *given)
+without_numba = light.load
+light.load = lambda cache, *given: loaded.append(cache.kernel) or without_numba(cache, *given)
 event.register("numba:compile", Compiled())
 
 import torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,12 +14,26 @@ from trelliswork.data import Choices, ColumnFormat, JsonFields, Sentence, file_k
 from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_untagged
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.base import Model
+from trelliswork.runtime.compilation import before_compiling
 from trelliswork.text import RuleTokeniser, read_text
 
 Keep = Callable[[bytes], None] | None
 ANNOUNCE = "trelliswork.cli.kernels:announce_compiling"  # imports numba, which takes a while
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
+
+
+def announce_compiling(*, quiet: bool = False) -> None:
+    """Say from now on when kernels are compiled, without importing numba if they are all there."""
+
+    def announce() -> None:
+        named(ANNOUNCE)(quiet=quiet)
+
+    if "numba" in sys.modules:
+        announce()
+    else:
+        before_compiling(announce)
 
 
 def expanded(given: Sequence[str]) -> list[str]:

@@ -40,6 +40,12 @@ TRACEBACK = "--traceback"
 class Commands(TyperGroup):
     """A group whose commands are imported one by one, each when it is called."""
 
+    def get_help_option(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """The option --help; without a default, typer would load pydantic to see that None is no bool."""
+        option: Any = super().get_help_option(ctx)
+        option.default = False
+        return option
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
 

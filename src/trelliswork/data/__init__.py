@@ -16,6 +16,8 @@ attributes/, corpus/        attributes of tokens by templates; the built-in corp
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from trelliswork.data.baseline import MajorityBaseline
 from trelliswork.data.batching import token_budget_batches
 from trelliswork.data.brackets import read_brackets
@@ -34,9 +36,12 @@ from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.treebank import read_treebank
 from trelliswork.data.vector_sequence import VectorSequence
-from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
+from trelliswork.lazy import lazy_names
 from trelliswork.writing import atomic_write
+
+if TYPE_CHECKING:
+    from trelliswork.data.vectors import WordVectors, read_vectors
 
 __all__ = [
     "FINE_TOKENS",
@@ -75,3 +80,6 @@ __all__ = [
     "reader_for",
     "token_budget_batches",
 ]
+
+# Help and the first checks of a command do without NumPy.
+__getattr__ = lazy_names(__name__, {"WordVectors": "vectors", "read_vectors": "vectors"})

@@ -10,11 +10,16 @@ calibration.py, significance.py             are probabilities right, and is a di
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from trelliswork.lazy import lazy_names
 from trelliswork.metrics.accuracy import Confusion, confusion, token_accuracy
 from trelliswork.metrics.attachment import Attachment, attachment
 from trelliswork.metrics.calibration import Bin, Calibration, calibration
-from trelliswork.metrics.significance import Difference, paired_bootstrap
 from trelliswork.metrics.spans import Average, Score, SpanReport, span_scores
+
+if TYPE_CHECKING:
+    from trelliswork.metrics.significance import Difference, paired_bootstrap
 
 __all__ = [
     "Attachment",
@@ -32,3 +37,4 @@ __all__ = [
     "span_scores",
     "token_accuracy",
 ]
+__getattr__ = lazy_names(__name__, {"Difference": "significance", "paired_bootstrap": "significance"})

@@ -24,8 +24,8 @@ import safetensors
 
 from trelliswork import __version__
 from trelliswork.data.folder_files import check_regular, read_object
-from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.lazy import lazy_module
 from trelliswork.models.replacing import CONFIG, finish_replacing, put_in_place
 from trelliswork.models.stored_metrics import check_metrics
 from trelliswork.text.rules import VERSION
@@ -37,6 +37,7 @@ FORMAT_VERSION = 1
 
 RULES = "text_rules"  # of config.json: the version of the rules that read raw text when no tokeniser is kept
 WEIGHTS = "weights.safetensors"
+weight_files = lazy_module("trelliswork.data.weight_files")  # NumPy, which checks of folders do without
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
 
@@ -111,7 +112,7 @@ def _write_files(folder: Path, model: StoredModel) -> None:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    (folder / WEIGHTS).write_bytes(packed(model.weights))
+    (folder / WEIGHTS).write_bytes(weight_files.packed(model.weights))
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -144,8 +145,8 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
     config = _read_config(folder)
     _check_head(folder, config, kind)
     _check_texts(folder, config)
-    weights, _ = read_arrays(folder / WEIGHTS)
-    check_finite(weights, folder / WEIGHTS)
+    weights, _ = weight_files.read_arrays(folder / WEIGHTS)
+    weight_files.check_finite(weights, folder / WEIGHTS)
     return StoredModel(kind, config, weights, _read_metrics(folder / METRICS))
 
 

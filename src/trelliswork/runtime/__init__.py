@@ -1,6 +1,7 @@
 """What every kernel needs, whatever it computes: compilation, the bridge to torch, threads, buffers, arithmetic.
 
 compilation.py, compiler.py, kernel_cache.py       kernels: their arithmetic, numba, machine code on disk
+light.py, object_code.py, type_names.py            kernels from disk without numba
 kernel_math.py, kernel_heap.py, kernel_random.py   what several kernels call
 bridge.py, autograd.py, shapes.py, buffers.py      between tensors and arrays
 threads.py, devices.py, scratch.py                 threads, what networks compute on, arrays in mapped files

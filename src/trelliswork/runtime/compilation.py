@@ -24,9 +24,9 @@ ORDERED: Arithmetic = frozenset({"contract", "nsz", "nnan"})  # sums keep their 
 FAST: Arithmetic = ORDERED | {"reassoc", "arcp"}  # sums in any order, for vector registers; there is no NaN
 FAST_WITH_NAN: Arithmetic = FAST - {"nnan"}
 
-_compiler = lazy_module("trelliswork.runtime.compiler")
+_compiler, _light = lazy_module("trelliswork.runtime.compiler"), lazy_module("trelliswork.runtime.light")
 _building = RLock()  # a kernel has one dispatcher, whichever threads call it first
-_unregistered: list[Callable[[], None]] = []  # overloads and intrinsics that numba has not been given yet
+_unregistered: list[Callable[[], object]] = []  # overloads and intrinsics that numba has not been given yet
 
 
 class Kernel:
@@ -36,21 +36,25 @@ class Kernel:
     """
 
     dispatcher: Any
+    run: Callable[..., Any]  # cached machine code without numba (`light.py`), or the dispatcher
 
     def __init__(self, function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> None:
         update_wrapper(self, function)
         self.py_func, self._arithmetic, self._inline = function, arithmetic, inline
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self.dispatcher(*arguments, **keywords)
+        return self.run(*arguments, **keywords)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the dispatcher has; `dispatcher` itself is missing only until it is made here."""
+        """Return what the dispatcher has; `dispatcher` itself and `run` are missing only until they are made here."""
         if name.startswith("__"):  # asked of every object by pickle, inspect and others
             raise AttributeError(name)
-        if name != "dispatcher":
+        if name not in ("dispatcher", "run"):
             return getattr(self.dispatcher, name)
         with _building:
+            if name == "run":
+                self.run = _light.entry(self, self._arithmetic)
+                return self.run
             while _unregistered:
                 _unregistered.pop()()
             if name not in vars(self):
@@ -90,6 +94,11 @@ def intrinsic(definition: Callable[..., Any]) -> Callable[..., Any]:
     """numba's `intrinsic`: the definition writes the instructions of LLVM itself. For kernels only."""
     _unregistered.append(lambda: _compiler.add_intrinsic(definition))
     return definition
+
+
+def before_compiling(call: Callable[[], object]) -> None:
+    """Have something done when the first kernel is called that needs numba; what imports numba, say."""
+    _unregistered.append(call)
 
 
 def options(arithmetic: Arithmetic, inline: bool = False) -> Any:

@@ -18,24 +18,26 @@ import os
 import pickle
 import platform
 import re
+import runpy
 import stat
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import llvmlite
-import numba
 import numpy as np
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
 from trelliswork import __version__
 from trelliswork.errors import TrellisworkWarning
+from trelliswork.lazy import lazy_module
 from trelliswork.runtime.shipped import read_shipped
+
+compiler, serialize = lazy_module("numba.core.compiler"), lazy_module("numba.core.serialize")
 
 PACKAGE = Path(__file__).parents[1]
 SUFFIX = ".kernel"
@@ -74,7 +76,14 @@ class KernelCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """The compiled kernel for these types and this processor; None if there is no sound file."""
         target.refresh()  # declares what the machine code may refer to
-        name, untrusted = self._name(signature, target.codegen()), None
+        for payload in self.payloads(signature, target.codegen()):
+            with contextlib.suppress(Exception):  # whatever pickle meets in a file of another world: compile
+                return compiler.CompileResult._rebuild(target, *pickle.loads(payload))
+        return None
+
+    def payloads(self, signature: Any, codegen: Any) -> Iterator[bytes]:
+        """Yield what may be the compiled kernel for these types and this processor, the most fitting first."""
+        name, untrusted = self._name(signature, codegen), None
         for folder in folders(self.source):
             try:
                 payload = _read(folder / name)
@@ -82,24 +91,22 @@ class KernelCache:
                 untrusted = folder / name
                 continue
             if payload is not None:
-                with contextlib.suppress(Exception):  # whatever pickle meets in a file of another world: compile
-                    return CompileResult._rebuild(target, *pickle.loads(payload))
+                yield payload
         shipped = read_shipped(self.shipped_name(signature))
         payload = None if shipped is None else _checked(shipped)
         if payload is not None:
-            return CompileResult._rebuild(target, *pickle.loads(payload))
+            yield payload
         if untrusted is not None:
             _warn_once(
                 f"{untrusted} is not loaded, as another user may have written it; it is compiled again. "
                 "Remove that folder, or set NUMBA_CACHE_DIR to one that you alone may write to."
             )
-        return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled kernel in the first folder that can be written; files of earlier versions go."""
         library, *parts = compiled._reduce()
         parts[_ANNOTATION] = ""
-        payload, name = dumps((library, *parts)), self._name(signature, compiled.codegen)
+        payload, name = serialize.dumps((library, *parts)), self._name(signature, compiled.codegen)
         for folder in folders(self.source):
             with contextlib.suppress(OSError, UntrustedError):
                 _write(folder / name, payload)
@@ -185,9 +192,25 @@ def _imported(text: str) -> Iterator[Path]:
 
 
 @cache
+def numba_folder() -> Path:
+    """Where numba is installed."""
+    spec = find_spec("numba")
+    assert spec is not None and spec.origin is not None, "numba is a requirement of this package"
+    return Path(spec.origin).parent
+
+
+@cache
+def numba_version() -> str:
+    """The version of numba, from the one of its files that has it: to import all takes a quarter of a second."""
+    if (numba := sys.modules.get("numba")) is not None and hasattr(numba, "__version__"):
+        return str(numba.__version__)
+    return str(runpy.run_path(str(numba_folder() / "_version.py"))["get_versions"]()["version"])
+
+
+@cache
 def _tools() -> str:
     """The versions and settings that machine code depends on beside its source and its processor."""
-    versions = __version__, numba.__version__, llvmlite.__version__, np.__version__, sys.version, platform.machine()
+    versions = __version__, numba_version(), llvmlite.__version__, np.__version__, sys.version, platform.machine()
     return _short(versions, _settings())
 
 
@@ -195,7 +218,7 @@ def _tools() -> str:
 def _release() -> str:
     """The same for a file that was made on another machine: versions without how Python and NumPy were built."""
     numpy, python = np.__version__.split(".")[:2], sys.implementation.cache_tag
-    versions = __version__, numba.__version__, llvmlite.__version__, numpy, python, sys.platform, platform.machine()
+    versions = __version__, numba_version(), llvmlite.__version__, numpy, python, sys.platform, platform.machine()
     return _short(versions, _settings())
 
 

@@ -17,12 +17,19 @@ scores.py       F1 of tokens, words and sentences against a known tokenisation
 `trelliswork.models.tokenisers` has the tokeniser that is trained.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trelliswork.lazy import lazy_names
 from trelliswork.text.documents import Document, read_documents
 from trelliswork.text.offsets import OFFSETS, Offsets
 from trelliswork.text.reading import read_text, sentences_in
 from trelliswork.text.rules import RuleTokeniser, tokenise
-from trelliswork.text.scores import tokenisation_scores
 from trelliswork.text.tokens import Token, Tokeniser
+
+if TYPE_CHECKING:
+    from trelliswork.text.scores import tokenisation_scores
 
 __all__ = [
     "OFFSETS",
@@ -37,3 +44,4 @@ __all__ = [
     "tokenisation_scores",
     "tokenise",
 ]
+__getattr__ = lazy_names(__name__, {"tokenisation_scores": "scores"})

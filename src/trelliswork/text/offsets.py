@@ -11,11 +11,15 @@ libraries count bytes.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import lazy_module
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")  # which help and the first checks of a command do without
 
 OFFSETS = ("code-points", "utf-16", "bytes")
 

@@ -11,8 +11,11 @@ mean    94.00
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
+
+from trelliswork.lazy import lazy_module
+
+statistics = lazy_module("statistics")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from trelliswork.cli.early import check_paths
 from trelliswork.cli.from_text import report_from_text
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.inputs import ANNOUNCE, choices_of, expanded, kind_of, layout, require_different
+from trelliswork.cli.inputs import announce_compiling, choices_of, expanded, kind_of, layout, require_different
 from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text
 from trelliswork.cli.messages import say
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Quiet, Threads, Threshold, layout_in
@@ -163,7 +163,7 @@ def _judge(
         for note in [*notes, *described]:
             say(note, quiet=quiet)
         units = [sentence.words for sentence in gold]
-    named(ANNOUNCE)(quiet=quiet)
+    announce_compiling(quiet=quiet)
     if columns["from_text"]:
         for file, format in zip(files, formats, strict=True):
             if format is None or not format.conllu:

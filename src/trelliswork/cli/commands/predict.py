@@ -20,7 +20,7 @@ from trelliswork.cli.bulk.shard_work import packed_write
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import ANNOUNCE, kind_of
+from trelliswork.cli.inputs import announce_compiling, kind_of
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
@@ -195,7 +195,7 @@ def predict(
     question = Question(confidence, top_k, _pins(pin, loaded), threshold)
     unit = None if offsets is None else offsets.value
     job = Job(question, layout_in(columns), wanted, output, lines or typed, unit)
-    named(ANNOUNCE)()
+    announce_compiling()
     if loaded.reads == "text":
         _refuse_bulk_options(engine, workers)
         if bulk:
