@@ -10,7 +10,7 @@ import argparse
 import lzma
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,18 +25,27 @@ def build_level(level: Level, entries: Sequence[Entry], n_processes: int, folder
     """Bring the folder of a level up to date: compile what is missing, remove what is no longer listed."""
     place = folder / level.name
     place.mkdir(parents=True, exist_ok=True)
-    names = {entry: f"{entry.dispatcher._cache.shipped_name(entry.signature)}{SUFFIX}" for entry in entries}
+    names = {entry: _file_name(entry) for entry in entries}
     for left_over in set(os.listdir(place)) - set(names.values()):
         (place / left_over).unlink()
     missing = [entry for entry, name in names.items() if not (place / name).exists()]
     with tempfile.TemporaryDirectory() as cache:
         settings = {**level.settings, "NUMBA_CACHE_DIR": cache}
-        for entry, file in compile_all(missing, n_processes, settings=settings, note=partial(_show, level)).items():
-            if file is None:
-                raise RuntimeError(f"{entry.module}:{entry.name} could not be compiled for {level.name}")
-            with atomic_write(place / names[entry], "wb") as packed:
-                packed.write(lzma.compress(file.read_bytes(), preset=9))
+        pack(compile_all(missing, n_processes, settings=settings, note=partial(_show, level)), place)
     return place
+
+
+def pack(files: Mapping[Entry, Path | None], place: Path, preset: int = 9) -> None:
+    """Write compressed copies of files of the cache under the names that wheels have."""
+    for entry, file in files.items():
+        if file is None:
+            raise RuntimeError(f"{entry.module}:{entry.name} was compiled, but not kept")
+        with atomic_write(place / _file_name(entry), "wb") as packed:
+            packed.write(lzma.compress(file.read_bytes(), preset=preset))
+
+
+def _file_name(entry: Entry) -> str:
+    return f"{entry.dispatcher._cache.shipped_name(entry.signature)}{SUFFIX}"
 
 
 def _show(level: Level, ready: int, n_kernels: int) -> None:
