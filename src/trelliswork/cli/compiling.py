@@ -29,6 +29,7 @@ def compile_beside(*calls: str, quiet: bool = False) -> None:
     helpers = Helpers(missing)
     atexit.register(helpers.stop)
     if helpers.processes and not quiet:
+        kernels.ANNOUNCER.told = True  # once is enough
         tell(f"compiling {len(missing)} kernels for this machine, once, for about {seconds:.0f} s", event="compiling")
 
 
