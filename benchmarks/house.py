@@ -4,17 +4,22 @@ Each tree has a process of its own on one thread, and both answer each call by t
 is what counts: what else runs on the machine adds to the others, and hardly to the least. Behind it stand the ratios to
 peers that `make bench` left in docs/results of either tree. Writes docs/results/house.md; a word after CHECKOUT, such
 as "chain: argmax", prints the lines that have it and writes nothing.
+
+`python -m benchmarks.house --level x86-64-v3 [WORD]` compares kernels for this processor with those for a level, as
+wheels carry them, of this tree; it prints only.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 import torch
@@ -100,8 +105,8 @@ def least(call: Call) -> float:
 class Tree:
     """A process that times the calls of the tree at `checkout`."""
 
-    def __init__(self, checkout: Path):
-        settings = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
+    def __init__(self, checkout: Path, more: Mapping[str, str] = MappingProxyType({})):
+        settings = {**os.environ, "PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1", **more}
         self._process = subprocess.Popen(
             [sys.executable, __file__], env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -214,8 +219,20 @@ def main(checkout: str, word: str = "") -> None:
     (ROOT / "docs/results/house.md").write_text(page(found, commit, ratios(Path(checkout)), ratios(ROOT)))
 
 
+def compare_level(name: str, word: str = "") -> None:
+    """Print how fast kernels for a level are: the columns are for this processor, for the level, and their ratio."""
+    from trelliswork.runtime.shipped import levels
+
+    (level,) = (each for each in levels() if each.name == name)
+    found = measured(Tree(ROOT), Tree(ROOT, level.settings), word)
+    print("\n".join(rows(found)))
+    print(f"{len(found)} calls; median ratio {statistics.median(old / new for old, new in found.values()):.2f}")
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["--level"]:
+        compare_level(*sys.argv[2:])
+    elif len(sys.argv) > 1:
         main(*sys.argv[1:])
     else:
         answer()
