@@ -6,12 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-PROGRAM = """
+from tests.fresh import Fresh, fresh
+
+# A command line that fails when it imports what takes long.
+GUARDED = """
 import sys
+
+assert not {"torch", "numba", "optuna"} & set(sys.modules)
 
 class Guard:
     def find_spec(self, name, path=None, target=None):
@@ -25,6 +31,13 @@ sys.exit(run(sys.argv[1:]))
 TAGGED = "Ann\tB-PER\nsings\tO\n\nBob\tB-PER\nsings\tO\n"
 MISSING = "no such file; check the path"
 NO_MODEL = "expected a model folder, got nothing; check the path"
+
+
+@pytest.fixture(scope="module")
+def light() -> Iterator[Fresh]:
+    """Processes that have imported what commands need before anything heavy."""
+    with fresh("trelliswork.cli.commands.train", "trelliswork.cli.commands.evaluate") as programs:
+        yield programs
 
 
 @pytest.fixture
@@ -101,10 +114,10 @@ def folder(tmp_path: Path) -> Path:
         ("demo --out t.conll", "t.conll"),
     ],
 )
-def test_wrong_paths_and_names_are_reported_first(folder: Path, command: str, sentence: str) -> None:
-    done = run_guarded(folder, command)
-    assert done.returncode == 2, done.stderr
-    assert sentence in done.stderr and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+def test_wrong_paths_and_names_are_reported_first(light: Fresh, folder: Path, command: str, sentence: str) -> None:
+    done = light.run(GUARDED, *command.split(), folder=folder)
+    assert done.status == 2, done.err
+    assert sentence in done.err and done.err.startswith("error: ") and done.err.count("\n") == 1
     assert not (folder / "m").exists() and not (folder / "s").exists()
 
 
@@ -116,21 +129,15 @@ def test_wrong_paths_and_names_are_reported_first(folder: Path, command: str, se
         ("serve half --train no.conll", f"no.conll: {MISSING}"),
     ],
 )
-def test_serve_too(folder: Path, command: str, sentence: str) -> None:
+def test_serve_too(light: Fresh, folder: Path, command: str, sentence: str) -> None:
     pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
-    done = run_guarded(folder, command)
-    assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    done = light.run(GUARDED, *command.split(), folder=folder)
+    assert done.status == 2 and sentence in done.err and done.err.count("\n") == 1, done.err
 
 
-def run_guarded(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command line in a process that fails when it imports what takes long."""
-    arguments = [sys.executable, "-c", PROGRAM, *command.split()]
-    return subprocess.run(arguments, capture_output=True, text=True, cwd=folder, check=False)
-
-
-def test_the_guard_sees_what_is_imported(folder: Path) -> None:
-    done = run_guarded(folder, "train t.conll --dev t.conll --model hmm --out m")
-    assert done.returncode == 1 and "imported numba" in done.stderr
+def test_the_guard_sees_what_is_imported(light: Fresh, folder: Path) -> None:
+    done = light.run(GUARDED, *["train", "t.conll", "--dev", "t.conll", "--model", "hmm", "--out", "m"], folder=folder)
+    assert done.status == 1 and "imported numba" in done.err
 
 
 def test_a_pipe_is_not_read_by_a_check(folder: Path) -> None:

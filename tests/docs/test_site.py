@@ -21,6 +21,7 @@ from _site import charts, checks, formulas, pictures, sources
 from trelliswork import draw
 
 
+@pytest.mark.thorough
 def test_the_site_builds_without_a_warning_or_a_broken_link(tmp_path: Path) -> None:
     command = [sys.executable, str(DOCS / "_site"), "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
@@ -31,6 +32,31 @@ def test_the_site_builds_without_a_warning_or_a_broken_link(tmp_path: Path) -> N
     assert "<munder>" in chain and 'href="../equations.html#s4-63"' in chain
     assert "<svg" in (html / "tutorials" / "chain.html").read_text(encoding="utf-8")
     assert 'class="chart"' in (html / "results" / "bench-chain.html").read_text(encoding="utf-8")
+
+
+def text_of(page: Path) -> str:
+    """Return the text of a page without its code; some pages are a file of another folder."""
+    text = page.read_text(encoding="utf-8")
+    other = re.search(r"^<!-- text: (\S+) -->", text, re.M)
+    return re.sub(r"^```.*?^```", "", text, flags=re.S | re.M) + (text_of(page.parent / other[1]) if other else "")
+
+
+def headings(page: Path) -> set[str]:
+    """Return the places of a page that links lead to."""
+    lines = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line) for line in re.findall(r"^#+ +(.*)", text_of(page), re.M))
+    return {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-") for line in lines}
+
+
+def test_links_between_pages_lead_to_files_and_headings() -> None:
+    """What shows without building the site."""
+    pages = [page for page in DOCS.rglob("*.md") if not page.relative_to(DOCS).parts[0].startswith("_")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page))]
+    inside = [(page, *link.partition("#")[::2]) for page, link in links if not re.match(r"\w+:", link)]
+    assert len(inside) > 400
+    for page, path, place in inside:
+        target = page.parent / path if path else page
+        assert target.exists(), f"{page.name}: {path}"
+        assert not place or target.suffix != ".md" or place in headings(target), f"{page.name}: {path}#{place}"
 
 
 # --- formulas ------------------------------------------------------------------------------------------------
