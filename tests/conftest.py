@@ -1,5 +1,4 @@
-"""Settings of the whole suite: one thread, kernels compiled by one process for all, and property tests that draw the
-same examples every time."""
+"""Settings of the whole suite: one thread, and property tests that draw the same examples every time."""
 
 from __future__ import annotations
 
@@ -7,14 +6,12 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from tests.entry_recorder import record
-from tests.one_compiler import compile_once
 from trelliswork.runtime import threads
 
 pytest.register_assert_rewrite("tests.contract.base")  # so that its failures show both sides
@@ -30,13 +27,6 @@ settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ci")
-
-
-def pytest_configure() -> None:
-    """Processes of one folder share their kernels, so they share the lock."""
-    lock = Path(__file__).parent / "__pycache__" / "compiling.lock"
-    lock.parent.mkdir(exist_ok=True)
-    compile_once(lock)
 
 
 RECORDER = record()

@@ -1,6 +1,8 @@
 """What every kernel needs, whatever it computes: compilation, the bridge to torch, threads, buffers, arithmetic.
 
 compilation.py, compiler.py, kernel_cache.py       kernels: their arithmetic, numba, machine code on disk
+turns.py, compile_all.py, entries.py               many kernels, compiled by several processes, each once
+shipped.py, build.py                               kernels that wheels carry
 kernel_math.py, kernel_heap.py, kernel_random.py   what several kernels call
 bridge.py, autograd.py, shapes.py, buffers.py      between tensors and arrays
 threads.py, devices.py, scratch.py                 threads, what networks compute on, arrays in mapped files

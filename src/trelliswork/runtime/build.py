@@ -8,33 +8,17 @@ from __future__ import annotations
 
 import argparse
 import lzma
-import multiprocessing
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from trelliswork.runtime.compile_all import compile_all
 from trelliswork.runtime.entries import Entry, read_entries
 from trelliswork.runtime.shipped import FOLDER, SUFFIX, Level, levels, supported_levels
+from trelliswork.runtime.threads import n_cores
 from trelliswork.writing import atomic_write
-
-
-def compile_entry(entry: Entry) -> tuple[str, bytes]:
-    """Compile a kernel for the processor of the environment; return the name and the content of its file."""
-    dispatcher, signature = entry.dispatcher, entry.signature
-    dispatcher.compile(signature)
-    file = dispatcher._cache.file(signature, dispatcher.targetctx.codegen())
-    return dispatcher._cache.shipped_name(signature), lzma.compress(file.read_bytes(), preset=9)
-
-
-def compiled(level: Level, entries: Sequence[Entry], n_processes: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a level as they are ready. Processes share what helpers they compile."""
-    with tempfile.TemporaryDirectory() as helpers:
-        os.environ |= {**level.settings, "NUMBA_CACHE_DIR": helpers}  # read by numba when a process starts
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(n_processes, mp_context=context) as pool:
-            yield from pool.map(compile_entry, entries)
 
 
 def build_level(level: Level, entries: Sequence[Entry], n_processes: int, folder: Path = FOLDER) -> Path:
@@ -45,12 +29,18 @@ def build_level(level: Level, entries: Sequence[Entry], n_processes: int, folder
     for left_over in set(os.listdir(place)) - set(names.values()):
         (place / left_over).unlink()
     missing = [entry for entry, name in names.items() if not (place / name).exists()]
-    for number, (name, content) in enumerate(compiled(level, missing, n_processes), 1):
-        with atomic_write(place / f"{name}{SUFFIX}", "wb") as file:
-            file.write(content)
-        print(f"\r{level.name}: {number} of {len(missing)} kernels", end="", flush=True)
-    print()
+    with tempfile.TemporaryDirectory() as cache:
+        settings = {**level.settings, "NUMBA_CACHE_DIR": cache}
+        for entry, file in compile_all(missing, n_processes, settings=settings, note=partial(_show, level)).items():
+            if file is None:
+                raise RuntimeError(f"{entry.module}:{entry.name} could not be compiled for {level.name}")
+            with atomic_write(place / names[entry], "wb") as packed:
+                packed.write(lzma.compress(file.read_bytes(), preset=9))
     return place
+
+
+def _show(level: Level, ready: int, n_kernels: int) -> None:
+    print(f"\r{level.name}: {ready} of {n_kernels} kernels", end="\n" * (ready == n_kernels), flush=True)
 
 
 def main() -> None:
@@ -58,7 +48,7 @@ def main() -> None:
     parser.add_argument(
         "--levels", default="all", help="names with commas, `all`, or `best`: the best that this machine supports"
     )
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--processes", type=int, default=n_cores())
     given = parser.parse_args()
     known = {level.name: level for level in levels()}
     chosen = {"all": list(known), "best": [level.name for level in supported_levels()[:1]]}.get(

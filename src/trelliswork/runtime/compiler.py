@@ -12,15 +12,16 @@ from numba import extending, types
 from numba.core import event
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 
+from trelliswork.runtime import turns
 from trelliswork.runtime.compilation import Arithmetic, options
-from trelliswork.runtime.kernel_cache import KernelCache
+from trelliswork.runtime.turns import SharedCache
 
 
 def dispatcher_of(function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> Any:
     """Return the dispatcher of a kernel; the function itself under NUMBA_DISABLE_JIT."""
     compiled = numba.njit(**options(arithmetic, inline))(function)
     if hasattr(compiled, "_cache"):
-        compiled._cache = KernelCache(function, arithmetic)
+        compiled._cache = SharedCache(function, arithmetic)
         compiled.get_call_template = partial(_call_with_variables, compiled.get_call_template)
     return compiled
 
@@ -75,4 +76,16 @@ class WithoutCollection(event.Listener):
             gc.enable()
 
 
+class EndOfTurns(event.Listener):
+    """A kernel that does not compile is not saved, and neither are those that call it: nobody need wait for them."""
+
+    def on_start(self, event: Any) -> None:
+        """Nothing to do."""
+
+    def on_end(self, event: Any) -> None:
+        if event._exc_details is not None:  # `is_failed` of numba 0.68 says the opposite
+            turns.end()
+
+
 event.register("numba:compile", WithoutCollection())
+event.register("numba:compile", EndOfTurns())

@@ -263,10 +263,15 @@ def _make_folder(folder: Path) -> None:
             each.mkdir(mode=0o755 if each.name == _BESIDE_SOURCE else 0o700, exist_ok=True)
 
 
+def require_own_folder(folder: Path) -> None:
+    """Make a folder if there is none; nobody else may write to it."""
+    _make_folder(folder)
+    _require_trusted(folder.stat())
+
+
 def _write(file: Path, payload: bytes) -> None:
     """Under a temporary name first: another process sees a whole file or none."""
-    _make_folder(file.parent)
-    _require_trusted(file.parent.stat())
+    require_own_folder(file.parent)
     handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:

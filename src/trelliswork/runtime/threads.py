@@ -21,7 +21,7 @@ WORTH_SPLITTING = 4_000_000  # multiply-adds (a millisecond); below, a thread is
 def n_threads() -> int:
     """How many threads to use: torch's number, once it is imported."""
     torch = sys.modules.get("torch")
-    return int(torch.get_num_threads()) if torch is not None else int(os.environ.get("OMP_NUM_THREADS") or _cores())
+    return int(torch.get_num_threads()) if torch is not None else int(os.environ.get("OMP_NUM_THREADS") or n_cores())
 
 
 def use_threads(n: int) -> None:
@@ -49,7 +49,8 @@ def one_thread_if_small(work: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _cores() -> int:
+def n_cores() -> int:
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
