@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Cli
+from tests.contract.base import case
+
 HEAVY = ("torch", "numba", "sklearn", "scipy.sparse", "rich.progress", "trelliswork.models.families")
 CALLS = {
     "import trelliswork as tw; tw.LinearChain; tw.nn.CRF": {"torch"},
@@ -28,10 +31,11 @@ def test_names_import_what_they_need(code: str) -> None:
     assert imported(code) == CALLS[code]
 
 
-@pytest.mark.parametrize("options", [[], ["--confidence"], ["--text", "--confidence"], ["--format", "jsonl"]])
-def test_a_feature_model_predicts_with_numba_alone(options: list[str], tmp_path: Path) -> None:
+def test_a_feature_model_predicts_with_numba_alone(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "train.conll").write_text("Ann B-PER\nsings O\n\nBob B-PER\nran O\n\n" * 3)
-    run = "from trelliswork.cli.main import run\nassert run(sys.argv[1:]) == 0"
     model, data = str(tmp_path / "model"), str(tmp_path / "train.conll")
-    imported(run, "train", data, "--model", "crf", "--max-iterations", "3", "--out", model)
-    assert imported(run, "predict", model, data, *options) == {"numba"}
+    assert cli("train", data, "--model", "crf", "--max-iterations", "3", "--out", model).status == 0
+    for options in ([], ["--confidence"], ["--text", "--confidence"], ["--format", "jsonl"]):
+        run = "from trelliswork.cli.main import run\nassert run(sys.argv[1:]) == 0"
+        with case(options=options):
+            assert imported(run, "predict", model, data, *options) == {"numba"}

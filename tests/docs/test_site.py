@@ -34,29 +34,33 @@ def test_the_site_builds_without_a_warning_or_a_broken_link(tmp_path: Path) -> N
     assert 'class="chart"' in (html / "results" / "bench-chain.html").read_text(encoding="utf-8")
 
 
-def text_of(page: Path) -> str:
-    """Return the text of a page without its code; some pages are a file of another folder."""
-    text = page.read_text(encoding="utf-8")
-    other = re.search(r"^<!-- text: (\S+) -->", text, re.M)
-    return re.sub(r"^```.*?^```", "", text, flags=re.S | re.M) + (text_of(page.parent / other[1]) if other else "")
+def sources_of(page: Path) -> list[Path]:
+    """Return the files whose text a page shows: its own, and one that it names."""
+    named = re.findall(r"^<!-- text: (\S+) -->", page.read_text(encoding="utf-8"), re.M)
+    return [page, *(page.parent / each for each in named)]
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
 
 
 def headings(page: Path) -> set[str]:
     """Return the places of a page that links lead to."""
-    lines = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line) for line in re.findall(r"^#+ +(.*)", text_of(page), re.M))
-    return {re.sub(r"[^\w -]", "", line.lower()).strip().replace(" ", "-") for line in lines}
+    lines = [line for source in sources_of(page) for line in re.findall(r"^#+ +(.*)", prose(source), re.M)]
+    words = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).lower() for line in lines]
+    return {re.sub(r"[^\w -]", "", each).strip().replace(" ", "-") for each in words}
 
 
 def test_links_between_pages_lead_to_files_and_headings() -> None:
     """What shows without building the site."""
     pages = [page for page in DOCS.rglob("*.md") if not page.relative_to(DOCS).parts[0].startswith("_")]
-    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page))]
-    inside = [(page, *link.partition("#")[::2]) for page, link in links if not re.match(r"\w+:", link)]
-    assert len(inside) > 400
-    for page, path, place in inside:
-        target = page.parent / path if path else page
-        assert target.exists(), f"{page.name}: {path}"
-        assert not place or target.suffix != ".md" or place in headings(target), f"{page.name}: {path}#{place}"
+    n_links = 0
+    for source in {source.resolve() for page in pages for source in sources_of(page)}:
+        for path, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)#?([^)\s]*)\)", prose(source)):
+            target, n_links = source.parent / path if path else source, n_links + 1
+            assert target.exists(), f"{source}: {path}"
+            assert not place or target.suffix != ".md" or place in headings(target), f"{source}: {path}#{place}"
+    assert n_links > 400
 
 
 # --- formulas ------------------------------------------------------------------------------------------------
