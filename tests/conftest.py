@@ -38,7 +38,7 @@ def kernels_are_listed(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     missing = RECORDER.unlisted()
     if missing and not request.config.getoption("--record-kernels"):
-        names = ", ".join(sorted(f"{entry.module}:{entry.name}{entry.arguments}" for entry in missing))
+        names = ", ".join(sorted(missing))
         pytest.fail(f"called, but not in runtime/entries.json: {names}; run the test with --record-kernels")
 
 

@@ -1,17 +1,26 @@
 """The kernels that Python calls while tests run: each has to be on the list of those that wheels carry.
 
-`pytest --record-kernels` writes the list anew from what a whole run calls.
+`pytest --record-kernels` adds what is missing. Of calls that are noted apart, such as `train crf`, the list has what
+each needs, so that other processes can compile it in time. `python -m tests.entry_recorder` measures how long that takes.
 """
 
 from __future__ import annotations
 
 import fcntl
+import os
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numba.core import event
 
-from trelliswork.runtime.entries import Entry, read_entries, write_entries
+from trelliswork.runtime.compilation import Kernel
+from trelliswork.runtime.entries import Entry, Use, read_entries, read_uses, write_uses
 from trelliswork.runtime.kernel_cache import KernelCache
 
 
@@ -19,7 +28,8 @@ class Recorder(event.Listener):
     """Notes what is loaded or compiled while no other kernel is being compiled: that was called by Python."""
 
     def __init__(self) -> None:
-        self.depth, self.called, self.listed = 0, set[Entry](), set(read_entries())
+        self.depth, self.called, self.listed = 0, set[Entry](), read_uses()
+        self.needed: dict[str, set[Entry]] = defaultdict(set)
         self.load = KernelCache.load_overload
 
     def load_and_note(self, cache: KernelCache, signature: Any, target: Any) -> Any:
@@ -35,17 +45,46 @@ class Recorder(event.Listener):
     def on_end(self, event: Any) -> None:
         self.depth -= 1
 
-    def unlisted(self) -> set[Entry]:
-        """Return what was called and is not on the list, once."""
-        missing = self.called - self.listed
-        self.listed |= missing
+    @contextmanager
+    def needs(self, call: str) -> Iterator[None]:
+        """Note what a call needs in a process that has no kernels yet."""
+        for kernel in all_kernels():
+            vars(kernel).pop("dispatcher", None)
+        before, self.called = self.called, set()
+        try:
+            yield
+        finally:
+            self.needed[call] |= self.called
+            self.called |= before
+
+    def unlisted(self) -> set[str]:
+        """Return what was called and is not on the list, or not for its call, once."""
+        missing = {shown(entry) for entry in self.called - self.listed.keys()}
+        self.listed |= {entry: Use() for entry in self.called - self.listed.keys()}
+        for call, entries in self.needed.items():
+            missing |= {f"{shown(entry)} for {call!r}" for entry in entries if call not in self.listed[entry].calls}
         return missing
 
     def write(self) -> None:
         """Add what this process called to the list; the processes of a run do so in turn."""
         with Path(__file__).open("rb") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
-            write_entries([*read_entries(), *self.called])
+            uses = read_uses()
+            uses |= {entry: Use() for entry in self.called - uses.keys()}
+            for entry, use in uses.items():
+                calls = (use.calls - self.needed.keys()) | {call for call in self.needed if entry in self.needed[call]}
+                uses[entry] = use._replace(calls=calls)
+            write_uses(uses)
+
+
+def shown(entry: Entry) -> str:
+    return f"{entry.module}:{entry.name}{entry.arguments}"
+
+
+def all_kernels() -> set[Kernel]:
+    """Return every kernel of the modules that are imported."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("trelliswork.")]
+    return {each for module in modules for each in list(vars(module).values()) if isinstance(each, Kernel)}
 
 
 def record() -> Recorder:
@@ -54,3 +93,19 @@ def record() -> Recorder:
     event.register("numba:compile", recorder)
     KernelCache.load_overload = lambda *given: recorder.load_and_note(*given)  # type: ignore[method-assign]
     return recorder
+
+
+def measure() -> None:
+    """Compile every entry from an empty cache and write the seconds, which include the kernels that are new to it."""
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["NUMBA_CACHE_DIR"] = cache
+        uses = read_uses()
+        for entry in read_entries():
+            began = time.process_time()
+            entry.dispatcher.compile(entry.signature)
+            uses[entry] = uses[entry]._replace(seconds=round(time.process_time() - began, 1))
+    write_uses(uses)
+
+
+if __name__ == "__main__":
+    measure()

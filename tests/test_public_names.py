@@ -21,7 +21,7 @@ def test_every_public_name_can_be_had(name: str) -> None:
 
 
 def test_the_top_level_is_small_and_each_name_comes_from_one_place() -> None:
-    assert len(trelliswork.__all__) == len(set(trelliswork.__all__)) <= 31
+    assert len(trelliswork.__all__) == len(set(trelliswork.__all__)) <= 32
     tree = ast.parse(Path(trelliswork.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.module != "typing"]

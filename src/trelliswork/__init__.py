@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # the same names as in _HOMES, for type checkers and editors
         kl_divergence,
     )
     from trelliswork.models import FeatureTagger, Tagger, TaggerConfig, load
+    from trelliswork.runtime.warming import warmup
     from trelliswork.structures import beam
     from trelliswork.structures.grammar.grammar import Grammar
     from trelliswork.structures.grammar.tree import Tree
@@ -54,6 +55,7 @@ _HOMES = {
     "trelliswork.distributions": "CTC EditAlignment FactorGraph HMM LinearChain ProbabilisticCFG ProjectiveTree "
     "SemiMarkov SpanTree SpanningTree StructuredDistribution WeightedCFG kl_divergence",
     "trelliswork.models": "FeatureTagger Tagger TaggerConfig load",
+    "trelliswork.runtime.warming": "warmup",
     "trelliswork.structures": "beam",
     "trelliswork.structures.grammar.grammar": "Grammar",
     "trelliswork.structures.grammar.tree": "Tree",
@@ -93,6 +95,7 @@ __all__ = [  # written out: type checkers do not read tables
     "read_conll",
     "semirings",
     "train",
+    "warmup",
 ]
 
 

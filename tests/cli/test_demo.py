@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Answer, Cli
 from tests.cli.pages import check_page
+from tests.conftest import RECORDER
 from trelliswork.cli.main import run
 from trelliswork.cli.report.charts import nice_ticks
 from trelliswork.cli.report.svg import element
@@ -26,7 +27,7 @@ def shown(folder: Path) -> Answer:
     import io
 
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with RECORDER.needs("demo"), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = run(["demo", "--out", str(folder), "--epochs", "2", "--sentences", "120"])
     return Answer(status, out.getvalue(), err.getvalue())
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import SMALL, Cli
 from tests.cli.pages import check_page, sections
+from tests.conftest import RECORDER
 from trelliswork.data import open_conll
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.data.corpus.event_records import write_events
@@ -42,10 +43,12 @@ def test_a_model_is_trained_loaded_tagged_with_scored_and_shown(
     cli: Cli, data: Path, tmp_path: Path, name: str
 ) -> None:
     train, out = data / "dev.conll", tmp_path / "model"
-    trained = cli("train", train, "--model", name, "--out", out, "--quiet", *options_of(name))
+    with RECORDER.needs(f"train {name}"):
+        trained = cli("train", train, "--model", name, "--out", out, "--quiet", *options_of(name))
     assert trained.status == 0, trained.err
     assert f'name = "{name}"' in (out / "config.toml").read_text()
-    tagged = cli("tag", out, train, "--confidence", "--top-k", "2", "--format", "jsonl")
+    with RECORDER.needs(f"predict {name}"):
+        tagged = cli("tag", out, train, "--confidence", "--top-k", "2", "--format", "jsonl")
     assert tagged.status == 0, tagged.err
     records = [json.loads(line) for line in tagged.out.splitlines()]
     sentences = list(open_conll(train)[1])
@@ -80,10 +83,12 @@ def test_any_other_model_is_trained_loaded_asked_scored_and_shown(cli: Cli, tmp_
     write_events(corpus, tmp_path)
     train, out = tmp_path / FILES[recipe_class(name).learns_from], tmp_path / "model"
     small = ["--epochs", "1", *SMALL] if family_of(name).presets else []
-    trained = cli("train", train, "--model", name, "--out", out, "--quiet", "--tokeniser", "rules", *small)
+    with RECORDER.needs(f"train {name}"):
+        trained = cli("train", train, "--model", name, "--out", out, "--quiet", "--tokeniser", "rules", *small)
     assert trained.status == 0, trained.err
     assert f'name = "{name}"' in (out / "config.toml").read_text()
-    asked = cli("predict", out, train, "--confidence", "--format", "jsonl")
+    with RECORDER.needs(f"predict {name}"):
+        asked = cli("predict", out, train, "--confidence", "--format", "jsonl")
     assert asked.status == 0, asked.err
     records = [json.loads(line) for line in asked.out.splitlines()]
     assert [tuple(record["tokens"]) for record in records] == [each.words for each in corpus["train"]]

@@ -10,6 +10,7 @@ import pytest
 import trelliswork as tw
 from tests.cli.conftest import Cli
 from tests.cli.test_every_model import TRANSDUCERS
+from tests.conftest import RECORDER
 from trelliswork.models.families import family_of
 
 PAIRS = [("ab", "A B"), ("ba", "B A"), ("bb", "B B"), ("aab", "A A B"), ("b", "B"), ("abab", "A B A B")] * 4
@@ -21,10 +22,12 @@ def test_a_transducer_is_trained_loaded_asked_scored_and_shown(cli: Cli, tmp_pat
     train, out = tmp_path / "train.tsv", tmp_path / "model"
     train.write_text("".join(f"{x}\t{y}\n" for x, y in PAIRS), encoding="utf-8")
     small = ["--epochs", "1", "--hidden", "8"] if family_of(name).presets else []
-    trained = cli("train", train, "--model", name, "--out", out, "--quiet", *small)
+    with RECORDER.needs(f"train {name}"):
+        trained = cli("train", train, "--model", name, "--out", out, "--quiet", *small)
     assert trained.status == 0, trained.err
     assert f'name = "{name}"' in (out / "config.toml").read_text()
-    asked = cli("predict", out, train, "--top-k", "2")
+    with RECORDER.needs(f"predict {name}"):
+        asked = cli("predict", out, train, "--top-k", "2")
     assert asked.status == 0, asked.err
     rows = [line.split("\t") for line in asked.out.splitlines()]
     assert list(dict.fromkeys(row[0] for row in rows)) == list(dict(PAIRS))

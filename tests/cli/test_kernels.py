@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import Cli
 from trelliswork.cli import kernels
 from trelliswork.cli.messages import messages_shown
 from trelliswork.runtime.compilation import EXACT, kernel
@@ -62,8 +61,3 @@ def test_little_compiling_and_quiet_commands_say_nothing(
     kernels.announce_compiling()
     compile_again(add_two)
     assert capsys.readouterr().err == ""
-
-
-def test_warmup_says_when_there_is_nothing_to_do(cli: Cli) -> None:
-    cli("warmup", "--quiet")
-    assert cli("warmup") == (0, "kernels are compiled already; nothing to do\n", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Cli
+from tests.conftest import RECORDER
 from tests.models.semantic.test_seq2tree import PAIRS
 from trelliswork.models.transducers.semantic.forms import FORMS
 
@@ -13,10 +14,12 @@ def test_it_trains_and_predicts(tmp_path: Path, cli: Cli) -> None:
     file, model = tmp_path / "train.tsv", tmp_path / "model"
     file.write_text("".join(f"{' '.join(p.words)}\t{' '.join(p.target or ())}\t{{}}\n" for p in PAIRS), "utf-8")
     small = ["--word-dim", 8, "--hidden", 8, "--epochs", 2]
-    status, out, err = cli("train", file, "--dev", file, "--model", "seq2tree", "--out", model, *small)
+    with RECORDER.needs("train seq2tree"):
+        status, out, err = cli("train", file, "--dev", file, "--model", "seq2tree", "--out", model, *small)
     assert status == 0, err
     assert "targets: Prolog terms, compared up to names of variables and order of conjuncts (--form)" in out + err
-    status, out, err = cli("predict", model, file)
+    with RECORDER.needs("predict seq2tree"):
+        status, out, err = cli("predict", model, file)
     assert status == 0, err
     source, target, *_ = out.splitlines()[0].split("\t")
     assert source == "show the river in var0"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.cli.pages import check_page, sections
+from tests.conftest import RECORDER
 from trelliswork.models import FeatureTagger, load
 from trelliswork.models.tokenisers import CharacterTokeniser
 from trelliswork.text import Document, RuleTokeniser, read_documents
@@ -49,7 +50,8 @@ def train(cli: Cli, file: Path, out: Path, *options: object) -> str:
 
 def test_one_alone(cli: Cli, treebank: Path, tmp_path: Path) -> None:
     out, text = tmp_path / "t", tmp_path / "a.txt"
-    trained = cli("train", treebank, "--model", "tokeniser", "--out", out, "--quiet")
+    with RECORDER.needs("train tokeniser"):
+        trained = cli("train", treebank, "--model", "tokeniser", "--out", out, "--quiet")
     assert trained.status == 0, trained.err
     for part in ("tokens", "words", "sentences"):
         assert f"F1 of {part}".ljust(24) + "100.00" in trained.out

@@ -8,7 +8,7 @@ import pytest
 from numba import types
 
 from trelliswork.runtime import build, shipped
-from trelliswork.runtime.entries import Entry, read_entries, read_type, write_entries, write_type
+from trelliswork.runtime.entries import Entry, Use, read_entries, read_type, read_uses, write_type, write_uses
 from trelliswork.runtime.kernel_cache import KernelCache
 from trelliswork.runtime.kernel_math import highest
 from trelliswork.runtime.shipped import Level, supported_levels
@@ -17,7 +17,7 @@ SMALL = Entry("trelliswork.runtime.kernel_math", "highest", '["float64/1", "int6
 
 
 def test_every_listed_kernel_is_there() -> None:
-    entries = list(read_entries())
+    entries = read_entries()
     assert len(entries) > 100
     for entry in entries:
         assert isinstance(entry.dispatcher._cache, KernelCache), entry
@@ -36,11 +36,19 @@ def test_types_come_back(kind: types.Type) -> None:
 
 
 def test_the_list_does_not_depend_on_the_order(tmp_path: Path) -> None:
-    entries = list(read_entries())[:20]
-    for name, order in {"a": entries, "b": entries[::-1] + entries}.items():
-        write_entries(order, tmp_path / name)
+    uses = dict(list(read_uses().items())[:20]) | {SMALL: Use(1.5, frozenset({"train crf", "chain"}))}
+    for name, order in {"a": uses, "b": dict(reversed(uses.items()))}.items():
+        write_uses(order, tmp_path / name)
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
-    assert list(read_entries(tmp_path / "a")) == sorted(entries)
+    assert read_uses(tmp_path / "a") == uses
+
+
+def test_the_kernels_of_a_call_come_longest_first() -> None:
+    uses = read_uses()
+    chain = read_entries("chain")
+    assert chain and all("chain" in uses[entry].calls for entry in chain)
+    assert [uses[entry].seconds for entry in chain] == sorted((uses[entry].seconds for entry in chain), reverse=True)
+    assert set(chain) | set(read_entries("ctc")) == set(read_entries("chain", "ctc")) < set(read_entries())
 
 
 def test_types_that_no_list_can_hold_are_refused() -> None:

@@ -1,78 +1,67 @@
-"""What is called to compile kernels, and needs torch."""
+"""Kernels compiled by other processes: on request, and beside what a command does before it needs them."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+import atexit
+from collections.abc import Collection, Sequence
 
-import torch
-
-from trelliswork.cli.kernels import ANNOUNCER, announce_compiling
+from trelliswork.cli import kernels
 from trelliswork.cli.messages import NOTE, say
-from trelliswork.data import Sentence
-from trelliswork.distributions.registry import distribution_of, exercise
 from trelliswork.errors import TrellisworkError
-from trelliswork.models import Segmenter, Tagger, TaggerConfig
-from trelliswork.models.taggers.features.tagger import rehearse
-from trelliswork.nn import CRF
+from trelliswork.lazy import named
+from trelliswork.logs import tell
 from trelliswork.plugins import plugins_of
-from trelliswork.structures.registry import STRUCTURES
+from trelliswork.runtime.compile_all import Helpers, compile_all
+from trelliswork.runtime.entries import Entry, read_entries, read_uses
+from trelliswork.runtime.threads import n_cores
+from trelliswork.runtime.warming import calls_of, missing_of
 
 
-def compile_kernels() -> None:
-    """Call every kernel of chains once on a small one."""
-    tags = ["O", "B-X", "I-X"]
-    crf = CRF.from_tags(tags, scheme="IOB2", batch_first=True)
-    emissions = torch.zeros(2, 3, len(tags), requires_grad=True)
-    mask = torch.tensor([[True, True, True], [True, True, False]])
-    gold, pairs = torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 2, len(tags), len(tags), requires_grad=True)
-    crf(emissions, gold, mask).backward()
-    crf.distribution(emissions, mask, pair_scores=pairs).log_prob(gold).sum().backward()
-    with torch.no_grad():
-        crf.decode(emissions, mask)
-        chain = crf.distribution(emissions, mask)
-        chain.constrain(torch.full((2, 3), -100)).argmax  # noqa: B018, the query is what compiles
-        chain.marginals  # noqa: B018
-        chain.span_probabilities([[(0, 1, "X")], []], tags=tags, scheme="IOB2")
-        chain.top_k(2)
+def compile_beside(*calls: str, quiet: bool = False) -> None:
+    """Start processes that compile what is missing of the kernels of some calls, and let this one go on.
+
+    It waits for a kernel that one of them is compiling when it needs it, and compiles what none has begun.
+    """
+    missing = missing_of(read_entries(*calls)) if calls else []
+    seconds = estimate(missing)
+    if seconds < kernels.PATIENCE:
+        return
+    helpers = Helpers(missing)
+    atexit.register(helpers.stop)
+    if helpers.processes and not quiet:
+        tell(f"compiling {len(missing)} kernels for this machine, once, for about {seconds:.0f} s", event="compiling")
 
 
-def small_networks() -> Iterator[Segmenter | Tagger]:
-    """Networks that together call the kernels of every network."""
-    sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
-    sizes: dict[str, Any] = dict(word_dim=2, hidden=16, segment_dim=4)
-    yield Segmenter.from_data(sentences, TaggerConfig(segments="pyramid", max_length=2, **sizes))
-    yield Tagger.from_data(sentences, TaggerConfig(encoder="lstm", scorer="hidden-units", hidden_units=4, **sizes))
+def estimate(entries: Sequence[Entry]) -> float:
+    """Return about how many seconds it takes to compile some kernels on all cores."""
+    uses = read_uses()
+    seconds = [uses[entry].seconds for entry in entries]
+    return max(sum(seconds) / n_cores(), *seconds, 0.0)
 
 
-def warm_up(*, every: bool, quiet: bool) -> None:
-    """Compile the kernels of chains, or all of them, and say how long it takes."""
-    announce_compiling(quiet=quiet)
-    before = ANNOUNCER.seconds
-    for what, compile_them in (_everything() if every else {"chains": compile_kernels}).items():
-        began = time.perf_counter()
-        compile_them()
-        if every and not quiet:
-            print(f"{what}: ready after {time.perf_counter() - began:.1f} s", flush=True)
-    if ANNOUNCER.seconds == before and not every and not quiet:
-        print("kernels are compiled already; nothing to do")
+def warm_up(names: Collection[str], *, every: bool, quiet: bool) -> None:
+    """Compile the kernels of some structures and models, of all models, or of everything."""
+    if every:
+        calls = set[str]()
+    elif names:
+        calls = calls_of(names)
+    else:
+        calls = {call for use in read_uses().values() for call in use.calls if call.startswith(("train ", "predict "))}
+    missing = missing_of(read_entries(*calls))
+    if missing and not quiet:
+        print(f"compiling {len(missing)} kernels, for about {estimate(missing):.0f} s", flush=True)
+    compile_all(missing)
+    if every:
+        for name in plugins_of("structures"):
+            _exercise_foreign(name)
+    if not quiet:
+        print("kernels are compiled" if missing else "kernels are compiled already; nothing to do")
 
 
 def _exercise_foreign(name: str) -> None:
-    """A structure of another package; one that is broken does not stop the others."""
+    """Call the kernels of a structure of another package; one that is broken does not stop the others."""
+    registry = "trelliswork.distributions.registry"  # imports torch
     try:
-        exercise(distribution_of(name)._structure)
+        named(f"{registry}:exercise")(named(f"{registry}:distribution_of")(name)._structure)
     except TrellisworkError as error:
         say(f"{NOTE}{error}")
-
-
-def _everything() -> dict[str, Callable[[], None]]:
-    """What calls the kernels of networks, of feature models and of every structure."""
-    networks = {f"network of {type(each).__name__}": each.rehearse for each in small_networks()}
-    structures = {each.name: partial(exercise, each) for each in STRUCTURES}
-    structures |= {
-        name: partial(_exercise_foreign, name) for name in plugins_of("structures") if name not in structures
-    }
-    return {"chains": compile_kernels, **networks, "feature models": rehearse, **structures}

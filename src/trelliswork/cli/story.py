@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from trelliswork import ctrl_c
+from trelliswork.cli.compiling import compile_beside
 from trelliswork.cli.inputs import format_to_store
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.report import report_page
@@ -148,6 +149,7 @@ def choose_examples(examples: Sequence[Example], n: int = 6) -> list[Example]:
 def tell_story(folder: Path, *, sentences: int, seed: int, epochs: int) -> None:
     """Train, score and explain, with all that is printed and written."""
     began = time.perf_counter()
+    compile_beside("demo")
     n_held_out = max(20, 3 * sentences // 20)
     corpus = write_data(folder / "data", (sentences, n_held_out, n_held_out))
     print(_introduction(corpus), flush=True)

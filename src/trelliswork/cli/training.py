@@ -10,6 +10,7 @@ import typer
 
 from trelliswork import ctrl_c
 from trelliswork.cli.choosing import CHOSEN
+from trelliswork.cli.compiling import compile_beside
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.given_function import given_function
@@ -41,6 +42,8 @@ def train_model(options: Options, choices: Choices) -> None:
     recipe = make_recipe(options)
     progress_of(options)  # refuses TensorBoard where it is not installed
     use_threads(options["threads"])
+    if is_first:
+        compile_beside(f"train {options['model']}", quiet=options["quiet"])
     if options["seeds"] > 1:
         _train_seeds(recipe, options, choices)
         return

@@ -56,7 +56,7 @@ def main() -> None:
     )
     if unknown := set(chosen) - set(known):
         parser.error(f"expected levels among {', '.join(known)}, got {', '.join(sorted(unknown))}")
-    entries = list(read_entries())
+    entries = read_entries()
     for name in chosen:
         folder = build_level(known[name], entries, given.processes)
         size = sum(file.stat().st_size for file in folder.iterdir())

@@ -78,6 +78,10 @@ class Helpers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the processes, whatever they are at."""
         for process in self.processes:
             process.kill()
             process.wait()

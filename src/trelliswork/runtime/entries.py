@@ -1,7 +1,9 @@
 """Entry kernels: those that Python calls, each with the types of its arguments.
 
 The list in `entries.json` is recorded while the tests run (`pytest --record-kernels`), never written by hand. Kernels
-that only other kernels call are part of the machine code of their callers.
+that only other kernels call are part of the machine code of their callers. Each row has the types, the seconds that
+compiling takes after the kernels before it, and the calls that need it: a structure (`chain`), or a command and a model
+(`train crf`).
 
 A type is written as numba names it (`int64`), an array as its element type and number of axes (`float64/2`, `readonly
 uint8/1`), a tuple as a list, a named tuple as `{"module:Class": [its fields]}`, and a member of an enumeration of
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,19 +55,35 @@ class Entry(NamedTuple):
         return "missing" if read_shipped(dispatcher._cache.shipped_name(signature)) is None else "shipped"
 
 
-def read_entries(file: Path = LISTED) -> Iterator[Entry]:
+class Use(NamedTuple):
+    """How long an entry takes to compile on some machine, and what needs it."""
+
+    seconds: float = 0.0
+    calls: frozenset[str] = frozenset()
+
+
+def read_uses(file: Path = LISTED) -> dict[Entry, Use]:
     """Read the list."""
-    for kernel, signatures in json.loads(file.read_text(encoding="utf-8")).items():
-        module, _, name = kernel.partition(":")
-        for arguments in signatures:
-            yield Entry(module, name, json.dumps(arguments))
+    return {
+        Entry(*kernel.split(":"), json.dumps(arguments)): Use(seconds, frozenset(calls.split(", ")) - {""})
+        for kernel, rows in json.loads(file.read_text(encoding="utf-8")).items()
+        for arguments, seconds, calls in rows
+    }
 
 
-def write_entries(entries: Iterable[Entry], file: Path = LISTED) -> None:
+def read_entries(*calls: str) -> list[Entry]:
+    """Return the entries that some calls need, or all: those first that take long to compile."""
+    uses = read_uses()
+    needed = [entry for entry, use in uses.items() if not calls or use.calls.intersection(calls)]
+    return sorted(needed, key=lambda entry: -uses[entry].seconds)
+
+
+def write_uses(uses: Mapping[Entry, Use], file: Path = LISTED) -> None:
     """Write the list, in an order that does not depend on how it was recorded."""
     listed: dict[str, list[Any]] = {}
-    for entry in sorted(set(entries)):
-        listed.setdefault(f"{entry.module}:{entry.name}", []).append(json.loads(entry.arguments))
+    for entry, use in sorted(uses.items(), key=lambda item: item[0]):
+        row = json.loads(entry.arguments), use.seconds, ", ".join(sorted(use.calls))
+        listed.setdefault(f"{entry.module}:{entry.name}", []).append(row)
     rows = (
         f"{json.dumps(kernel)}: [\n  " + ",\n  ".join(map(json.dumps, signatures)) + "\n ]"
         for kernel, signatures in listed.items()

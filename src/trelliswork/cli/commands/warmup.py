@@ -12,6 +12,14 @@ from trelliswork.lazy import named
 
 
 def warmup(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Structures (chain, projective, ...) and models (crf, bilstm-crf, ...); all models if none is given.",
+            show_default=False,
+        ),
+    ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Compile the kernels of every structure, not only those the commands use.")
     ] = False,
@@ -20,21 +28,21 @@ def warmup(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> None:
-    """Compile all kernels ahead of time.
+    """Compile kernels ahead of time, with as many processes as there are cores.
 
     Compiled kernels are cached next to the package, or in NUMBA_CACHE_DIR,
     and only compiled again after an upgrade.
 
     \b
     Example:
-      trelliswork warmup
+      trelliswork warmup crf
       trelliswork warmup --all
       trelliswork warmup --list
     """
     if listed:
         print("\n".join(_kernel_table()))
         return
-    named("trelliswork.cli.compiling:warm_up")(every=every, quiet=quiet)  # imports torch
+    named("trelliswork.cli.compiling:warm_up")(names or [], every=every, quiet=quiet)  # imports numba
 
 
 def _kernel_table() -> Iterator[str]:
