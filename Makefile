@@ -27,7 +27,7 @@ demo: $(READY)   ## train, score, decode and explain on the built-in corpus; wri
 test: ruff       ## lint, type check and run all tests but the thorough ones, which make trust has
 	@mkdir -p .mypy_cache
 	$(BIN)/mypy > .mypy_cache/found & types=$$!; \
-	$(BIN)/python -m tests.kernels && $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
+	$(BIN)/trelliswork warmup --all && $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
 	wait $$types; types=$$?; cat .mypy_cache/found; exit $$((tests ? tests : types))
 
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the
