@@ -36,7 +36,7 @@ NO_MODEL = "expected a model folder, got nothing; check the path"
 @pytest.fixture(scope="module")
 def light() -> Iterator[Fresh]:
     """Processes that have imported what commands need before anything heavy."""
-    with fresh("trelliswork.cli.commands.train", "trelliswork.cli.commands.evaluate") as programs:
+    with fresh(*(f"trelliswork.cli.commands.{name}" for name in ("train", "tune", "predict", "evaluate"))) as programs:
         yield programs
 
 
