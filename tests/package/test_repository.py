@@ -78,13 +78,30 @@ def test_a_release_needs_only_a_tag() -> None:
     file = ROOT / ".github" / "workflows" / "release.yml"
     workflow = read(file)
     assert workflow["on"] == {"push": {"tags": ["v*"]}} and "secrets." not in file.read_text("utf-8")
-    assert (workflow["jobs"]["publish"]["needs"], workflow["jobs"]["installed"]["needs"]) == ("installed", "build")
+    assert workflow["jobs"]["installed"]["needs"] == "build"
+    assert workflow["jobs"]["publish"]["needs"] == ["installed", "wheels"]
     commands = [step.get("run", "") for step in steps(workflow, "build")]
     assert "python -m build" in commands and "python -m twine check --strict dist/*" in commands
     publish = workflow["jobs"]["publish"]
     assert publish["permissions"] == {"id-token": "write", "attestations": "write", "contents": "write"}
     used = [step["uses"].partition("@")[0] for step in publish["steps"] if "uses" in step]
     assert used.index("actions/attest-build-provenance") < used.index("pypa/gh-action-pypi-publish")
+
+
+def test_a_release_has_a_wheel_with_kernels_for_each_python_and_platform() -> None:
+    workflow = read(ROOT / ".github" / "workflows" / "release.yml")
+    job, published = workflow["jobs"]["wheels"], steps(workflow, "publish")
+    assert {"x86_64", "aarch64", "arm64"} == {
+        each["tag"].split("_", 3)[-1] for each in job["strategy"]["matrix"]["machine"]
+    }
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    order = ["trelliswork.runtime.build", "build --wheel", "wheel tags", "find dist", "installed.py"]
+    places = [next(i for i, command in enumerate(commands) if part in command) for part in order]
+    assert places == sorted(places), "kernels first, and nothing is published that was not tried"
+    (kept,) = [step["with"]["name"] for step in job["steps"] if "upload" in step.get("uses", "")]
+    assert kept.startswith("wheel-") and {"pattern": "wheel-*", "path": "dist", "merge-multiple": True} in [
+        step.get("with") for step in published
+    ]
 
 
 @pytest.mark.parametrize(

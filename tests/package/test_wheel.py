@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from email.parser import HeaderParser
@@ -16,7 +17,7 @@ import trelliswork
 
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta; build_meta.build_{kind}({out!r})"
-NOT_SOURCE = shutil.ignore_patterns("__pycache__", "*.egg-info")
+NOT_SOURCE = shutil.ignore_patterns("__pycache__", "*.egg-info", "shipped")
 
 
 def build(kind: str, tree: Path, out: Path) -> Path:
@@ -27,15 +28,20 @@ def build(kind: str, tree: Path, out: Path) -> Path:
     return max(out.iterdir(), key=lambda file: file.stat().st_mtime)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+def copy_to(tree: Path) -> None:
+    """Copy what a wheel is made of, without compiled kernels."""
     shutil.copytree(ROOT / "src", tree / "src", ignore=NOT_SOURCE)
     for folder in ("tests", "benchmarks", "examples"):
         (tree / folder).mkdir()
         shutil.copy(ROOT / folder / "__init__.py", tree / folder)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+    copy_to(tree)
     with tarfile.open(build("sdist", tree, out)) as sources:
         sources.extractall(out, filter="data")
     return zipfile.ZipFile(build("wheel", out / f"trelliswork-{trelliswork.__version__}", tree))
@@ -43,7 +49,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_it_has_every_file_of_the_package_and_no_other(wheel: zipfile.ZipFile) -> None:
     package = ROOT / "src" / "trelliswork"
-    files = {file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    files = {file for file in package.rglob("*") if file.is_file()}
+    files = {file for file in files if not {"__pycache__", "shipped"} & set(file.parts)}
     there = {file.relative_to(package.parent).as_posix() for file in files}
     held = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert held == there, "add the suffix to package-data in pyproject.toml"
@@ -60,3 +67,18 @@ def test_it_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     assert f"{folder}/licenses/LICENSE" in wheel.namelist()
     assert b"trelliswork = trelliswork.cli.entry:main" in wheel.read(f"{folder}/entry_points.txt")
     assert "py3-none-any" in str(wheel.filename), "one wheel for every platform"
+
+
+def test_a_wheel_with_kernels_is_for_one_python_and_one_platform(tmp_path: Path) -> None:
+    tree, out = tmp_path / "tree", tmp_path / "dist"
+    tree.mkdir()
+    out.mkdir()
+    copy_to(tree)
+    kernel = Path("trelliswork", "runtime", "shipped", "level", "a.kernel.xz")
+    (tree / "src" / kernel).parent.mkdir(parents=True)
+    (tree / "src" / kernel).touch()
+    made = build("wheel", tree, out)
+    python, _, platform = made.stem.split("-")[2:]
+    assert python == f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert platform == sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert kernel.as_posix() in zipfile.ZipFile(made).namelist()

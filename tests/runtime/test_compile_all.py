@@ -56,6 +56,8 @@ def test_where_nothing_can_be_kept_no_process_is_started(folder: Path, monkeypat
     compiled: list[Entry] = []
     monkeypatch.setattr(module, "compile_here", lambda entry: compiled.append(entry))
     assert compile_all(SMALL, 2) == dict.fromkeys(SMALL) and compiled == SMALL
+    with pytest.raises(RuntimeError, match="3 kernels need other settings"):
+        compile_all(SMALL, 2, settings={"NUMBA_OPT": "1"})
 
 
 def test_a_program_that_is_no_interpreter_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

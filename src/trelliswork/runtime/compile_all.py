@@ -48,10 +48,12 @@ def compile_all(
                 note(len(files), len(listed))
         if any(status := process.wait() for process in helpers.processes):
             raise RuntimeError(f"a process that compiles kernels has ended with status {status}")
-    for entry in listed:
-        if entry not in files:
-            files[entry] = compile_here(entry)
-            note(len(files), len(listed))
+    left = [entry for entry in listed if entry not in files]
+    if left and settings:
+        raise RuntimeError(f"{len(left)} kernels need other settings than those of this process, which has no helpers")
+    for entry in left:
+        files[entry] = compile_here(entry)
+        note(len(files), len(listed))
     return files
 
 

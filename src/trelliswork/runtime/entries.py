@@ -64,11 +64,12 @@ class Use(NamedTuple):
 
 def read_uses(file: Path = LISTED) -> dict[Entry, Use]:
     """Read the list."""
-    return {
-        Entry(*kernel.split(":"), json.dumps(arguments)): Use(seconds, frozenset(calls.split(", ")) - {""})
-        for kernel, rows in json.loads(file.read_text(encoding="utf-8")).items()
-        for arguments, seconds, calls in rows
-    }
+    uses = dict[Entry, Use]()
+    for kernel, rows in json.loads(file.read_text(encoding="utf-8")).items():
+        module, _, name = kernel.partition(":")
+        for arguments, seconds, calls in rows:
+            uses[Entry(module, name, json.dumps(arguments))] = Use(seconds, frozenset(calls.split(", ")) - {""})
+    return uses
 
 
 def read_entries(*calls: str) -> list[Entry]:
