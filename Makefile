@@ -22,11 +22,12 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)   ## train, score, decode and explain on the built-in corpus; writes demo-output/report.html
 	$(BIN)/trelliswork demo --out demo-output
 
-# mypy uses one core, so it runs beside the tests; what it finds is shown after them.
+# Kernels are compiled first: two processes that run tests would wait for each other. mypy uses one core, so it runs
+# beside them; what it finds is shown after the tests.
 test: ruff       ## lint, type check and run all tests but the thorough ones, which make trust has
 	@mkdir -p .mypy_cache
 	$(BIN)/mypy > .mypy_cache/found & types=$$!; \
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
+	$(BIN)/trelliswork warmup --all && $(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
 	wait $$types; types=$$?; cat .mypy_cache/found; exit $$((tests ? tests : types))
 
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the

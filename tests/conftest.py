@@ -62,14 +62,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Structures come first, about half of all tests: each of two processes begins with a half, so that one compiles
-    the kernels of structures and the other those of models, and neither waits for the other. Next come folders with
-    long tests, so that what is left for the end is short, and both processes end together.
+    """Folders with long tests come first, and structures, whose tests are short, next: each of two processes begins
+    with a half, so that one alone starts the browser and the servers, and what is left for the end is short.
 
     Tests marked as thorough are run with --thorough, and only then. With --quick, the contract tests ask each query of
     each structure once, of its first case and backend.
     """
-    items.sort(key=lambda item: (not item.nodeid.startswith(STRUCTURES), not item.nodeid.startswith(LONG)))
+    items.sort(key=lambda item: (not item.nodeid.startswith(LONG), not item.nodeid.startswith(STRUCTURES)))
     thorough = [item for item in items if item.get_closest_marker("thorough")]
     left_out = set(items) - set(thorough) if config.getoption("--thorough") else set(thorough)
     config.hook.pytest_deselected(items=list(left_out))

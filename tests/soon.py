@@ -28,7 +28,7 @@ class WhileCompiling(event.Listener):
 
 
 @contextmanager
-def soon(seconds: float = 10.0) -> Iterator[None]:
+def soon(seconds: float = 30.0) -> Iterator[None]:
     """Inside, what takes longer fails instead of hanging; compiling kernels does not count."""
 
     def late(*_: object) -> None:

@@ -7,12 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-PROGRAM = """
+from tests.fresh import Fresh, fresh
+
+# A command line that fails when it imports what takes long.
+GUARDED = """
 import sys
+
+assert not {"torch", "numba", "optuna"} & set(sys.modules)
 
 class Guard:
     def find_spec(self, name, path=None, target=None):
@@ -26,6 +32,13 @@ sys.exit(run(sys.argv[1:]))
 TAGGED = "Ann\tB-PER\nsings\tO\n\nBob\tB-PER\nsings\tO\n"
 MISSING = "no such file; check the path"
 NO_MODEL = "expected a model folder, got nothing; check the path"
+
+
+@pytest.fixture(scope="module")
+def light() -> Iterator[Fresh]:
+    """Processes that have imported what commands need before anything heavy."""
+    with fresh(*(f"trelliswork.cli.commands.{name}" for name in ("train", "tune", "predict", "evaluate"))) as programs:
+        yield programs
 
 
 @pytest.fixture
@@ -102,10 +115,10 @@ def folder(tmp_path: Path) -> Path:
         ("demo --out t.conll", "t.conll"),
     ],
 )
-def test_wrong_paths_and_names_are_reported_first(folder: Path, command: str, sentence: str) -> None:
-    done = run_guarded(folder, command)
-    assert done.returncode == 2, done.stderr
-    assert sentence in done.stderr and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+def test_wrong_paths_and_names_are_reported_first(light: Fresh, folder: Path, command: str, sentence: str) -> None:
+    done = light.run(GUARDED, *command.split(), folder=folder)
+    assert done.status == 2, done.err
+    assert sentence in done.err and done.err.startswith("error: ") and done.err.count("\n") == 1
     assert not (folder / "m").exists() and not (folder / "s").exists()
 
 
@@ -117,10 +130,10 @@ def test_wrong_paths_and_names_are_reported_first(folder: Path, command: str, se
         ("serve half --train no.conll", f"no.conll: {MISSING}"),
     ],
 )
-def test_serve_too(folder: Path, command: str, sentence: str) -> None:
+def test_serve_too(light: Fresh, folder: Path, command: str, sentence: str) -> None:
     pytest.importorskip("uvicorn", reason="the extra [web] is not installed")
-    done = run_guarded(folder, command)
-    assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    done = light.run(GUARDED, *command.split(), folder=folder)
+    assert done.status == 2 and sentence in done.err and done.err.count("\n") == 1, done.err
 
 
 @pytest.mark.parametrize(
@@ -130,22 +143,16 @@ def test_serve_too(folder: Path, command: str, sentence: str) -> None:
         ("--model window --tensorboard logs", "tensorboard", "logging to TensorBoard needs the extra [tensorboard]"),
     ],
 )
-def test_a_package_that_is_not_installed(folder: Path, options: str, module: str, sentence: str) -> None:
+def test_a_package_that_is_not_installed(light: Fresh, folder: Path, options: str, module: str, sentence: str) -> None:
     if importlib.util.find_spec(module) is not None:
         pytest.skip(f"{module} is installed")
-    done = run_guarded(folder, f"train t.conll {options} --out m")
-    assert done.returncode == 2 and done.stderr.startswith(f"error: {sentence}"), done.stderr
+    done = light.run(GUARDED, *f"train t.conll {options} --out m".split(), folder=folder)
+    assert done.status == 2 and done.err.startswith(f"error: {sentence}"), done.err
 
 
-def run_guarded(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command line in a process that fails when it imports what takes long."""
-    arguments = [sys.executable, "-c", PROGRAM, *command.split()]
-    return subprocess.run(arguments, capture_output=True, text=True, cwd=folder, check=False)
-
-
-def test_the_guard_sees_what_is_imported(folder: Path) -> None:
-    done = run_guarded(folder, "train t.conll --dev t.conll --model hmm --out m")
-    assert done.returncode == 1 and "imported numba" in done.stderr
+def test_the_guard_sees_what_is_imported(light: Fresh, folder: Path) -> None:
+    done = light.run(GUARDED, *["train", "t.conll", "--dev", "t.conll", "--model", "hmm", "--out", "m"], folder=folder)
+    assert done.status == 1 and "imported numba" in done.err
 
 
 def test_a_pipe_is_not_read_by_a_check(folder: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.fresh import Fresh, fresh
 from trelliswork import __version__
 from trelliswork.cli.commands import COMMANDS, function_of
 from trelliswork.cli.commands.train import train
@@ -27,24 +27,30 @@ HELP = [[command, "--help"] for command in COMMANDS] + [
 ]
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Fresh]:
+    """Processes that have imported what help shows; the guard covers that too."""
+    with fresh("trelliswork.cli.commands.train", "trelliswork.models.families") as programs:
+        yield programs
+
+
+def imported(programs: Fresh, names: tuple[str, ...], arguments: list[str]) -> str:
+    """Of these modules, those that a command has imported."""
+    code = "import sys; from trelliswork.cli.main import run; run(sys.argv[1:]);"
+    answer = programs.run(f"{code}print([m for m in {names} if m in sys.modules])", *arguments)
+    assert answer.status == 0, answer.err
+    return answer.out.splitlines()[-1]
+
+
 @pytest.mark.parametrize("arguments", HELP, ids=" ".join)
-def test_help_on_a_command_imports_neither_torch_nor_numba(arguments: list[str]) -> None:
-    code = (
-        "import sys; from trelliswork.cli.main import run; run(sys.argv[1:]);"
-        "print([m for m in ('torch', 'numba', 'scipy') if m in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
-    assert answer.stdout.splitlines()[-1] == "[]"
+def test_help_on_a_command_imports_neither_torch_nor_numba(programs: Fresh, arguments: list[str]) -> None:
+    assert imported(programs, ("torch", "numba", "scipy"), arguments) == "[]"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], [], ["--version"], ["foo"]])
 def test_help_and_usage_errors_import_nothing_heavy(arguments: list[str]) -> None:
-    code = (
-        "import sys; from trelliswork.cli.main import run; run(sys.argv[1:]);"
-        "print([m for m in ('torch', 'numba', 'numpy', 'scipy', 'safetensors') if m in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
-    assert answer.stdout.splitlines()[-1] == "[]"
+    with fresh("trelliswork.cli.main") as programs:
+        assert imported(programs, ("torch", "numba", "numpy", "scipy", "safetensors"), arguments) == "[]"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Cli
+
 HEAVY = ("torch", "numba", "numpy", "sklearn", "scipy.sparse", "rich.progress", "trelliswork.models.families")
 CALLS = {
     "import trelliswork as tw; tw.LinearChain; tw.nn.CRF": {"torch", "numpy"},
@@ -29,12 +31,12 @@ def test_names_import_what_they_need(code: str) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--confidence"], ["--text", "--confidence"], ["--format", "jsonl"]])
-def test_a_feature_model_predicts_without_numba(options: list[str], tmp_path: Path) -> None:
+def test_a_feature_model_predicts_without_numba(options: list[str], cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "train.conll").write_text("Ann B-PER\nsings O\n\nBob B-PER\nran O\n\n" * 3)
-    run = "from trelliswork.cli.main import run\nassert run(sys.argv[1:]) == 0"
     model, data = str(tmp_path / "model"), str(tmp_path / "train.conll")
-    imported(run, "train", data, "--model", "crf", "--max-iterations", "3", "--out", model)
-    imported(run, "predict", model, data, *options)  # compiles what is not cached yet
+    assert cli("train", data, "--model", "crf", "--max-iterations", "3", "--out", model).status == 0
+    run = "from trelliswork.cli.main import run\nassert run(sys.argv[1:]) == 0"
+    assert cli("predict", model, data, *options).status == 0  # compiles what is not cached yet
     assert imported(run, "predict", model, data, *options) == {"numpy"}
 
 

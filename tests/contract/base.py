@@ -57,6 +57,7 @@ class Instance:
         """Copies of the scores to differentiate by."""
         return self.mapped(lambda part: part.detach().clone().requires_grad_())
 
+    @lru_cache(maxsize=1024)  # noqa: B019, what is enumerated once has to live
     def perturbed(self, seed: int = 11) -> Instance:
         """Other finite scores, -inf in the same places."""
         generator = torch.Generator().manual_seed(seed)
@@ -700,8 +701,9 @@ class StructureContract:
         def result(*entries: Tensor) -> Tensor:
             return ask(self.build(small.with_scores(**rebuild(*entries)), backend))
 
-        assert gradcheck(result, free)
-        assert gradgradcheck(result, free, fast_mode=True)  # along random directions
+        # Along random directions in place of every entry; the entries of both backends are compared by another test.
+        assert gradcheck(result, free, fast_mode=backend == "torch")
+        assert gradgradcheck(result, free, fast_mode=True)
 
     def test_answers_in_inference_mode_are_the_same(self, instance: Instance, backend: str) -> None:
         def answers(given: Instance) -> list[Tensor]:

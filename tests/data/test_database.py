@@ -155,7 +155,7 @@ def test_no_query_escapes_the_limits(file: Path, query: str) -> None:
     database = Database(file, seconds=0.2)
     began = time.monotonic()
     assert database.answer(query) is None
-    assert time.monotonic() - began < 5, "printf alone takes several times as long"
+    assert time.monotonic() - began < 10, "printf alone takes several times as long"
     assert database.answer("SELECT COUNT(*) FROM many") == ((2000,),)  # from a new process, if the first one had to end
 
 
@@ -210,14 +210,14 @@ from trelliswork.data.database import Database
 database = Database(sys.argv[1], seconds=60 if sys.argv[2] == "patient" else 1)
 database.answer("SELECT 1")
 if sys.argv[2] == "forked" and not os.fork():  # keeps the pipe open
-    time.sleep(20)
+    time.sleep(100)
     os._exit(0)
 print(database._process._process.pid, flush=True)
 if sys.argv[2] == "busy":
     database.answer("SELECT printf('%.*c', 2000000000, 'x')")
 if sys.argv[2] == "patient":
     database.answer("WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT COUNT(*) FROM r")
-time.sleep(60)
+time.sleep(1000)
 """
 
 
@@ -233,7 +233,7 @@ def test_the_process_of_queries_ends_with_its_parent(file: Path, how: str) -> No
             time.sleep(1)  # so that its query has begun
         parent.kill()
         parent.wait()
-        ends = time.monotonic() + 10
+        ends = time.monotonic() + 60
         while is_running(pid) and time.monotonic() < ends:
             time.sleep(0.05)
         assert not is_running(pid)

@@ -6,8 +6,6 @@ import gzip
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import torch
 
 import trelliswork
+from tests.newcomers.following import Here
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence, conll_text, json_text, read_conll
 from trelliswork.data.corpus import builtin_corpus, write_corpus
@@ -51,19 +50,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What each command prints; the corpus is smaller than that of the demo, so that it takes seconds."""
     folder = tmp_path_factory.mktemp("hour")
     write_corpus(builtin_corpus(sizes=(400, 40, 40)), folder)
-    (folder / "bin").mkdir()
-    command = folder / "bin" / "trelliswork"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m trelliswork "$@"\n')
-    command.chmod(0o755)
-    environment = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "PYTHONPATH": str(SOURCES), "HOME": str(folder)}
-    found = {}
-    for line in quick_start():
-        done = subprocess.run(
-            ["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        found[line] = done.stdout
-    return found
+    here = Here(folder)
+    return {line: here.shell(line) for line in quick_start()}
 
 
 def test_every_command_works(printed: dict[str, str]) -> None:

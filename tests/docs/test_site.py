@@ -21,6 +21,7 @@ from _site import charts, checks, formulas, pictures, sources
 from trelliswork import draw
 
 
+@pytest.mark.thorough
 def test_the_site_builds_without_a_warning_or_a_broken_link(tmp_path: Path) -> None:
     command = [sys.executable, str(DOCS / "_site"), "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
@@ -31,6 +32,35 @@ def test_the_site_builds_without_a_warning_or_a_broken_link(tmp_path: Path) -> N
     assert "<munder>" in chain and 'href="../equations.html#s4-63"' in chain
     assert "<svg" in (html / "tutorials" / "chain.html").read_text(encoding="utf-8")
     assert 'class="chart"' in (html / "results" / "bench-chain.html").read_text(encoding="utf-8")
+
+
+def sources_of(page: Path) -> list[Path]:
+    """Return the files whose text a page shows: its own, and one that it names."""
+    named = re.findall(r"^<!-- text: (\S+) -->", page.read_text(encoding="utf-8"), re.M)
+    return [page, *(page.parent / each for each in named)]
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+
+
+def headings(page: Path) -> set[str]:
+    """Return the places of a page that links lead to."""
+    lines = [line for source in sources_of(page) for line in re.findall(r"^#+ +(.*)", prose(source), re.M)]
+    words = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line).lower() for line in lines]
+    return {re.sub(r"[^\w -]", "", each).strip().replace(" ", "-") for each in words}
+
+
+def test_links_between_pages_lead_to_files_and_headings() -> None:
+    """What shows without building the site."""
+    pages = [page for page in DOCS.rglob("*.md") if not page.relative_to(DOCS).parts[0].startswith("_")]
+    n_links = 0
+    for source in {source.resolve() for page in pages for source in sources_of(page)}:
+        for path, place in re.findall(r"\]\((?!\w+:)([^)#\s]*)#?([^)\s]*)\)", prose(source)):
+            target, n_links = source.parent / path if path else source, n_links + 1
+            assert target.exists(), f"{source}: {path}"
+            assert not place or target.suffix != ".md" or place in headings(target), f"{source}: {path}#{place}"
+    assert n_links > 400
 
 
 # --- formulas ------------------------------------------------------------------------------------------------

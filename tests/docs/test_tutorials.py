@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,10 +34,16 @@ NOT_DRAWN = (
     "WeightedCFG",
     "kl_divergence",
 )  # CFGs are drawn once
+TRAINS_LONG = ("training", "choosing", "parser-training", "parsing", "translation")  # for `make trust`
 WITHOUT_PICTURE = ("parser-training",)  # its neighbours draw the trees
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def in_turn(listed: list[Path]) -> list[Any]:
+    """The pages; those that train for seconds are thorough tests."""
+    return [pytest.param(page, marks=pytest.mark.thorough if page.stem in TRAINS_LONG else ()) for page in listed]
+
+
+@pytest.mark.parametrize("page", in_turn(pages()), ids=lambda page: page.stem)
 def test_a_page_runs_and_shows_what_comes_out(page: Path, tmp_path: Path) -> None:
     if page.stem in NEEDS:
         pytest.importorskip(NEEDS[page.stem], reason="an extra of the package is not installed")

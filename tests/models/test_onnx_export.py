@@ -43,7 +43,7 @@ SMALL = TaggerConfig(
 )  # fmt: skip
 A_LITTLE = TrainingConfig(epochs=3, batch_tokens=200, lr=0.02)
 TASKS = ("pos", "chunk")
-BATCHES = (1, 1, 1, 2, 95, 900)  # the first has one token
+BATCHES = (1, 1, 1, 2, 95, 200)  # the first has one token
 
 MODELS: dict[str, dict[str, Any]] = {
     "window": {"label_scheme": "data", "constrained": False},
@@ -68,16 +68,16 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def corpus() -> list[Sentence]:
-    """1,000 sentences with a part of speech beside each word; the first has one token, another more than 100."""
-    found = [Sentence(each.words, each.chunks, (each.pos,)) for each in builtin_corpus(sizes=(1000, 1, 1))["train"]]
+    """300 sentences with a part of speech beside each word; the first has one token, another more than 100."""
+    found = [Sentence(each.words, each.chunks, (each.pos,)) for each in builtin_corpus(sizes=(300, 1, 1))["train"]]
     long = _joined(found[100:112])
     assert len(long) > 100
     return [
         _cut(found[0], 1),
         found[1],
         long,
-        *found[3:500],
-        *(_cut(each, 1 + i % 4) for i, each in enumerate(found[500:])),
+        *found[3:150],
+        *(_cut(each, 1 + i % 4) for i, each in enumerate(found[150:])),
     ]
 
 
@@ -159,7 +159,7 @@ def is_tie(model: Model, sentence: Sentence) -> bool:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_equal_to_the_library_on_1000_sentences(name: str, corpus: list[Sentence], tmp_path: Path) -> None:
+def test_equal_to_the_library_on_300_sentences(name: str, corpus: list[Sentence], tmp_path: Path) -> None:
     model = trained(name, corpus)
     own = answers(model, corpus)
     assert len({str(tag) for tags in own for tag in (tags["chunk"] if isinstance(tags, dict) else tags)}) > 3
@@ -179,10 +179,10 @@ def test_equal_to_the_library_on_1000_sentences(name: str, corpus: list[Sentence
         names = [task[name] for task in plain.tasks for name in ("potentials", "transitions")]
         assert {len(each) for each in plain.session.run(names, inputs)} == {size}
         first += size
-    assert first == len(corpus) == 1000
-    some = corpus[490:510]
+    assert first == len(corpus) == 300
+    some = corpus[140:160]
     columns = None if isinstance(model, MultiTagger) else [each.features for each in some]
-    assert plain.tag_all([each.words for each in some], columns) == own[490:510], "without the library"
+    assert plain.tag_all([each.words for each in some], columns) == own[140:160], "without the library"
     for each in some[:8]:
         found = plain.confidences(each.words, () if isinstance(model, MultiTagger) else each.features)
         bare = Sentence(each.words)

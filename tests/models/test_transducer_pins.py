@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -153,6 +154,7 @@ def scripts(model: EditTransducer, source: str, target: str):
             rights.append(right[0])
             symbol = int(given.target[j]) if j < m else -1
 
+        @cache
         def cell(i: int, j: int):
             outputs = net.outputs(torch.tanh(left[i] + rights[j])).double()
             scores = outputs[:N_OPERATIONS].clone()

@@ -83,8 +83,8 @@ def steps_of_help(runner: Runner) -> str:
 class Here:
     """In this process, which takes less time than starting one for each command."""
 
-    def __init__(self, folder: Path, shorter: Callable[[list[str]], list[str]] = list) -> None:
-        self.folder, self.shorter, self.names = folder, shorter, dict[str, Any](__name__="newcomer")
+    def __init__(self, folder: Path, added: Callable[[list[str]], list[str]] = lambda arguments: []) -> None:
+        self.folder, self.added, self.names = folder, added, dict[str, Any](__name__="newcomer")
 
     def shell(self, line: str) -> str:
         given, _, command = line.rpartition(" | ")
@@ -97,7 +97,7 @@ class Here:
                 contextlib.redirect_stdout(io.StringIO()) as printed,
                 contextlib.redirect_stderr(io.StringIO()) as told,
             ):
-                status = run([*arguments, *self.shorter(arguments)])
+                status = run([*arguments, *self.added(arguments)])
         assert status == 0, f"{line}: status {status}\n{told.getvalue()}"
         return printed.getvalue()
 

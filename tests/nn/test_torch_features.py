@@ -252,7 +252,10 @@ def test_the_page_has_a_row_for_each_check() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("feature", CHECKS)
+@pytest.mark.parametrize(
+    "feature",
+    [pytest.param(each, marks=pytest.mark.thorough if check is distributes else ()) for each, check in CHECKS.items()],
+)  # test_processes.py trains by several processes as well
 def test_features(feature: str, tmp_path: Path) -> None:
     torch.manual_seed(1)
     check = CHECKS[feature]

@@ -66,7 +66,7 @@ def test_processes_of_one_run_end_with_torchrun(tmp_path: Path) -> None:
 
 
 def require_end(children: list[int]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     try:
         while any(map(is_running, children)):
             assert time.monotonic() < until

@@ -54,8 +54,8 @@ def test_a_forked_child_has_threads_of_its_own(two_threads: None) -> None:
     queue = context.Queue()
     child = context.Process(target=_sum_in_child, args=(queue,), daemon=True)
     child.start()
-    assert queue.get(timeout=20) == [0, 1, 2, 3]
-    child.join(timeout=20)
+    assert queue.get(timeout=120) == [0, 1, 2, 3]
+    child.join(timeout=120)
 
 
 def test_the_number_of_threads_is_torchs(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:

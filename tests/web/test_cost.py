@@ -293,7 +293,7 @@ def is_alive(pid: int) -> bool:
 
 def gone(pid: int) -> bool:
     """Whether a process ends soon."""
-    limit = time.monotonic() + 10
+    limit = time.monotonic() + 60
     while is_alive(pid) and time.monotonic() < limit:
         time.sleep(0.05)
     return not is_alive(pid)

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -102,9 +101,9 @@ def test_the_page_itself_may_ask(server: Served) -> None:
 
 
 def test_a_huge_body_is_refused_at_once(server: Served) -> None:
-    began = time.perf_counter()
+    """Without waiting for the rest: that would end with status 408."""
     status, raw, _ = asked(server, "POST", "/v1/predict", {**JSON, "Content-Length": "100000000"}, b"{")
-    assert (status, time.perf_counter() - began < 5) == (413, True)
+    assert status == 413
     assert "at most 2,000,000 bytes" in json.loads(raw)["detail"]
 
 
@@ -160,10 +159,9 @@ def test_a_slow_body_is_given_up() -> None:
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"1000")]
     scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": headers}
     guard = Guard(never, Access(), Limits(body_seconds=0.3), Measures())
-    began = time.perf_counter()
     with ThreadPoolExecutor(1) as alone:  # the browser of other tests may have a loop in this thread
         alone.submit(lambda: asyncio.run(guard(scope, receive, send))).result()
-    assert time.perf_counter() - began < 5 and n_bytes > 1
+    assert 1 < n_bytes < 1000
     assert (sent[0]["status"], dict(sent[0]["headers"])[b"connection"]) == (408, b"close")
     assert "within 0.3 s" in json.loads(sent[1]["body"])["detail"] and guard.running == 0
 
@@ -253,7 +251,7 @@ def test_sigterm_lets_requests_end(serve: Callable[..., Served], tagger: Path) -
     server = serve(tagger)
     workers = server.workers()
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(timeout=30) == 0
+    assert server.process.wait(timeout=120) == 0
     assert not any(_is_alive(pid) for pid in workers)
 
 

@@ -86,7 +86,7 @@ def open_page(browser: Any, server: Server, seen: Seen) -> Iterator[Callable[...
     def opened(models: str = "ner", text: str | None = TEXT, *, pins: str = "", **settings: Any) -> Any:
         settings = {"viewport": {"width": 1200, "height": 900}, **settings}
         context = browser.new_context(**settings)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(120_000)
         contexts.append(context)
         page = context.new_page()
         seen.watch(page)

@@ -40,9 +40,9 @@ class Server:
     def stop(self) -> None:
         """Ask it to stop, as SIGTERM does."""
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
 
     def kill(self) -> None:
         """End it without a chance to tidy up."""
         self.process.kill()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)

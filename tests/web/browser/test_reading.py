@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,8 @@ def test_an_old_answer_never_hides_a_new_one(open_page: Any) -> None:
             route.continue_()
 
     page.route("**/v1/predict", slow)
-    page.fill("#text", "slow Jordan left .")
-    page.wait_for_timeout(250)
+    with page.expect_request(lambda request: "slow" in (request.post_data or "")):
+        page.fill("#text", "slow Jordan left .")
     page.fill("#text", "Chase left Austin .")
     page.wait_for_function("() => document.querySelector('.reading').textContent.includes('Chase')")
     assert len(held) == 1
@@ -83,9 +82,15 @@ def test_questions_wait_for_a_pause(open_page: Any) -> None:
     page = open_page("ner", "")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "predict" in request.url else None)
-    page.locator("#text").press_sequentially("Jordan left Austin .", delay=10)
+    page.evaluate(
+        """text => {
+          const field = document.querySelector("#text");
+          for (const letter of text) { field.value += letter; field.dispatchEvent(new Event("input")); }
+        }""",
+        "Jordan left Austin .",
+    )
     page.wait_for_selector(".span")
-    assert len(asked) < 6
+    assert len(asked) == 1
 
 
 def test_offsets_are_code_points_in_any_script(open_page: Any) -> None:
@@ -98,15 +103,13 @@ def test_offsets_are_code_points_in_any_script(open_page: Any) -> None:
     assert page.locator(".reading").evaluate("e => getComputedStyle(e).direction") == "rtl"
 
 
-def test_a_page_of_text_stays_responsive(open_page: Any) -> None:
+def test_of_a_page_of_text_only_what_changes_is_drawn(open_page: Any) -> None:
     text = " ".join([TEXT] * 60)
     page = open_page("ner", text)
     assert page.locator(".reading .sentence").count() == 60
-    began = time.perf_counter()
     page.locator("#text").press_sequentially(" Jordan left .")
     settled(page)
     page.wait_for_function("() => document.querySelectorAll('.reading .sentence').length === 61")
-    assert time.perf_counter() - began < 5
     page.evaluate("() => { document.querySelector('.reading .sentence').dataset.mine = 'kept'; }")
     page.locator("#text").press_sequentially(" Chase left .")
     page.wait_for_function("() => document.querySelectorAll('.reading .sentence').length === 62")
