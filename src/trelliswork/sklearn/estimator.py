@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames, KeyIndex, from_dicts, token_lists
+from trelliswork.data.attributes.dicts import joined_names
 from trelliswork.data.attributes.hashing import new_index
 from trelliswork.data.attributes.rows import first_entries_of, offsets_of
 from trelliswork.data.crfsuite_models import read_crfsuite_model
@@ -225,7 +226,11 @@ class CRF(BaseEstimator):
 
     def predict_single(self, xseq: Any) -> list[Any]:
         """The best labels of one sentence."""
-        return self._given(self._fitted.predict(self._rows([xseq]))[0])
+        model = self._fitted
+        [tokens] = token_lists(sentences_in([xseq]))
+        joined = joined_names(tokens)
+        labels = None if joined is None else model.predict_joined(joined)
+        return self._given(model.predict(self._rows([tokens]))[0] if labels is None else labels)
 
     def predict_marginals(self, X: Any) -> Array:
         """For each sentence a list with a dict for each token: label -> exact probability."""

@@ -20,6 +20,7 @@ from trelliswork.errors import DataError
 Array = np.ndarray[Any, Any]
 Token = Mapping[str, Any] | Sequence[str]
 TOKENS_AT_A_TIME = 1024  # whose names are spelled out
+_NO_VALUES = np.empty(0)
 _SIMPLE = (str, int, float, np.number, np.bool_)  # values; a truth value is a whole number
 
 
@@ -72,6 +73,28 @@ def token_lists(sentences: Iterable[Iterable[Token]]) -> list[list[Token]]:
         got = f"expected a dict or a list of names, got {type(token).__name__}"
         raise DataError("attributes", f"sentence {s}, token {i}: {got}")
     return found
+
+
+class Joined(NamedTuple):
+    """The attributes of the tokens of a sentence: their names in UTF-8, with a zero between two."""
+
+    counts: Array  # [tokens]
+    names: Array  # [bytes]
+    values: Array  # [entries], or empty: all 1
+
+
+def joined_names(tokens: Sequence[Any]) -> Joined | None:
+    """Return the attributes of a sentence as one text; None unless all tokens are lists of names, or all are dicts of
+    text and finite numbers. There may be a zero in a name, too."""
+    try:
+        joined, values = _spelled(tokens)
+        counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    except TypeError:
+        return None
+    if values is not None and not np.isfinite(values).all():
+        return None
+    text = np.frombuffer(joined.encode(errors="surrogatepass"), np.uint8)
+    return Joined(counts, text, _NO_VALUES if values is None else values)
 
 
 class _Block(NamedTuple):
