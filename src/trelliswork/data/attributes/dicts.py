@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,6 +190,15 @@ def _listed(names: bytes | list[str]) -> list[str]:
     return names.decode(errors="surrogatepass").split("\0") if isinstance(names, bytes) else names
 
 
+def _chosen(names: bytes | list[str], places: Array) -> list[str]:
+    """Some of the names; a text is not taken apart for them."""
+    if not isinstance(names, bytes):
+        return [names[place] for place in places.tolist()]
+    ends = np.append(np.flatnonzero(np.frombuffer(names, np.uint8) == 0), len(names))
+    firsts, lasts = np.append(0, ends[:-1] + 1)[places].tolist(), ends[places].tolist()
+    return [names[a:b].decode(errors="surrogatepass") for a, b in zip(firsts, lasts, strict=True)]
+
+
 class EntryNames:
     """The names of entries: a text of some, then one of the next."""
 
@@ -198,13 +207,13 @@ class EntryNames:
 
     def of(self, entries: Array) -> list[str]:
         """Return the names of some entries, in their order."""
-        found = np.empty(len(entries), object)
-        blocks = np.searchsorted(self._offsets, entries, side="right") - 1
-        for block in np.unique(blocks).tolist():
-            names, here = _listed(self._texts[block]), np.flatnonzero(blocks == block)
-            places = entries[here] - self._offsets[block]
-            found[here] = [names[place] for place in places.tolist()]
-        return found.tolist()
+        order = np.argsort(entries, kind="stable")
+        bounds = np.searchsorted(entries[order], self._offsets).tolist()
+        names = np.empty(len(entries), object)
+        for text, offset, (first, last) in zip(self._texts, self._offsets, pairwise(bounds), strict=False):
+            here = order[first:last]
+            names[here] = _chosen(text, entries[here] - offset)
+        return list(names)
 
 
 def _place(t: int, lengths: Array) -> str:
