@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 Token = Mapping[str, Any] | Sequence[str]
 TOKENS_AT_A_TIME = 1024  # whose names are spelled out
 _NO_VALUES = np.empty(0)
-_SIMPLE = (str, int, float, np.number, np.bool_)  # values; a truth value is a whole number
+_NUMBERS = (int, float, np.number, np.bool_)  # a truth value is a whole number
 
 
 def attribute_items(token: Token, prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -152,11 +152,13 @@ def _spelled(tokens: Sequence[Any]) -> tuple[str, Array | None]:
     try:
         return "\0".join(map(":".join, chain.from_iterable(map(dict.items, tokens)))), None
     except TypeError:  # some values are no text
-        items = list(chain.from_iterable(map(dict.items, tokens)))
-    if not all(issubclass(kind, _SIMPLE) for kind in {type(value) for _, value in items}):
+        values = list(chain.from_iterable(map(dict.values, tokens)))
+    if not all(kind is str or issubclass(kind, _NUMBERS) for kind in set(map(type, values))):
         raise TypeError("values that are neither text nor numbers")
-    names = [name + ":" + value if isinstance(value, str) else name for name, value in items]
-    return "\0".join(names), np.array([1.0 if isinstance(value, str) else value for _, value in items], np.float64)
+    items = chain.from_iterable(map(dict.items, tokens))
+    joined = "\0".join([f"{name}:{value}" if value.__class__ is str else name for name, value in items])
+    sizes = [1.0 if value.__class__ is str else value for value in values]
+    return joined, np.fromiter(sizes, np.float64, len(sizes))
 
 
 def _spelled_one_by_one(tokens: Sequence[Token], first: int, lengths: Array) -> tuple[Array, list[str], Array]:
