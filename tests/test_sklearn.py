@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from itertools import pairwise, product
 from math import exp, fsum
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,6 +44,23 @@ def test_predictions_are_an_array_of_lists(fitted: CRF) -> None:
     assert predicted[0] == ["D", "N", "V"] == fitted.predict_single(X[0])
     assert fitted.predict([X[0], X[0]]).shape == (2, len(X[0]))
     assert fitted.predict([[], X[0]])[0] == []
+
+
+ODD = [{"w": "dog\0", "new": np.float32(2)}, {}, {"w": ["the", "dog"], "first": True}, {"\ud800": "é"}]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"hash_bits": 10}, {"induce": 3}, {"algorithm": "ap"}, {"all_possible_transitions": True}]
+)
+def test_a_sentence_alone_is_tagged_as_among_others(settings: dict[str, Any]) -> None:
+    lists = [[[f"{name}:{value}" for name, value in token.items()] for token in x] for x in X[:2]]
+    text = [[{"w": token["w"], "suffix": token["suffix"]} for token in x] for x in X[:4]]
+    for train in (X, [[{"w": word} for word in words] for words in WORDS]):
+        crf = CRF(max_iterations=8, **settings).fit(train, Y)
+        for each in (*X[:4], *text, *lists, ODD, ODD[:1], ODD[1:2], []):
+            assert crf.predict_single(each) == list(crf.predict([each, X[0]])[0])
+    with pytest.raises(DataError, match="sentence 1, token 2: expected a finite number for 'length', got NaN"):
+        crf.predict_single([{}, {"length": float("nan")}])
 
 
 def test_marginals_and_k_best_are_those_of_enumeration(fitted: CRF) -> None:

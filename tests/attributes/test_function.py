@@ -40,7 +40,8 @@ class Inside:
 
 
 def test_attributes_are_those_of_dicts() -> None:
-    counts, keys, values, names = FeatureFunction.of(attributes).attributes(SENTENCES)
+    counts, keys, values, entry_names = FeatureFunction.of(attributes).attributes(SENTENCES)
+    names = entry_names.of(np.arange(len(keys)))
     assert counts.tolist() == [4] * 5
     assert names[:4] == ["w:ann", "length", "title", "column:x"]
     assert keys.tolist() == keys_of(names).tolist()

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trelliswork.data.attributes import KeyIndex, Templates, attribute_items, dicts, from_dicts
-from trelliswork.data.attributes.dicts import ItemTable
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError
@@ -99,9 +98,10 @@ def test_dicts_are_read_as_crfsuite_reads_them() -> None:
     tokens = [{"w": b"a", "n": 2, "b": False, "l": ["x", "y"], "d": {"k": 0.5, "s": "t"}}, ["plain", "names"], {}]
     lengths, counts, keys, values, names = from_dicts([tokens[:2], [], tokens[2:]])
     assert (lengths.tolist(), counts.tolist()) == ([2, 0, 1], [7, 2, 0])
-    assert list(names) == ["w:a", "n", "b", "l:x", "l:y", "d:k", "d:s:t", "plain", "names"]
-    assert values.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
-    assert keys.tolist() == keys_of(list(names)).tolist()
+    wanted = ["w:a", "n", "b", "l:x", "l:y", "d:k", "d:s:t", "plain", "names"]
+    assert names.of(np.arange(9)) == wanted
+    assert values is not None and values.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
+    assert keys.tolist() == keys_of(wanted).tolist()
 
 
 @pytest.mark.parametrize(("value", "got"), [(float("nan"), "NaN"), (float("inf"), "an infinite value")])
@@ -115,33 +115,30 @@ def test_a_value_of_another_kind_is_an_error() -> None:
         from_dicts([[{"x": object()}]])
 
 
+TEXTS = st.text("ab:\0é\ud800", max_size=2)  # a zero is what parts names, a lone surrogate no UTF-8
 VALUES = st.one_of(
-    st.text("ab:", max_size=2), st.booleans(), st.integers(-1, 2), st.sampled_from([0.5, 1.0]),
-    st.lists(st.text("ab", max_size=1), max_size=2), st.just(("x", "y")), st.just(np.float32(1)), st.just(b"b"),
+    TEXTS, st.booleans(), st.integers(-1, 2), st.sampled_from([0.5, 1.0]), st.lists(TEXTS, max_size=2),
+    st.just(("x", "y")), st.just(np.float32(1)), st.just(np.str_("a")), st.just(b"b"),
 )  # fmt: skip
-TOKENS = st.one_of(
-    st.dictionaries(st.sampled_from(["a", "b", "a:b", "c"]), VALUES, max_size=3),
-    st.lists(st.sampled_from(["a", "b:x", ""]), max_size=3),
+NAMES = st.sampled_from(["a", "b", "a:b", "", "c\0"])
+TOKENS = st.one_of(st.dictionaries(NAMES, VALUES, max_size=3), st.lists(NAMES, max_size=3))
+LIKE = st.one_of(  # sentences whose tokens are of one kind, as most are
+    st.lists(st.lists(st.dictionaries(NAMES, TEXTS, max_size=3), max_size=3), max_size=4),
+    st.lists(st.lists(st.lists(TEXTS, max_size=3), max_size=3), max_size=4),
+    st.lists(st.lists(st.dictionaries(NAMES, TEXTS | st.booleans() | st.floats(-2, 2)), max_size=3), max_size=4),
 )
 
 
-@given(st.lists(st.lists(TOKENS, max_size=3), max_size=3), st.lists(st.lists(TOKENS, max_size=2), max_size=2))
-def test_a_table_of_items_reads_what_each_token_says(first: list[list[Any]], second: list[list[Any]]) -> None:
-    table = ItemTable()
-    for sentences in (first, second):
-        lengths, counts, keys, values, names = from_dicts(sentences, table)
-        expected = [[*attribute_items(token)] for sentence in sentences for token in sentence]
-        assert lengths.tolist() == [*map(len, sentences)] and counts.tolist() == [*map(len, expected)]
-        flat = [item for items in expected for item in items]
-        assert [*zip(names, values.tolist(), strict=True)] == flat
-        assert keys.tolist() == keys_of([name for name, _ in flat]).tolist()
-        assert names.distinct() == list(dict.fromkeys(name for name, _ in flat))
-
-
-def test_a_table_that_grew_too_large_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dicts, "MOST_ITEMS", 3)
-    table = ItemTable()
-    for i in range(10):
-        *_, names = from_dicts([[{"w": f"{i}-{j}"} for j in range(4)]], table)
-        assert list(names) == [f"w:{i}-{j}" for j in range(4)]
-        assert len(table) <= 4
+@given(st.lists(st.lists(TOKENS, max_size=3), max_size=3) | LIKE, st.integers(1, 4))
+def test_all_tokens_together_say_what_each_says(sentences: list[list[Any]], n_tokens: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dicts, "TOKENS_AT_A_TIME", n_tokens)
+        lengths, counts, keys, values, names = from_dicts(sentences)
+    expected = [[*attribute_items(token)] for sentence in sentences for token in sentence]
+    assert lengths.tolist() == [*map(len, sentences)] and counts.tolist() == [*map(len, expected)]
+    flat = [item for items in expected for item in items]
+    found = [1.0] * len(flat) if values is None else values.tolist()
+    assert (values is None) == all(value == 1 for _, value in flat)
+    backwards = np.arange(len(flat))[::-1]
+    assert [*zip(names.of(backwards), found[::-1], strict=True)] == flat[::-1]
+    assert keys.tolist() == keys_of([name for name, _ in flat]).tolist()

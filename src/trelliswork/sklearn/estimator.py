@@ -17,9 +17,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from trelliswork.data.attributes import AttributeRows, HashedNames, from_dicts, token_lists
-from trelliswork.data.attributes.dicts import EntryNames, ItemTable
+from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames, KeyIndex, from_dicts, token_lists
+from trelliswork.data.attributes.dicts import joined_names
 from trelliswork.data.attributes.hashing import new_index
+from trelliswork.data.attributes.rows import first_entries_of, offsets_of
 from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, MissingExtraError, ScoreError
 from trelliswork.models.storage import check_output
@@ -127,11 +128,11 @@ class CRF(BaseEstimator):
         check(settings)
         if self.model_filename is not None:
             check_output(self.model_filename)
-        lengths, counts, keys, values, found = from_dicts(sentences_in(X))
-        classes, gold, sets = numbered_labels(y, lengths)
-        shares = None if sample_weight is None else check_weights(sample_weight, len(lengths))
-        rows, model = self._planned((lengths, counts, keys, values), gold, sets, tuple(classes), settings)
-        parameters, names = model.parameters, self._named(model, found)
+        rows, index, names = self._numbered(X)
+        classes, gold, sets = numbered_labels(y, rows.lengths)
+        shares = None if sample_weight is None else check_weights(sample_weight, len(rows.lengths))
+        rows, model = self._planned(rows, index, gold, sets, tuple(classes), settings)
+        parameters, names = model.parameters, self._all_names(model, names)
         corpus = Corpus(rows, gold, shares, sets)
         dev = None if X_dev is None else self._development(model, X_dev, y_dev)
         log = TrainingLog(featgen_num_features=len(parameters))
@@ -158,26 +159,33 @@ class CRF(BaseEstimator):
             AttributeTagger.of(self._model, self._names, attribute_settings(settings)).save(self.model_filename)
         return self
 
+    def _numbered(self, X: Any) -> tuple[AttributeRows, KeyIndex | HashedIndex, Sequence[str]]:
+        """The attributes by number, the index that numbers them, and their names unless they are hashed."""
+        lengths, counts, keys, values, names = from_dicts(sentences_in(X))
+        index = new_index(self.hash_bits)
+        rows = AttributeRows(lengths, offsets_of(counts), index.add(keys), values)
+        return rows, index, () if isinstance(index, HashedIndex) else names.of(first_entries_of(rows.ids, len(index)))
+
     def _planned(
-        self, found: tuple[Array, ...], gold: Array, sets: Array, labels: tuple[str, ...], settings: dict[str, Any]
+        self,
+        atomic: AttributeRows,
+        index: KeyIndex | HashedIndex,
+        gold: Array,
+        sets: Array,
+        labels: tuple[str, ...],
+        settings: dict[str, Any],
     ) -> tuple[AttributeRows, FeatureCRF]:
-        """The attributes by number, and a model whose weights are still 0."""
-        lengths, counts, keys, values = found
-        chosen, index = attribute_settings(settings), new_index(self.hash_bits)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        atomic = AttributeRows(lengths, offsets, index.add(keys), values)
-        corpus = Corpus(atomic, gold, sets=sets)
+        """The attributes with their conjunctions, and a model whose weights are still 0."""
+        chosen, corpus = attribute_settings(settings), Corpus(atomic, gold, sets=sets)
         conjunctions = induce(corpus, len(index), len(labels), chosen)
         corpus = extended_corpus(corpus, conjunctions)
         parameters = parameters_of(corpus, conjunctions.n_attributes, len(labels), chosen)
         weights = np.zeros(len(parameters))
         return corpus.rows.heard(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
-    def _named(self, model: FeatureCRF, found: EntryNames) -> Sequence[str]:
-        """The names of the attributes; numbers if they are hashed."""
-        if self.hash_bits is not None:
-            return HashedNames(model.conjunctions)
-        return model.conjunctions.names(found.distinct())
+    def _all_names(self, model: FeatureCRF, names: Sequence[str]) -> Sequence[str]:
+        """The names of the attributes and of their conjunctions; numbers if they are hashed."""
+        return HashedNames(model.conjunctions) if self.hash_bits is not None else model.conjunctions.names(names)
 
     def _development(self, model: FeatureCRF, X: Any, y: Any) -> tuple[AttributeRows, list[list[str]]]:
         lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
@@ -208,7 +216,6 @@ class CRF(BaseEstimator):
         self._model, self._names = model, names
         self._classes = classes or {label: label for label in model.labels}
         self._tagger: SequenceTagger | None = None
-        self._items = ItemTable()
 
     # --- answers ---------------------------------------------------------------------------------------------
 
@@ -219,7 +226,11 @@ class CRF(BaseEstimator):
 
     def predict_single(self, xseq: Any) -> list[Any]:
         """The best labels of one sentence."""
-        return self._given(self._fitted.predict(self._rows([xseq]))[0])
+        model = self._fitted
+        [tokens] = token_lists(sentences_in([xseq]))
+        joined = joined_names(tokens)
+        labels = None if joined is None else model.predict_joined(joined)
+        return self._given(model.predict(self._rows([tokens]))[0] if labels is None else labels)
 
     def predict_marginals(self, X: Any) -> Array:
         """For each sentence a list with a dict for each token: label -> exact probability."""
@@ -290,15 +301,11 @@ class CRF(BaseEstimator):
         return self._learned is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in super().__getstate__().items() if name not in ("_tagger", "_items")}
+        state = {name: value for name, value in super().__getstate__().items() if name != "_tagger"}
         model = state.get("_model")
         if model is not None:  # a copy has none of the tables that answers have left in it
             state["_model"] = replace(model, parameters=replace(model.parameters))
         return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._items = ItemTable()
 
     @property
     def _learned(self) -> FeatureCRF | None:
@@ -368,7 +375,7 @@ class CRF(BaseEstimator):
 
     def _rows(self, X: Any) -> AttributeRows:
         model = self._fitted
-        lengths, counts, keys, values, _ = from_dicts(sentences_in(X), self._items)
+        lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
         return model.rows(lengths, counts, keys, values)
 
     def _given(self, labels: Sequence[str]) -> list[Any]:

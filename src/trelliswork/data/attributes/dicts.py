@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trelliswork.data.attributes.key_index import keys_of
-from trelliswork.data.attributes.key_kernels import first_entries
+from trelliswork.data.attributes.key_kernels import hash_joined
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.errors import DataError
 
 Array = np.ndarray[Any, Any]
 Token = Mapping[str, Any] | Sequence[str]
-MOST_ITEMS = 2_000_000  # that a table remembers
+TOKENS_AT_A_TIME = 1024  # whose names are spelled out
+_NO_VALUES = np.empty(0)
+_NUMBERS = (int, float, np.number, np.bool_)  # a truth value is a whole number
 
 
 def attribute_items(token: Token, prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -72,118 +75,147 @@ def token_lists(sentences: Iterable[Iterable[Token]]) -> list[list[Token]]:
     return found
 
 
-class ItemTable(dict[Any, int]):
-    """A number for each attribute with its value, as tokens have it: ("word", "Paris"), ("title", True) or a name.
+class Joined(NamedTuple):
+    """The attributes of the tokens of a sentence: their names in UTF-8, with a zero between two."""
 
-    Its name, key and value are worked out once, however often it comes. A table that has grown beyond `MOST_ITEMS` is
-    begun anew, so that it may live as long as a service does.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.sizes: list[float] = []
-        self._arrays = np.empty(0, np.uint64), np.empty(0)
-
-    def __missing__(self, item: Any) -> int:
-        if isinstance(item, _Resolved):
-            name, value = item
-        else:
-            found = list(attribute_items(item if isinstance(item, str) else {item[0]: item[1]}))
-            if len(found) != 1:
-                raise TypeError("several attributes in one")
-            name, value = found[0]
-        self[item] = number = len(self.names)
-        self.names.append(name)
-        self.sizes.append(value)
-        return number
-
-    def arrays(self) -> tuple[Array, Array]:
-        """The keys and values of all numbers."""
-        keys = self._arrays[0]
-        if len(keys) < len(self.names):
-            new = keys_of(self.names[len(keys) :])
-            self._arrays = np.concatenate([keys, new]), np.array(self.sizes)
-        return self._arrays
-
-    def shrink(self) -> None:
-        """Forget everything if it is too much."""
-        if len(self) > MOST_ITEMS:
-            self.clear()
-            self.__init__()  # type: ignore[misc]
+    counts: Array  # [tokens]
+    names: Array  # [bytes]
+    values: Array  # [entries], or empty: all 1
 
 
-class _Resolved(tuple[str, float]):
-    """The name and value of an attribute that a list or a dict inside a token has."""
-
-
-def from_dicts(
-    sentences: Iterable[Iterable[Token]], table: ItemTable | None = None
-) -> tuple[Array, Array, Array, Array, EntryNames]:
-    """(lengths, entries of each token, keys, values, names of the entries) of all sentences.
-
-    A `table` that is given again remembers what it has seen.
-    """
-    table = ItemTable() if table is None else table
-    table.shrink()
-    rows = token_lists(sentences)
-    lengths = np.array([len(row) for row in rows], np.int64)
-    tokens = list(chain.from_iterable(rows))
+def joined_names(tokens: Sequence[Any]) -> Joined | None:
+    """Return the attributes of a sentence as one text; None unless all tokens are lists of names, or all are dicts of
+    text and finite numbers. There may be a zero in a name, too."""
     try:
-        counts, numbers = _numbered(tokens, table)
+        joined, values = _spelled(tokens)
+        counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    except TypeError:
+        return None
+    if values is not None and not np.isfinite(values).all():
+        return None
+    text = np.frombuffer(joined.encode(errors="surrogatepass"), np.uint8)
+    return Joined(counts, text, _NO_VALUES if values is None else values)
+
+
+class _Block(NamedTuple):
+    """The attributes of some tokens that follow one another."""
+
+    counts: Array  # [tokens]
+    keys: Array  # [entries]
+    values: Array | None  # [entries]; None: all 1
+    names: bytes | list[str]  # [entries]; as bytes in UTF-8, with a zero between two
+
+
+def from_dicts(sentences: Iterable[Iterable[Token]]) -> tuple[Array, Array, Array, Array | None, EntryNames]:
+    """Return (lengths, entries of each token, keys, values, names of the entries) of all sentences.
+
+    Values are None if all are 1. The names of some tokens at a time are spelled out and hashed as one text: nothing is
+    remembered of a sentence, however long a service lives.
+    """
+    rows = token_lists(sentences)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    tokens = list(chain.from_iterable(rows))
+    firsts = range(0, max(len(tokens), 1), TOKENS_AT_A_TIME)
+    blocks = [_block(tokens[first : first + TOKENS_AT_A_TIME], first, lengths) for first in firsts]
+    names = EntryNames([block.names for block in blocks], [len(block.keys) for block in blocks])
+    if len(blocks) == 1:
+        return lengths, *blocks[0][:3], names
+    values = None
+    if any(block.values is not None for block in blocks):
+        values = np.concatenate([np.ones(len(keys)) if some is None else some for _, keys, some, _ in blocks])
+    counts, keys = (np.concatenate([block[column] for block in blocks]) for column in (0, 1))
+    return lengths, counts, keys, values, names
+
+
+def _block(tokens: list[Token], first: int, lengths: Array) -> _Block:
+    try:
+        joined, values = _spelled(tokens)
+        counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
     except (TypeError, DataError):  # lists inside, tokens of several kinds, or something wrong
-        counts, numbers = _numbered_one_by_one(tokens, table, lengths)
-    keys, values = (column[numbers] for column in table.arrays())
-    if not np.isfinite(values).all():
-        bad = np.flatnonzero(~np.isfinite(values))
-        t = int(np.searchsorted(np.cumsum(counts), bad[0], side="right"))
-        got = "NaN" if math.isnan(values[bad[0]]) else "an infinite value"
-        name = table.names[numbers[bad[0]]]
-        raise DataError("attributes", f"{_place(t, lengths)}: expected a finite number for {name!r}, got {got}")
-    return lengths, counts, keys, values, EntryNames(table.names, numbers)
+        counts, names, values = _spelled_one_by_one(tokens, first, lengths)
+        return _Block(counts, keys_of(names), _checked(values, counts, names, first, lengths), names)
+    text, keys = joined.encode(errors="surrogatepass"), np.empty(int(counts.sum()), np.uint64)
+    if hash_joined(np.frombuffer(text, np.uint8), keys) != len(keys):  # there is a zero in a name
+        counts, names, values = _spelled_one_by_one(tokens, first, lengths)
+        return _Block(counts, keys_of(names), _checked(values, counts, names, first, lengths), names)
+    return _Block(counts, keys, _checked(values, counts, text, first, lengths), text)
 
 
-def _numbered(tokens: Sequence[Token], table: ItemTable) -> tuple[Array, Array]:
-    """How many attributes each token has, and the number of each; all tokens are dicts, or all are lists of names."""
+def _spelled(tokens: Sequence[Any]) -> tuple[str, Array | None]:
+    """The names of attributes with a zero between two, and their values, if all tokens are lists of names or all are
+    dicts of text and numbers; anything else is a `TypeError`."""
     kinds = set(map(type, tokens))
-    if not kinds <= {dict} and not kinds <= {list}:
+    if kinds <= {list}:
+        return "\0".join(chain.from_iterable(tokens)), None
+    if kinds != {dict}:
         raise TypeError("tokens of several kinds")
-    items = chain.from_iterable(map(dict.items, tokens) if kinds == {dict} else tokens)  # type: ignore[arg-type]
-    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    return counts, np.fromiter(map(table.__getitem__, items), np.int32, int(counts.sum()))
+    try:
+        return "\0".join(map(":".join, chain.from_iterable(map(dict.items, tokens)))), None
+    except TypeError:  # some values are no text
+        values = list(chain.from_iterable(map(dict.values, tokens)))
+    if not all(kind is str or issubclass(kind, _NUMBERS) for kind in set(map(type, values))):
+        raise TypeError("values that are neither text nor numbers")
+    items = chain.from_iterable(map(dict.items, tokens))
+    joined = "\0".join([f"{name}:{value}" if value.__class__ is str else name for name, value in items])
+    sizes = [1.0 if value.__class__ is str else value for value in values]
+    return joined, np.fromiter(sizes, np.float64, len(sizes))
 
 
-def _numbered_one_by_one(tokens: Sequence[Token], table: ItemTable, lengths: Array) -> tuple[Array, Array]:
-    counts, numbers, t = np.empty(len(tokens), np.int64), list[int](), 0
+def _spelled_one_by_one(tokens: Sequence[Token], first: int, lengths: Array) -> tuple[Array, list[str], Array]:
+    counts, names, values, t = np.empty(len(tokens), np.int64), list[str](), list[float](), 0
     try:
         for t, token in enumerate(tokens):
-            before = len(numbers)
-            numbers.extend(table[_Resolved(item)] for item in attribute_items(token))
-            counts[t] = len(numbers) - before
+            before = len(names)
+            for name, value in attribute_items(token):
+                names.append(name)
+                values.append(value)
+            counts[t] = len(names) - before
     except DataError as error:
-        raise DataError("attributes", f"{_place(t, lengths)}: {error.problem}") from error
-    return counts, np.array(numbers, np.int32)
+        raise DataError("attributes", f"{_place(first + t, lengths)}: {error.problem}") from error
+    return counts, names, np.array(values)
 
 
-class EntryNames(Sequence[str]):
-    """The names of entries, by the numbers that they have in a table."""
+def _checked(values: Array | None, counts: Array, names: bytes | list[str], first: int, lengths: Array) -> Array | None:
+    """The values, all finite; None if all are 1."""
+    if values is None or (values == 1.0).all():
+        return None
+    if not np.isfinite(values).all():
+        bad = int(np.flatnonzero(~np.isfinite(values))[0])
+        t = first + int(np.searchsorted(np.cumsum(counts), bad, side="right"))
+        got = "NaN" if math.isnan(values[bad]) else "an infinite value"
+        problem = f"expected a finite number for {_listed(names)[bad]!r}, got {got}"
+        raise DataError("attributes", f"{_place(t, lengths)}: {problem}")
+    return values
 
-    def __init__(self, names: Sequence[str], numbers: Array) -> None:
-        self._names, self._numbers = names, numbers
 
-    def __len__(self) -> int:
-        return len(self._numbers)
+def _listed(names: bytes | list[str]) -> list[str]:
+    return names.decode(errors="surrogatepass").split("\0") if isinstance(names, bytes) else names
 
-    def __getitem__(self, place: Any) -> Any:
-        found = self._numbers[place]
-        return [self._names[i] for i in found] if isinstance(place, slice) else self._names[found]
 
-    def distinct(self) -> list[str]:
-        """Each name once, in the order in which they come first."""
-        first = np.full(len(self._names), len(self))
-        first_entries(self._numbers, first)
-        order = np.argsort(first)[: int((first < len(self)).sum())]
-        return list(dict.fromkeys(self._names[i] for i in order.tolist()))
+def _chosen(names: bytes | list[str], places: Array) -> list[str]:
+    """Some of the names; a text is not taken apart for them."""
+    if not isinstance(names, bytes):
+        return [names[place] for place in places.tolist()]
+    ends = np.append(np.flatnonzero(np.frombuffer(names, np.uint8) == 0), len(names))
+    firsts, lasts = np.append(0, ends[:-1] + 1)[places].tolist(), ends[places].tolist()
+    return [names[a:b].decode(errors="surrogatepass") for a, b in zip(firsts, lasts, strict=True)]
+
+
+class EntryNames:
+    """The names of entries: a text of some, then one of the next."""
+
+    def __init__(self, texts: Sequence[bytes | list[str]], sizes: Sequence[int]) -> None:
+        self._texts, self._offsets = texts, offsets_of(np.array(sizes, np.int64))
+
+    def of(self, entries: Array) -> list[str]:
+        """Return the names of some entries, in their order."""
+        order = np.argsort(entries, kind="stable")
+        bounds = np.searchsorted(entries[order], self._offsets).tolist()
+        names = np.empty(len(entries), object)
+        for text, offset, (first, last) in zip(self._texts, self._offsets, pairwise(bounds), strict=False):
+            here = order[first:last]
+            names[here] = _chosen(text, entries[here] - offset)
+        return list(names)
 
 
 def _place(t: int, lengths: Array) -> str:

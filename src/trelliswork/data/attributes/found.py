@@ -37,7 +37,7 @@ class Found:
             own = places >= n_before
             found = np.empty(len(places), object)
             found[~own] = self.names_of(places[~own])
-            found[own] = [names[place - n_before] for place in places[own]]
+            found[own] = names.of(places[own] - n_before)
             return list(found)
 
         pairs = self.looks_at_pairs

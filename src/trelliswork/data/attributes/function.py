@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trelliswork.data.attributes.dicts import Token, from_dicts
+from trelliswork.data.attributes.dicts import EntryNames, Token, from_dicts
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, ModelError
 
@@ -64,7 +64,7 @@ class FeatureFunction:
     def name(self) -> str:
         return self.path or str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
-    def attributes(self, sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Sequence[str]]:
+    def attributes(self, sentences: Sequence[Sentence]) -> tuple[Array, Array, Array | None, EntryNames]:
         """(entries of each token, keys, values, names) of all sentences; the function does not see their tags."""
         found = [self._tokens(sentence) for sentence in sentences]
         try:
@@ -121,15 +121,11 @@ def imported(path: str) -> Function:
 
 
 def merged(
-    counts: Array, keys: Array, more_counts: Array, more_keys: Array, more_values: Array
+    counts: Array, keys: Array, more_counts: Array, more_keys: Array, more_values: Array | None
 ) -> tuple[Array, Array, Array | None, Array]:
     """Two lists of attributes, token by token, as one: (counts, keys, values, place of each entry in both lists)."""
     tokens = np.arange(len(counts))
     owner = np.concatenate([np.repeat(tokens, counts), np.repeat(tokens, more_counts)])
     order = np.argsort(owner, kind="stable")
-    values = np.concatenate([np.ones(len(keys)), more_values])[order]
-    return counts + more_counts, np.concatenate([keys, more_keys])[order], _or_none(values), order
-
-
-def _or_none(values: Array) -> Array | None:
-    return None if (values == 1.0).all() else values
+    values = None if more_values is None else np.concatenate([np.ones(len(keys)), more_values])[order]
+    return counts + more_counts, np.concatenate([keys, more_keys])[order], values, order

@@ -58,6 +58,25 @@ def hash_texts(texts, offsets, keys):
 
 
 @kernel(EXACT)
+def hash_joined(text, keys):
+    """keys[i] = the key of name i of a text that has a zero between two names; returns how many names there are.
+
+    No key is written beyond the last one; no names at all and one empty name are the same text.
+    """
+    n, key = 0, SEED
+    for i in range(text.shape[0]):
+        if text[i] == 0:
+            if n < keys.shape[0]:
+                keys[n] = key
+            n, key = n + 1, SEED
+        else:
+            key = (key ^ np.uint64(text[i])) * PRIME
+    if n < keys.shape[0]:
+        keys[n] = key
+    return min(n + 1, keys.shape[0]) if text.shape[0] == 0 else n + 1
+
+
+@kernel(EXACT)
 def _slot(table, key):
     """Where a key is, or would go, in an open-addressing table of a power of two of slots."""
     mask = np.uint64(table.shape[0] - 1)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trelliswork.data.attributes.key_kernels import first_entries
+
 Array = np.ndarray[Any, Any]
 ENTRIES_AT_A_TIME = 1 << 22
 
@@ -21,6 +23,13 @@ def offsets_of(counts: Array) -> Array:
 def owners_of(offsets: Array) -> Array:
     """The owner of each item: the inverse of `offsets_of`, spelled out."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def first_entries_of(ids: Array, n: int) -> Array:
+    """The entry at which each of the ids 0..n - 1 is met first; those that no entry has are undefined."""
+    first = np.empty(n, np.int64)
+    first_entries(ids, first)
+    return first
 
 
 class RowArrays(NamedTuple):

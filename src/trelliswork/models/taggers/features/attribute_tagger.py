@@ -14,6 +14,7 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames, KeyIndex, Templates, from_dicts
+from trelliswork.data.attributes.dicts import EntryNames
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.crfsuite import ATTRIBUTES
@@ -95,7 +96,7 @@ def attributes_of(sentence: Sentence) -> Sequence[Any]:
     return found
 
 
-def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Array, Sequence[str]]:
+def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Array | None, EntryNames]:
     """As `from_dicts`; an error names the file and line of the sentence."""
     given = [attributes_of(sentence) for sentence in sentences]
     try:

@@ -18,8 +18,7 @@ from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIn
 from trelliswork.data.attributes.expansion import expand
 from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import new_index
-from trelliswork.data.attributes.key_kernels import first_entries
-from trelliswork.data.attributes.rows import ENTRIES_AT_A_TIME, offsets_of
+from trelliswork.data.attributes.rows import ENTRIES_AT_A_TIME, first_entries_of, offsets_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError
 from trelliswork.runtime.scratch import Growing
@@ -115,7 +114,7 @@ class Encoded:
             self.index = KeyIndex()
             ids = self.index.add(np.concatenate(keys)[by_order])
             owners = np.repeat(np.arange(len(keys)), [len(each) for each in keys])[by_order]
-            owner = owners[_new(ids, 0, len(self.index))]
+            owner = owners[first_entries_of(ids, len(self.index))]
             numbers = self.index.find(own_keys)
             for first in range(0, len(self.rows.ids), ENTRIES_AT_A_TIME):
                 some = slice(first, first + ENTRIES_AT_A_TIME)
@@ -161,7 +160,7 @@ class _Encoding:
         known, offsets = len(self.index), offsets_of(found.counts)
         ids = self.index.add(found.keys)
         if isinstance(self.index, KeyIndex):
-            self._remember(_new(ids, known, len(self.index)), offsets[offsets_of(lengths)])
+            self._remember(first_entries_of(ids, len(self.index))[known:], offsets[offsets_of(lengths)])
         self._add_values(found.values, len(ids))
         if found.looks_at_pairs is not None:
             self._flags.append(np.unique(ids[found.looks_at_pairs]))
@@ -202,13 +201,6 @@ class _Encoding:
         found = np.zeros(len(self.index), np.bool_)
         found[np.concatenate([np.empty(0, np.int32), *self._flags])] = True
         return found
-
-
-def _new(ids: Array, n_known: int, n: int) -> Array:
-    """The entries at which the attributes n_known..n are met first."""
-    found = np.empty(n, np.int64)
-    first_entries(ids, found)
-    return found[n_known:]
 
 
 def _flags_of_all(own: Array | None, numbers: Array, n_attributes: int, together: OneProcess) -> Array | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
+from trelliswork.data.attributes.dicts import Joined
 from trelliswork.data.attributes.rows import offsets_of, owners_of
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
@@ -20,7 +21,7 @@ from trelliswork.models.taggers.features.crf.listed import Listed
 from trelliswork.models.taggers.features.crf.marks import mark_keys, marked
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.states import StateSpace
-from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_tokens
+from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_text, score_tokens
 from trelliswork.models.taggers.features.kernels.local import local_arrays
 from trelliswork.models.taggers.features.kernels.records import EdgeRows
 from trelliswork.models.taggers.features.kernels.sets import add_pairs
@@ -215,6 +216,20 @@ class FeatureCRF:
             for sentence, best in zip(batch, chain.argmax.tolist(), strict=True):
                 out[sentence] = [self.labels[tag] for tag in best[: rows.lengths[sentence]]]
         return out
+
+    def predict_joined(self, joined: Joined) -> list[str] | None:
+        """Return the best labels of one sentence whose attributes are in a text; None where only `predict` can tell."""
+        index, transitions = self.index, self._shared_transitions
+        marked = self.normalised == "jointly" or len(self.conjunctions) > 0
+        if transitions is None or self._listed is not None or marked or not isinstance(index, KeyIndex):
+            return None
+        n, parameters = len(joined.counts), self.parameters
+        scores, tags = np.empty((n, parameters.n_labels)), np.empty(n, np.int64)
+        weights = parameters.offsets, parameters.labels, self.weights
+        if score_text(joined, index.table, index.numbers, *weights, scores) != joined.counts.sum():
+            return None  # there is a zero in a name
+        best_labels(np.array([0, n]), scores, transitions, self.space.start, self.space.end, tags)
+        return [self.labels[tag] for tag in tags.tolist()]
 
     def marginals(self, rows: AttributeRows) -> list[Array]:
         """p(label | x) [n, labels] of each sentence."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trelliswork.data.attributes.key_kernels import find_keys, hash_joined
 from trelliswork.models.taggers.features.kernels.records import Change, Path
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
@@ -26,6 +27,28 @@ def score_tokens(first, last, rows, index, weights, emissions):
             a, value = rows.ids[e], rows.values[e] if valued else 1.0
             for p in range(offsets[a], offsets[a + 1]):
                 row[labels[p]] += value * weights[p]
+
+
+@kernel(FAST)
+def score_text(joined, table, numbers, offsets, labels, weights, emissions):
+    """emissions[t] = Σ value · weight over the attributes of token t of a `Joined` sentence [S4.74]; returns how many
+    names are in its text. They are looked up in the `table` and `numbers` of a `KeyIndex`; strangers score 0."""
+    counts, n, valued = joined.counts, 0, joined.values.shape[0] > 0
+    for t in range(counts.shape[0]):
+        n += counts[t]
+    keys, ids = np.empty(n, np.uint64), np.empty(n, np.int32)
+    n_names, first = hash_joined(joined.names, keys), 0
+    find_keys(table, numbers, keys, ids)
+    for t in range(counts.shape[0]):
+        row = emissions[t]
+        for j in range(row.shape[0]):
+            row[j] = 0.0
+        for e in range(first, first + counts[t]):
+            a, value = ids[e], joined.values[e] if valued else 1.0
+            for p in range(offsets[a], offsets[a + 1]) if a >= 0 else range(0):
+                row[labels[p]] += value * weights[p]
+        first += counts[t]
+    return n_names
 
 
 @kernel(FAST)
