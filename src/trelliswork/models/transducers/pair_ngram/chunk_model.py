@@ -10,8 +10,15 @@ import numpy as np
 
 from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair, Symbols
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
-from trelliswork.models.transducers.pair_ngram.positions import pinned_positions, plain_positions
-from trelliswork.models.transducers.pair_ngram.source_lattice import SourceLattice
+from trelliswork.models.transducers.pair_ngram.positions import pinned_positions, plain_positions, plain_rows
+from trelliswork.models.transducers.pair_ngram.search_kernels import answer_all
+from trelliswork.models.transducers.pair_ngram.source_lattice import (
+    NOTHING_WRITTEN,
+    SourceLattice,
+    Targets,
+    targets_of,
+    width_of,
+)
 from trelliswork.models.transducers.pins import SpanPin
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
@@ -69,6 +76,20 @@ class ChunkModel:
         else:
             positions = pinned_positions(len(source), self.longest, fitting, pins, lambda pair: self.chunks[pair][1])
         return SourceLattice(self.joint, self.symbols, self.place, positions)
+
+    def targets(self, sources: Sequence[Symbols], k: int, widest: int) -> list[Targets]:
+        """The k best targets of sources whose symbols are all known, as `SourceLattice.top_k` has them, in one call."""
+        asked = [source for source in sources if source]
+        rows = [
+            row
+            for source in asked
+            for row in plain_rows(len(source), self.longest, lambda a, b, x=source: self.ranges.get(x[a:b], (0, 0)))
+        ]
+        first = np.cumsum([0, *map(len, asked)])
+        spans = np.array(rows, np.int32).reshape(len(rows), self.longest, 3)
+        widths = np.array([width_of(len(source), widest) for source in asked], np.int64)
+        answered = iter(targets_of(answer_all(self.joint, spans, first, k, widths), self.symbols))
+        return [next(answered) if source else NOTHING_WRITTEN for source in sources]
 
     # Disk
 
