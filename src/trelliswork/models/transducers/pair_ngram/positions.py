@@ -35,9 +35,7 @@ def plain_positions(n: int, longest: int, fitting: Fitting) -> Positions:
 
 def plain_rows(n: int, longest: int, fitting: Fitting) -> list[list[tuple[int, int, int]]]:
     """The `spans` of such a source."""
-    return [
-        [(*fitting(i, i + a), i + a) if i + a <= n else (0, 0, 0) for a in range(1, longest + 1)] for i in range(n)
-    ]
+    return [[(*fitting(i, i + a), i + a) if i + a <= n else (0, 0, 0) for a in range(1, longest + 1)] for i in range(n)]
 
 
 def pinned_positions(
