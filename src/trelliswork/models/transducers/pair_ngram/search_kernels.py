@@ -312,47 +312,47 @@ class Found(NamedTuple):
 
 
 @kernel(EXACT)
-def _written(tree, leaves, n_leaves, found, s):
+def _written(tree, leaves, n_leaves, answers, s):
     """Add the targets of source `s`."""
     parent_of, symbol_of, log_prob, length = tree.parent, tree.symbol, tree.log_prob, tree.length
-    symbols, shares, offsets, t = found.symbols, found.shares, found.offsets, found.first[s]
+    symbols, shares, offsets, t = answers.symbols, answers.shares, answers.offsets, answers.first[s]
     for k in range(n_leaves):
         beginning = parent_of[leaves[k]]
         offsets[t + 1] = offsets[t] + length[beginning]
-        found.log_probs[t] = log_prob[leaves[k]]
+        answers.log_probs[t] = log_prob[leaves[k]]
         for at in range(offsets[t + 1] - 1, offsets[t] - 1, -1):
             parent = parent_of[beginning]
             symbols[at] = symbol_of[beginning]
             shares[at] = min(math.exp(log_prob[beginning] - log_prob[parent]), 1.0)
             beginning = parent
         t += 1
-    found.first[s + 1] = t
+    answers.first[s + 1] = t
 
 
 @kernel(EXACT)
-def _with_room(found, s, n_leaves, n_symbols):
+def _with_room(answers, s, n_leaves, n_symbols):
     """The same with room for more targets and symbols."""
-    n_targets = found.first[s] + n_leaves
-    total = found.offsets[found.first[s]] + n_symbols
-    if total <= found.symbols.shape[0] and n_targets <= found.log_probs.shape[0]:
-        return found
+    n_targets = answers.first[s] + n_leaves
+    total = answers.offsets[answers.first[s]] + n_symbols
+    if total <= answers.symbols.shape[0] and n_targets <= answers.log_probs.shape[0]:
+        return answers
     symbols, shares = np.empty(2 * total, np.int32), np.empty(2 * total)
     offsets, log_probs = np.zeros(2 * n_targets + 1, np.int64), np.empty(2 * n_targets)
-    old = min(found.symbols.shape[0], 2 * total)
-    symbols[:old], shares[:old] = found.symbols[:old], found.shares[:old]
-    old = min(found.log_probs.shape[0], 2 * n_targets)
-    offsets[: old + 1], log_probs[:old] = found.offsets[: old + 1], found.log_probs[:old]
-    return Found(symbols, shares, offsets, log_probs, found.first, found.certain)
+    old = min(answers.symbols.shape[0], 2 * total)
+    symbols[:old], shares[:old] = answers.symbols[:old], answers.shares[:old]
+    old = min(answers.log_probs.shape[0], 2 * n_targets)
+    offsets[: old + 1], log_probs[:old] = answers.offsets[: old + 1], answers.log_probs[:old]
+    return Found(symbols, shares, offsets, log_probs, answers.first, answers.certain)
 
 
 @kernel(EXACT)
-def _exactly(found):
+def _exactly(answers):
     """Without room for more."""
-    n_targets = found.first[-1]
-    n_symbols = found.offsets[n_targets]
+    n_targets = answers.first[-1]
+    n_symbols = answers.offsets[n_targets]
     return Found(
-        found.symbols[:n_symbols], found.shares[:n_symbols], found.offsets[: n_targets + 1],
-        found.log_probs[:n_targets], found.first, found.certain,
+        answers.symbols[:n_symbols], answers.shares[:n_symbols], answers.offsets[: n_targets + 1],
+        answers.log_probs[:n_targets], answers.first, answers.certain,
     )  # fmt: skip
 
 
@@ -365,16 +365,16 @@ def _none_found(n_sources):
 
 
 @kernel(EXACT)
-def _answer(model, lattice, room, found, s, leaves, widest):
+def _answer(model, lattice, room, answers, s, leaves, widest):
     """Add the k best targets of source `s`, which has any."""
     room, n_leaves, certain = search(model, lattice, room, leaves, widest)
-    found.certain[s] = certain
+    answers.certain[s] = certain
     n_symbols = 0
     for k in range(n_leaves):
         n_symbols += room.tree.length[leaves[k]] - 1
-    found = _with_room(found, s, n_leaves, n_symbols)
-    _written(room.tree, leaves, n_leaves, found, s)
-    return room, found
+    answers = _with_room(answers, s, n_leaves, n_symbols)
+    _written(room.tree, leaves, n_leaves, answers, s)
+    return room, answers
 
 
 @kernel(EXACT)
@@ -387,11 +387,11 @@ def answer(model, lattice, top_k, widest):
 def answer_all(model, spans, first, top_k, widest):
     """The k best targets of sources, whose positions are spans[first[s] : first[s + 1]]; `widest` is of each."""
     n_sources = widest.shape[0]
-    room, found, leaves = _room(ROOM), _none_found(n_sources), np.empty(top_k, np.int32)
+    room, answers, leaves = _room(ROOM), _none_found(n_sources), np.empty(top_k, np.int32)
     for s in range(n_sources):
         lattice = explore(model, spans[first[s] : first[s + 1]])
         if sum_up(model, lattice) > -np.inf:
-            room, found = _answer(model, lattice, room, found, s, leaves, widest[s])
+            room, answers = _answer(model, lattice, room, answers, s, leaves, widest[s])
         else:
-            found.first[s + 1] = found.first[s]
-    return _exactly(found)
+            answers.first[s + 1] = answers.first[s]
+    return _exactly(answers)

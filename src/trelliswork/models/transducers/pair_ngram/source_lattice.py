@@ -75,8 +75,8 @@ class SourceLattice:
         if self.log_joint == -math.inf:
             return Targets([], [], True)
         widest = width_of(self._positions.places[-1], widest)
-        found = search_kernels.answer(self._joint, self._summed[0], k, widest)
-        return targets_of(found, self._symbols)[0]
+        answers = search_kernels.answer(self._joint, self._summed[0], k, widest)
+        return targets_of(answers, self._symbols)[0]
 
     def align(self, target: Symbols) -> Alignment:
         """The best alignment with a target, and log p(target | source, pins) by all of them; -inf if there is none.
@@ -115,18 +115,18 @@ class SourceLattice:
 
 
 def width_of(n: int, widest: int) -> int:
-    """How many beginnings of one length are continued for a source of `n` symbols."""
+    """Return how many beginnings of one length are continued for a source of `n` symbols."""
     return max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // n))
 
 
-def targets_of(found: search_kernels.Found, symbols: Sequence[str]) -> list[Targets]:
-    """What a search found for each of its sources."""
-    names, shares = [symbols[i] for i in found.symbols.tolist()], found.shares.tolist()
-    offsets, first = found.offsets.tolist(), found.first.tolist()
-    best = [(tuple(names[a:b]), p) for (a, b), p in zip(pairwise(offsets), found.log_probs.tolist(), strict=True)]
+def targets_of(answers: search_kernels.Found, symbols: Sequence[str]) -> list[Targets]:
+    """Return the targets of each source of a search."""
+    names, shares = [symbols[i] for i in answers.symbols.tolist()], answers.shares.tolist()
+    offsets, first = answers.offsets.tolist(), answers.first.tolist()
+    best = [(tuple(names[a:b]), p) for (a, b), p in zip(pairwise(offsets), answers.log_probs.tolist(), strict=True)]
     return [
         Targets(best[a:b], shares[offsets[a] : offsets[a + 1]] if a < b else [], certain)
-        for (a, b), certain in zip(pairwise(first), found.certain.tolist(), strict=True)
+        for (a, b), certain in zip(pairwise(first), answers.certain.tolist(), strict=True)
     ]
 
 
