@@ -251,6 +251,22 @@ def test_symbols_never_seen_write_nothing(model: PairNgram) -> None:
     assert "'?'" in model.notes([], sentences([("a?", "X")]))[0]
 
 
+def test_sources_answered_together_have_the_answers_of_each_alone(model: PairNgram) -> None:
+    """Also where one of them needs larger tables than those before and after it."""
+    draw = np.random.default_rng(0)
+    sources = [tuple(draw.choice(list("abc?"), n)) for n in (0, 3, 60, 1, 8, 7)]
+    together = model.transduced(sources, 800, False)
+    assert sum(len(target) for target, _ in together[2].best) > 8 * 4096, "more symbols than the tables begin with"
+    for source, answer in zip(sources, together, strict=True):
+        known = tuple(symbol for symbol in source if symbol != "?")
+        alone = model.model.lattice(known).top_k(800, model.config.widest)
+        with case(source="".join(source)):
+            assert (answer.best, answer.certain) == (alone.best, alone.certain)
+            assert len({target for target, _ in answer.best}) == len(answer.best)
+            shares = [model.log_prob(known, target) for target, _ in answer.best[::100]] if known else [0.0]
+            assert [p for _, p in answer.best[::100]] == pytest.approx(shares, abs=1e-6)
+
+
 def test_three_thousand_symbols(model: PairNgram) -> None:
     with soon(240):
         answer = model.predict("abc" * 1000)[0]

@@ -10,8 +10,15 @@ import numpy as np
 
 from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair, Symbols
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
-from trelliswork.models.transducers.pair_ngram.positions import pinned_positions, plain_positions
-from trelliswork.models.transducers.pair_ngram.source_lattice import SourceLattice
+from trelliswork.models.transducers.pair_ngram.positions import Fitting, pinned_positions, plain_positions, plain_rows
+from trelliswork.models.transducers.pair_ngram.search_kernels import answer_all
+from trelliswork.models.transducers.pair_ngram.source_lattice import (
+    NOTHING_WRITTEN,
+    SourceLattice,
+    Targets,
+    targets_of,
+    width_of,
+)
 from trelliswork.models.transducers.pins import SpanPin
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
@@ -60,15 +67,26 @@ class ChunkModel:
 
     def lattice(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> SourceLattice:
         """All that a source whose symbols are all known may become, as far as it agrees with the pins."""
-
-        def fitting(start: int, end: int) -> tuple[int, int]:
-            return self.ranges.get(source[start:end], (0, 0))
-
+        fitting = self._fitting(source)
         if not pins:
             positions = plain_positions(len(source), self.longest, fitting)
         else:
             positions = pinned_positions(len(source), self.longest, fitting, pins, lambda pair: self.chunks[pair][1])
         return SourceLattice(self.joint, self.symbols, self.place, positions)
+
+    def _fitting(self, source: Symbols) -> Fitting:
+        """The chunk pairs that fit between two places of a source."""
+        return lambda start, end: self.ranges.get(source[start:end], (0, 0))
+
+    def targets(self, sources: Sequence[Symbols], k: int, widest: int) -> list[Targets]:
+        """The k best targets of sources whose symbols are all known, as `SourceLattice.top_k` has them, in one call."""
+        asked = [source for source in sources if source]
+        rows = [row for source in asked for row in plain_rows(len(source), self.longest, self._fitting(source))]
+        first = np.cumsum([0, *map(len, asked)])
+        spans = np.array(rows, np.int32).reshape(len(rows), self.longest, 3)
+        widths = np.array([width_of(len(source), widest) for source in asked], np.int64)
+        answered = iter(targets_of(answer_all(self.joint, spans, first, k, widths), self.symbols))
+        return [next(answered) if source else NOTHING_WRITTEN for source in sources]
 
     # Disk
 

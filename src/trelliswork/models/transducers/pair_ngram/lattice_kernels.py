@@ -5,6 +5,10 @@ has several positions at one place, by how much of it is written. A state is (po
 the trie of `ngram_arrays`, and the states of a position are a tree by their suffixes: what was not seen after a history
 is as probable as after its suffix, times the back-off weight. So a state has arcs of its own for the chunk pairs that
 were seen after it, and all others are those of its suffix: this is exact, and needs no arcs for them.
+
+Loops work on arrays that are taken out of their tuples before and are never replaced inside: numba counts references
+whenever either happens, which takes longer than the arithmetic. Tables that turn out to be too small are made anew, and
+filled from the beginning.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ Array = np.ndarray[Any, Any]
 NONE = -1
 WORD, FIRST, SUFFIX, STATE = range(4)
 PROB, BACKOFF = range(2)
+STATES_OF_A_POSITION = 64  # as many as there often are
 
 
 class JointModel(NamedTuple):
@@ -67,28 +72,20 @@ def find(keys, key):
     return at
 
 
-@kernel(EXACT)
-def longer(array):
-    """The same numbers with room for more."""
-    found = np.empty(2 * array.shape[0], array.dtype)
-    found[: array.shape[0]] = array
-    return found
-
-
-@kernel(EXACT)
-def _first_child(model, node, pair):
+@kernel(EXACT, inline=True)
+def _first_child(nodes, node, pair):
     """The first child of a node whose word is not below `pair`."""
-    low, high = model.nodes[node, FIRST], model.nodes[node + 1, FIRST]
+    low, high = nodes[node, FIRST], nodes[node + 1, FIRST]
     while low < high:
         middle = (low + high) // 2
-        if model.nodes[middle, WORD] < pair:
+        if nodes[middle, WORD] < pair:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-@kernel(EXACT)
+@kernel(EXACT, inline=True)
 def _length(levels, node):
     length = 0
     while levels[length + 1] <= node:
@@ -97,35 +94,52 @@ def _length(levels, node):
 
 
 @kernel(EXACT)
-def rehashed(keys, values):
-    """Tables of twice the size."""
-    new_keys, new_values = np.full(2 * keys.shape[0], NONE, np.int64), np.empty(2 * keys.shape[0], np.int32)
-    for slot in range(keys.shape[0]):
-        if keys[slot] != NONE:
-            at = find(new_keys, keys[slot])
-            new_keys[at], new_values[at] = keys[slot], values[slot]
-    return new_keys, new_values
-
-
-@kernel(EXACT)
 def explore(model, spans):
     """All states that the source can reach; spans[i, slot] is a range of chunk pairs that fit at position i, and the
     position behind them."""
-    n, n_slots = spans.shape[0], spans.shape[1]
-    keys, values = np.full(4096, NONE, np.int64), np.empty(4096, np.int32)
-    position, node, parent, following, arc_first, arc_end = (
-        np.empty(2048, np.int32), np.empty(2048, np.int32), np.empty(2048, np.int32),
-        np.empty(2048, np.int32), np.empty(2048, np.int32), np.empty(2048, np.int32),
+    size = 512
+    while size < STATES_OF_A_POSITION * spans.shape[0]:
+        size *= 2
+    while True:
+        lattice = _no_states(model, spans, size)
+        n_states, n_arcs = _fill(model, spans, lattice)
+        if n_states != NONE:
+            break
+        size *= 2
+    return Lattice(
+        lattice.position[:n_states], lattice.node[:n_states], lattice.parent[:n_states], lattice.following[:n_states],
+        lattice.heads, lattice.arc_first[:n_states], lattice.arc_end[:n_states], lattice.arc_column[:n_arcs],
+        lattice.arc_pair[:n_arcs], lattice.arc_to[:n_arcs], lattice.arc_prob[:n_arcs], lattice.beta[:n_states],
+        lattice.scale, lattice.column_first, lattice.leads,
     )  # fmt: skip
-    column, pair, to = np.empty(8192, np.int32), np.empty(8192, np.int32), np.empty(8192, np.int32)
-    prob = np.empty(8192, np.float64)
-    n_levels, n_nodes = model.levels.shape[0] - 1, np.int64(model.weights.shape[0])
-    heads = np.full((n + 1, n_levels), NONE, np.int32)
-    column_first = np.zeros((n, n_slots + 1), np.int32)
+
+
+@kernel(EXACT)
+def _no_states(model, spans, size):
+    """A lattice with room for `size` states and twice as many arcs."""
+    n = spans.shape[0]
+    return Lattice(
+        np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
+        np.full((n + 1, model.levels.shape[0] - 1), NONE, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
+        np.empty(2 * size, np.int32), np.empty(2 * size, np.int32), np.empty(2 * size, np.int32), np.empty(2 * size),
+        np.zeros(size), np.full(n + 1, -np.inf), np.zeros((n, spans.shape[1] + 1), np.int32), spans[:, :, 2].copy(),
+    )  # fmt: skip
+
+
+@kernel(EXACT)
+def _fill(model, spans, lattice):
+    """Fill in states and arcs; how many there are, or `NONE` if there is too little room."""
+    n, n_slots = spans.shape[0], spans.shape[1]
+    nodes, weights, levels = model.nodes, model.weights, model.levels
+    position, node, parent, following = lattice.position, lattice.node, lattice.parent, lattice.following
+    arc_first, arc_end, heads, column_first = lattice.arc_first, lattice.arc_end, lattice.heads, lattice.column_first
+    column, pair, to, prob = lattice.arc_column, lattice.arc_pair, lattice.arc_to, lattice.arc_prob
+    keys, values = np.full(2 * position.shape[0], NONE, np.int64), np.empty(2 * position.shape[0], np.int32)
+    n_levels, n_nodes = heads.shape[1], np.int64(weights.shape[0])
     reached = np.zeros(n + 1, np.bool_)
     n_states, n_arcs = 0, 0
     for begin in (0, model.begin):  # node 0 is the empty history
-        length = _length(model.levels, begin)
+        length = _length(levels, begin)
         position[n_states], node[n_states], following[n_states] = 0, begin, NONE
         heads[0, length] = n_states
         at = find(keys, np.int64(begin))
@@ -141,12 +155,13 @@ def explore(model, spans):
             s = heads[i, length]
             while s != NONE:
                 here = node[s]
+                last = nodes[here + 1, FIRST]
                 arc_first[s] = n_arcs
                 for a in range(n_slots):
                     low, high, there = spans[i, a, 0], spans[i, a, 1], spans[i, a, 2]
-                    child = _first_child(model, here, low) if high > low else model.nodes[here + 1, FIRST]
-                    while child < model.nodes[here + 1, FIRST] and model.nodes[child, WORD] < high:
-                        goes = model.nodes[child, STATE]
+                    child = _first_child(nodes, here, low) if high > low else last
+                    while child < last and nodes[child, WORD] < high:
+                        goes = nodes[child, STATE]
                         if not reached[there]:
                             reached[there] = True
                             goes = 0  # the empty history is a state of every position
@@ -154,62 +169,49 @@ def explore(model, spans):
                             key = np.int64(there) * n_nodes + goes
                             at = find(keys, key)
                             if keys[at] == NONE:
-                                if 2 * (n_states + 1) > keys.shape[0]:
-                                    keys, values = rehashed(keys, values)
-                                    at = find(keys, key)
                                 if n_states == position.shape[0]:
-                                    position, node = longer(position), longer(node)
-                                    parent, following = longer(parent), longer(following)
-                                    arc_first, arc_end = longer(arc_first), longer(arc_end)
-                                level = _length(model.levels, goes)
+                                    return NONE, NONE
+                                level = _length(levels, goes)
                                 keys[at], values[at] = key, n_states
                                 position[n_states], node[n_states] = there, goes
                                 following[n_states], heads[there, level] = heads[there, level], n_states
                                 n_states += 1
-                            if goes == model.nodes[child, STATE]:
+                            if goes == nodes[child, STATE]:
                                 break
-                            goes = model.nodes[child, STATE]
+                            goes = nodes[child, STATE]
                         if n_arcs == column.shape[0]:
-                            column, pair, to, prob = (
-                                longer(column), longer(pair), longer(to), longer(prob)
-                            )  # fmt: skip
-                        column[n_arcs] = column_first[i, a] + model.nodes[child, WORD] - low
-                        pair[n_arcs], to[n_arcs], prob[n_arcs] = (
-                            model.nodes[child, WORD],
-                            values[at],
-                            model.weights[child, PROB],
-                        )
+                            return NONE, NONE
+                        column[n_arcs] = column_first[i, a] + nodes[child, WORD] - low
+                        pair[n_arcs], to[n_arcs], prob[n_arcs] = nodes[child, WORD], values[at], weights[child, PROB]
                         n_arcs += 1
                         child += 1
                 arc_end[s] = n_arcs
                 s = following[s]
     for s in range(n_states):
         here = node[s]
-        parent[s] = (
-            NONE if here == 0 else values[find(keys, np.int64(position[s]) * n_nodes + model.nodes[here, SUFFIX])]
-        )
+        parent[s] = NONE if here == 0 else values[find(keys, np.int64(position[s]) * n_nodes + nodes[here, SUFFIX])]
         if position[s] == n:
             arc_first[s] = arc_end[s] = n_arcs
-    return Lattice(
-        position[:n_states], node[:n_states], parent[:n_states], following[:n_states], heads, arc_first[:n_states],
-        arc_end[:n_states], column[:n_arcs], pair[:n_arcs], to[:n_arcs], prob[:n_arcs],
-        np.zeros(n_states), np.full(n + 1, -np.inf), column_first, spans[:, :, 2].copy(),
-    )  # fmt: skip
+    return n_states, n_arcs
 
 
 @kernel(EXACT)
 def _end_sums(model, lattice, n):
     """Of the last position: the probability of the end, from shorter histories to longer."""
-    for length in range(lattice.heads.shape[1]):
-        s = lattice.heads[n, length]
+    nodes, weights, end = model.nodes, model.weights, model.end
+    heads, beta, parent, following, node_of = (
+        lattice.heads, lattice.beta, lattice.parent, lattice.following, lattice.node
+    )  # fmt: skip
+    for length in range(heads.shape[1]):
+        s = heads[n, length]
         while s != NONE:
-            node = lattice.node[s]
-            child = _first_child(model, node, model.end)
-            if child < model.nodes[node + 1, FIRST] and model.nodes[child, WORD] == model.end:
-                lattice.beta[s] = model.weights[child, PROB]
+            node = node_of[s]
+            child = _first_child(nodes, node, end)
+            if child < nodes[node + 1, FIRST] and nodes[child, WORD] == end:
+                beta[s] = weights[child, PROB]
             else:
-                lattice.beta[s] = model.weights[node, BACKOFF] * lattice.beta[lattice.parent[s]]
-            s = lattice.following[s]
+                beta[s] = weights[node, BACKOFF] * beta[parent[s]]
+            s = following[s]
     lattice.scale[n] = 0.0
 
 
@@ -231,13 +233,13 @@ def _sum(row):
 @kernel(EXACT)
 def column_factors(lattice, i, factors):
     """For each column the scale of the position that it leads to, relative to the highest of them."""
-    first, top = lattice.column_first[i], -np.inf
-    for a in range(lattice.leads.shape[1]):
+    first, scale_of, leads, top = lattice.column_first[i], lattice.scale, lattice.leads[i], -np.inf
+    for a in range(leads.shape[0]):
         if first[a] < first[a + 1]:
-            top = max(top, lattice.scale[lattice.leads[i, a]])
-    for a in range(lattice.leads.shape[1]):
+            top = max(top, scale_of[leads[a]])
+    for a in range(leads.shape[0]):
         if first[a] < first[a + 1]:
-            scale = lattice.scale[lattice.leads[i, a]]
+            scale = scale_of[leads[a]]
             factors[first[a] : first[a + 1]] = math.exp(scale - top) if top > -np.inf else 0.0
     return top
 
@@ -246,40 +248,47 @@ def column_factors(lattice, i, factors):
 def sum_up(model, lattice):
     """Fill beta, from the end to the beginning; log of the sum over all targets and alignments."""
     # [S2, transliteration]
-    n = lattice.heads.shape[0] - 1
+    heads, position, node, parent, following = (
+        lattice.heads, lattice.position, lattice.node, lattice.parent, lattice.following
+    )  # fmt: skip
+    arc_first, arc_end, arc_column, arc_to, arc_prob = (
+        lattice.arc_first, lattice.arc_end, lattice.arc_column, lattice.arc_to, lattice.arc_prob
+    )  # fmt: skip
+    beta, scale_of, weights, column_first = lattice.beta, lattice.scale, model.weights, lattice.column_first
+    n = heads.shape[0] - 1
     _end_sums(model, lattice, n)
-    row_of, widest, n_rows = np.empty(lattice.node.shape[0], np.int32), 0, 0
+    row_of, widest, n_rows = np.empty(node.shape[0], np.int32), 0, 0
     for i in range(n):
-        widest = max(widest, lattice.column_first[i, -1])
+        widest = max(widest, column_first[i, -1])
     at, count = np.zeros(n + 1, np.int64), 0
-    for s in range(lattice.node.shape[0]):
-        at[lattice.position[s]] += 1
+    for s in range(node.shape[0]):
+        at[position[s]] += 1
     n_rows = at.max()
     rows, factors = np.empty((n_rows, max(widest, 1))), np.empty(max(widest, 1))
     for i in range(n - 1, -1, -1):
-        width, count, best = lattice.column_first[i, -1], 0, 0.0
+        width, count, best = column_first[i, -1], 0, 0.0
         top = column_factors(lattice, i, factors)
-        for length in range(lattice.heads.shape[1]):
-            s = lattice.heads[i, length]
+        for length in range(heads.shape[1]):
+            s = heads[i, length]
             while s != NONE:
                 row = rows[count, :width]
                 row_of[s] = count
                 count += 1
-                if lattice.parent[s] == NONE:
+                if parent[s] == NONE:
                     row[:] = 0.0
                 else:
-                    _inherit(row, rows[row_of[lattice.parent[s]], :width], model.weights[lattice.node[s], BACKOFF])
-                for arc in range(lattice.arc_first[s], lattice.arc_end[s]):
-                    column = lattice.arc_column[arc]
-                    row[column] = lattice.arc_prob[arc] * factors[column] * lattice.beta[lattice.arc_to[arc]]
-                lattice.beta[s] = _sum(row)
-                best = max(best, lattice.beta[s])
-                s = lattice.following[s]
+                    _inherit(row, rows[row_of[parent[s]], :width], weights[node[s], BACKOFF])
+                for arc in range(arc_first[s], arc_end[s]):
+                    column = arc_column[arc]
+                    row[column] = arc_prob[arc] * factors[column] * beta[arc_to[arc]]
+                beta[s] = _sum(row)
+                best = max(best, beta[s])
+                s = following[s]
         if best > 0.0:
-            lattice.scale[i] = top + math.log(best)
-            for length in range(lattice.heads.shape[1]):
-                s = lattice.heads[i, length]
+            scale_of[i] = top + math.log(best)
+            for length in range(heads.shape[1]):
+                s = heads[i, length]
                 while s != NONE:
-                    lattice.beta[s] /= best
-                    s = lattice.following[s]
-    return lattice.scale[0] + math.log(lattice.beta[1])
+                    beta[s] /= best
+                    s = following[s]
+    return scale_of[0] + math.log(beta[1])

@@ -83,7 +83,11 @@ class PairNgram(Transducer):
         return nullcontext()
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        return [self._one(source, (), top_k, sure) for source in batch]
+        if sure:
+            return [self._one(source, (), top_k, sure) for source in batch]
+        known = [tuple(symbol for symbol in source if symbol in self.model.known) for source in batch]
+        every = self.model.targets(known, top_k, self.config.widest)
+        return [self._unaligned(*each) for each in zip(batch, known, every, strict=True)]
 
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
@@ -93,12 +97,18 @@ class PairNgram(Transducer):
 
     def _one(self, source: Symbols, pins: Sequence[SpanPin], top_k: int, sure: bool) -> Transduced:
         places, lattice, found = self._found(source, pins, top_k)
-        certain = found.certain and sums_all(len(places), len(found.best[0][0]))
+        whole = self._unaligned(source, places, found)
         if not sure or not places:
-            return Transduced(found.best, certain=certain)
+            return whole
         aligned = [(target, lattice.align(target)) for target, _ in found.best]
         parts = self._parts(found, aligned[0][1].chunks, places)
-        return Transduced([(target, each.log_prob) for target, each in aligned], parts, certain)
+        return Transduced([(target, each.log_prob) for target, each in aligned], parts, whole.certain)
+
+    def _unaligned(self, source: Symbols, known: Sequence[Any], targets: Targets) -> Transduced:
+        """The best targets of a source, some symbols of which are known."""
+        if not targets.best:
+            raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
+        return Transduced(targets.best, certain=targets.certain and sums_all(len(known), len(targets.best[0][0])))
 
     def _found(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> tuple[list[int], SourceLattice, Targets]:
         """The places of symbols that are known, the lattice of these, and the best targets."""

@@ -29,11 +29,13 @@ class Positions(NamedTuple):
 
 def plain_positions(n: int, longest: int, fitting: Fitting) -> Positions:
     """Those of a source of `n` symbols about which nothing is known; chunks have at most `longest` of them."""
-    spans = np.zeros((n, longest, 3), np.int32)
-    for i in range(n):
-        for a in range(1, min(longest, n - i) + 1):
-            spans[i, a - 1] = *fitting(i, i + a), i + a
-    return Positions(spans, list(range(n + 1)))
+    rows = plain_rows(n, longest, fitting)
+    return Positions(np.array(rows, np.int32).reshape(n, longest, 3), list(range(n + 1)))
+
+
+def plain_rows(n: int, longest: int, fitting: Fitting) -> list[list[tuple[int, int, int]]]:
+    """The `spans` of such a source."""
+    return [[(*fitting(i, i + a), i + a) if i + a <= n else (0, 0, 0) for a in range(1, longest + 1)] for i in range(n)]
 
 
 def pinned_positions(

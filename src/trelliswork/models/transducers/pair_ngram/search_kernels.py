@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE
-from trelliswork.models.transducers.pair_ngram.step_kernels import START, no_steps, with_steps
+from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE, explore, sum_up
+from trelliswork.models.transducers.pair_ngram.step_kernels import START, add_steps, no_steps
 from trelliswork.runtime.compilation import EXACT, kernel
 
 Array = np.ndarray[Any, Any]
 NEGLIGIBLE = 1e-8  # of the probability of a beginning; final probabilities are summed without leaving anything out
+ROOM = 4096  # items, to begin with
 
 
 class Items(NamedTuple):
@@ -52,45 +53,43 @@ class Entries(NamedTuple):
     item: Array  # int32
 
 
-@kernel(EXACT)
-def _grown(array):
-    found = np.empty(2 * array.shape[0], array.dtype)
-    found[: array.shape[0]] = array
-    return found
+class Round(NamedTuple):
+    """What one beginning is continued with: the items of longer ones by symbol, and its own by position."""
+
+    heads: Array  # int32 [symbol]: the first item
+    totals: Array  # float64 [symbol]
+    touched: Array  # int32: the symbols that have items
+    waiting: Array  # int32 [position]: the first item of the beginning itself that is to be continued
+
+
+class Room(NamedTuple):
+    """The tables of a search."""
+
+    items: Items
+    tree: Beginnings
+    entries: Entries
+    heap: Array  # int32: beginnings that are to be continued
+    numbers: Array  # int64: how many rounds there were, and how many symbols the last one touched
 
 
 @kernel(EXACT)
-def _more_items(x):
-    return Items(_grown(x.state), _grown(x.pending), _grown(x.until), _grown(x.share), _grown(x.next), x.used)
+def _room(size):
+    """Tables for `size` items."""
+    return Room(
+        Items(
+            np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size),
+            np.empty(size, np.int32), np.zeros(1, np.int64),
+        ),
+        Beginnings(
+            np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size),
+            np.empty(size, np.int32), np.zeros(1, np.int64),
+        ),
+        Entries(np.empty(size, np.int64), np.zeros(size, np.int64), np.empty(size, np.int32)),
+        np.empty(size, np.int32), np.zeros(2, np.int64),
+    )  # fmt: skip
 
 
-@kernel(EXACT)
-def _more_beginnings(x):
-    return Beginnings(_grown(x.parent), _grown(x.symbol), _grown(x.length), _grown(x.log_prob), _grown(x.head), x.used)
-
-
-@kernel(EXACT)
-def _more_entries(entries, now):
-    """A table of twice the size, with the entries of this round."""
-    size = 2 * entries.key.shape[0]
-    made = Entries(np.empty(size, np.int64), np.full(size, NONE, np.int64), np.empty(size, np.int32))
-    for slot in range(entries.key.shape[0]):
-        if entries.round[slot] == now:
-            at = _entry(made, entries.key[slot], now)
-            made.key[at], made.round[at], made.item[at] = entries.key[slot], now, entries.item[slot]
-    return made
-
-
-@kernel(EXACT)
-def _entry(entries, key, now):
-    mask = entries.key.shape[0] - 1
-    at = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
-    while entries.round[at] == now and entries.key[at] != key:
-        at = (at + 1) & mask
-    return at
-
-
-@kernel(EXACT)
+@kernel(EXACT, inline=True)
 def _before(log_prob, x, y):
     """Whether x comes before y in the queue: the more probable, and of two the older."""
     return log_prob[x] > log_prob[y] or (log_prob[x] == log_prob[y] and x < y)
@@ -122,242 +121,277 @@ def _pop(heap, n, log_prob):
     return first
 
 
-class Round(NamedTuple):
-    """What one beginning is continued with: the items of longer ones by symbol, and its own by position."""
-
-    heads: Array  # int32 [symbol]: the first item
-    totals: Array  # float64 [symbol]
-    touched: Array  # int32: the symbols that have items
-    waiting: Array  # int32 [position]: the first item of the beginning itself that is to be continued
-    numbers: Array  # int64: the round, symbols touched, entries, the first and the last position where items wait
-
-
 @kernel(EXACT)
-def _add(items, entries, round, place, written):
-    """Add to the item of `place`, a (key, state, next symbol, end of the chunk), or make one; `written` is (symbol,
-    position, share): an item that has written no symbol waits at its position."""
-    key, state, pending, until = place
-    symbol, position, share = written
-    at = _entry(entries, key, round.numbers[0])
-    if entries.round[at] == round.numbers[0]:
-        items.share[entries.item[at]] += share
-    else:
-        made = items.used[0]
-        items.used[0] += 1
-        round.numbers[2] += 1
-        entries.key[at], entries.round[at], entries.item[at] = key, round.numbers[0], made
-        items.state[made], items.pending[made], items.until[made], items.share[made] = state, pending, until, share
-        if symbol == NONE:
-            items.next[made], round.waiting[position] = round.waiting[position], made
-            round.numbers[4] = max(round.numbers[4], position)
-        else:
-            if round.heads[symbol] == NONE:
-                round.touched[round.numbers[1]] = symbol
-                round.numbers[1] += 1
-            items.next[made], round.heads[symbol] = round.heads[symbol], made
-    if symbol != NONE:
-        round.totals[symbol] += share
+def _continue(model, lattice, steps, room, round, head):
+    """Write what a beginning can write next; the share of walks that end, or -1 if there is too little room.
 
-
-@kernel(EXACT)
-def _write(model, items, entries, round, to, share, chunk):
-    """Go on to the state `to` = (number, position), writing the first symbol of `chunk` = (begin, end), if any."""
-    (state, position), (begin, end) = to, chunk
-    n_marks = model.n_symbols + 1 + model.target_symbols.shape[0]
-    symbol = model.target_symbols[begin] if begin < end else NONE
-    pending = begin + 1 if begin + 1 < end else NONE
-    # A chunk of which more is to be written is told apart by where its next symbol is.
-    mark = symbol + 1 if pending == NONE else model.n_symbols + 1 + pending
-    key = np.int64(state) * n_marks + mark
-    _add(items, entries, round, (key, state, pending, end), (symbol, position, share))
-
-
-@kernel(EXACT)
-def _begin_round(model, lattice, items, entries, round, head):
-    """Let the items of a beginning wait at their positions."""
-    round.numbers[0] += 1
-    round.numbers[1] = round.numbers[2] = round.numbers[4] = 0
-    round.numbers[3] = round.waiting.shape[0]
-    n_marks, item = model.n_symbols + 1 + model.target_symbols.shape[0], head
+    An item is found by its state, and the symbol that it wrote or the place of the next one of its chunk. One that has
+    written nothing waits at its position.
+    """
+    items, entries, position, waiting = room.items, room.entries, lattice.position, round.waiting
+    item_state, item_pending, item_until, item_share = items.state, items.pending, items.until, items.share
+    item_next, entry_key, entry_round, entry_item = items.next, entries.key, entries.round, entries.item
+    heads, totals, touched, numbers = round.heads, round.totals, round.touched, room.numbers
+    step_first, step_end, step_pair, step_to = steps.first, steps.end, steps.pair, steps.to
+    step_prob, target_first, target_symbols = steps.prob, model.target_first, model.target_symbols
+    n, mask, n_marks = waiting.shape[0] - 1, entry_key.shape[0] - 1, model.n_symbols + 1 + target_symbols.shape[0]
+    now = numbers[0] + 1
+    made, n_touched, ended = items.used[0], 0, 0.0
+    n_entries, i, last, item = 0, n, 0, head
     while item != NONE:
-        following, i = items.next[item], lattice.position[items.state[item]]
-        if items.pending[item] == NONE:
-            key = np.int64(items.state[item]) * n_marks
-            at = _entry(entries, key, round.numbers[0])
-            entries.key[at], entries.round[at], entries.item[at] = key, round.numbers[0], item
-            round.numbers[2] += 1
-        items.next[item], round.waiting[i] = round.waiting[i], item
-        round.numbers[3], round.numbers[4] = min(round.numbers[3], i), max(round.numbers[4], i)
+        following, here = item_next[item], position[item_state[item]]
+        if item_pending[item] == NONE:
+            key = np.int64(item_state[item]) * n_marks
+            at = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
+            while entry_round[at] == now and entry_key[at] != key:
+                at = (at + 1) & mask
+            entry_key[at], entry_round[at], entry_item[at] = key, now, item
+            n_entries += 1
+            if 2 * n_entries > mask:
+                return -1.0
+        item_next[item], waiting[here] = waiting[here], item
+        i, last = min(i, here), max(last, here)
         item = following
-
-
-@kernel(EXACT)
-def _size_of(items, head):
-    n = 0
-    while head != NONE:
-        n, head = n + 1, items.next[head]
-    return n
-
-
-@kernel(EXACT)
-def _roomy(items, entries, round, more):
-    """Items and entries with room for more."""
-    while items.used[0] + more > items.state.shape[0]:
-        items = _more_items(items)
-    while 2 * (round.numbers[2] + more) > entries.key.shape[0]:
-        entries = _more_entries(entries, round.numbers[0])
-    return items, entries
-
-
-@kernel(EXACT)
-def _continue(model, lattice, steps, items, entries, round, head):
-    """All that a beginning can write next; with the tables, which may have grown, the share of walks that end."""
-    n, ended = lattice.heads.shape[0] - 1, 0.0
-    items, entries = _roomy(items, entries, round, _size_of(items, head))
-    _begin_round(model, lattice, items, entries, round, head)
-    i = round.numbers[3]
-    while i <= round.numbers[4]:
-        item = round.waiting[i]
-        round.waiting[i] = NONE
+    while i <= last:
+        item = waiting[i]
+        waiting[i] = NONE
         while item != NONE:
-            state, share, following = items.state[item], items.share[item], items.next[item]
-            if items.pending[item] != NONE:
-                items, entries = _roomy(items, entries, round, 1)
-                chunk = (items.pending[item], items.until[item])
-                _write(model, items, entries, round, (state, lattice.position[state]), share, chunk)
-            elif i == n:
+            state, share, following, waits = item_state[item], item_share[item], item_next[item], item_pending[item]
+            k, end = 0, 1
+            if waits == NONE and i == n:
                 ended += share
-            else:
-                if steps.first[state] == NONE:
-                    steps = with_steps(model, lattice, steps, state)
-                items, entries = _roomy(items, entries, round, steps.end[state] - steps.first[state])
-                for k in range(steps.first[state], steps.end[state]):
-                    if share * steps.prob[k] < NEGLIGIBLE:
-                        continue
-                    pair, to = steps.pair[k], steps.to[k]
-                    chunk = (model.target_first[pair], model.target_first[pair + 1])
-                    _write(model, items, entries, round, (to, lattice.position[to]), share * steps.prob[k], chunk)
+                end = 0
+            elif waits == NONE:
+                if step_first[state] == NONE and not add_steps(model, lattice, steps, state):
+                    return -1.0
+                k, end = step_first[state], step_end[state]
+            if made + end - k > item_state.shape[0] or 2 * (n_entries + end - k) > mask:
+                return -1.0
+            while k < end:
+                if waits == NONE:
+                    to, moved = step_to[k], share * step_prob[k]
+                    first, until = target_first[step_pair[k]], target_first[step_pair[k] + 1]
+                else:  # more of a chunk
+                    to, moved, first, until = state, share, waits, item_until[item]
+                k += 1
+                if waits == NONE and moved < NEGLIGIBLE:
+                    continue
+                symbol = target_symbols[first] if first < until else np.int32(NONE)
+                pending = np.int32(first + 1 if first + 1 < until else NONE)
+                key = np.int64(to) * n_marks + (symbol + 1 if pending == NONE else model.n_symbols + 1 + pending)
+                at = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
+                while entry_round[at] == now and entry_key[at] != key:
+                    at = (at + 1) & mask
+                if entry_round[at] == now:
+                    item_share[entry_item[at]] += moved
+                else:
+                    entry_key[at], entry_round[at], entry_item[at] = key, now, made
+                    item_state[made], item_pending[made], item_until[made], item_share[made] = to, pending, until, moved
+                    if symbol == NONE:
+                        there = position[to]
+                        item_next[made], waiting[there] = waiting[there], made
+                        last = max(last, there)
+                    else:
+                        if heads[symbol] == NONE:
+                            touched[n_touched] = symbol
+                            n_touched += 1
+                        item_next[made], heads[symbol] = heads[symbol], made
+                    made += 1
+                    n_entries += 1
+                if symbol != NONE:
+                    totals[symbol] += moved
             item = following
         i += 1
-    return steps, items, entries, ended
+    items.used[0], numbers[0], numbers[1] = made, now, n_touched
+    return ended
 
 
 @kernel(EXACT)
-def _enter(tree, heap, n_heap, made, head):
-    """A longer beginning, (parent, symbol, log probability), in the tree and in the queue."""
-    parent, symbol, log_prob = made
-    number = tree.used[0]
-    if number == tree.parent.shape[0]:
-        tree = _more_beginnings(tree)
-    if n_heap == heap.shape[0]:
-        heap = _grown(heap)
-    tree.used[0] += 1
-    tree.parent[number], tree.symbol[number], tree.length[number] = parent, symbol, tree.length[parent] + 1
-    tree.log_prob[number], tree.head[number] = log_prob, head
-    _push(heap, n_heap, tree.log_prob, number)
-    return tree, heap, n_heap + 1
-
-
-@kernel(EXACT)
-def _normalise(items, head, total):
-    while head != NONE:
-        items.share[head] /= total
-        head = items.next[head]
-
-
-@kernel(EXACT)
-def _grow(tree, heap, n_heap, items, round, beginning, ended):
-    """Enter what a beginning was continued with; whole targets have no items."""
-    for t in range(round.numbers[1]):
-        symbol = round.touched[t]
-        total, head = round.totals[symbol], round.heads[symbol]
+def _grow(room, n_heap, round, beginning, ended):
+    """Enter what a beginning was continued with; whole targets have no items. The size of the queue, or `NONE` if
+    there is too little room."""
+    tree, heap, totals, heads, touched = room.tree, room.heap, round.totals, round.heads, round.touched
+    parent, symbol_of, length, log_prob, head_of = tree.parent, tree.symbol, tree.length, tree.log_prob, tree.head
+    share, following = room.items.share, room.items.next
+    number, n_touched = tree.used[0], room.numbers[1]
+    if number + n_touched + 1 > parent.shape[0]:
+        return NONE
+    for t in range(n_touched + 1):
+        symbol, total, head = np.int32(NONE), ended, np.int32(NONE)
+        if t < n_touched:
+            symbol = touched[t]
+            total, head = totals[symbol], heads[symbol]
+            heads[symbol], totals[symbol] = NONE, 0.0
         if total > 0.0:
-            _normalise(items, head, total)
-            made = (beginning, symbol, tree.log_prob[beginning] + math.log(total))
-            tree, heap, n_heap = _enter(tree, heap, n_heap, made, head)
-        round.heads[symbol], round.totals[symbol] = NONE, 0.0
-    if ended > 0.0:
-        made = (beginning, np.int32(NONE), tree.log_prob[beginning] + math.log(ended))
-        tree, heap, n_heap = _enter(tree, heap, n_heap, made, np.int32(NONE))
-    return tree, heap, n_heap
+            item = head
+            while item != NONE:
+                share[item] /= total
+                item = following[item]
+            parent[number], symbol_of[number], length[number] = beginning, symbol, length[beginning] + 1
+            log_prob[number], head_of[number] = log_prob[beginning] + math.log(total), head
+            _push(heap, n_heap, log_prob, number)
+            number, n_heap = number + 1, n_heap + 1
+    tree.used[0] = number
+    return n_heap
 
 
 @kernel(EXACT)
-def _tables(model, n):
-    """Empty ones, but for the empty beginning."""
-    items = Items(
-        np.empty(1024, np.int32), np.empty(1024, np.int32), np.empty(1024, np.int32), np.empty(1024),
-        np.empty(1024, np.int32), np.ones(1, np.int64),
-    )  # fmt: skip
+def _begin(items, tree, heap):
+    """The empty beginning."""
     items.state[0], items.pending[0], items.until[0], items.share[0], items.next[0] = START, NONE, NONE, 1.0, NONE
-    tree = Beginnings(
-        np.empty(256, np.int32), np.empty(256, np.int32), np.empty(256, np.int32), np.empty(256),
-        np.empty(256, np.int32), np.ones(1, np.int64),
-    )  # fmt: skip
     tree.parent[0], tree.symbol[0], tree.length[0], tree.log_prob[0], tree.head[0] = NONE, NONE, 0, 0.0, 0
-    entries = Entries(np.empty(1024, np.int64), np.full(1024, NONE, np.int64), np.empty(1024, np.int32))
-    round = Round(
-        np.full(model.n_symbols, NONE, np.int32), np.zeros(model.n_symbols), np.empty(model.n_symbols, np.int32),
-        np.full(n + 1, NONE, np.int32), np.zeros(5, np.int64),
-    )  # fmt: skip
-    return items, tree, entries, round
+    items.used[0] = tree.used[0] = 1
+    heap[0] = 0
 
 
 @kernel(EXACT)
-def search(model, lattice, top_k, widest):
-    """The k best targets, as leaves of a tree of beginnings, and whether they are certain to be the best.
+def _most_written(model, lattice):
+    """How many symbols a target has at most."""
+    first, longest = model.target_first, 0
+    for pair in range(first.shape[0] - 1):
+        longest = max(longest, first[pair + 1] - first[pair])
+    return longest * (lattice.heads.shape[0] - 1)
+
+
+@kernel(EXACT)
+def _search(model, lattice, room, round, leaves, widest):
+    """The k best targets, as leaves of a tree of beginnings: how many, and whether they are certain to be the best.
 
     They are unless more than `widest` beginnings of one length had to be continued: the others are then given up.
+    There are -1 if the room is too small.
     """
-    steps = no_steps(lattice)
-    items, tree, entries, round = _tables(model, lattice.heads.shape[0] - 1)
-    continued = np.zeros(256, np.int64)  # how many beginnings of each length were
-    leaves, n_leaves, certain = np.empty(top_k, np.int32), 0, True
-    heap, n_heap = np.zeros(256, np.int32), 1
-    while n_heap and n_leaves < top_k:
-        beginning = _pop(heap, n_heap, tree.log_prob)
+    steps, tree, heap = no_steps(lattice, room.heap.shape[0]), room.tree, room.heap
+    head, length_of, log_prob = tree.head, tree.length, tree.log_prob
+    _begin(room.items, tree, heap)
+    n_continued = np.zeros(_most_written(model, lattice) + 1, np.int64)  # of beginnings of each length
+    n_leaves, certain, n_heap = 0, True, 1
+    while n_heap and n_leaves < leaves.shape[0]:
+        beginning = _pop(heap, n_heap, log_prob)
         n_heap -= 1
-        length = tree.length[beginning]
-        if tree.head[beginning] == NONE:
+        length = length_of[beginning]
+        if head[beginning] == NONE:
             leaves[n_leaves] = beginning
             n_leaves += 1
             continue
-        if length == continued.shape[0]:
-            continued = np.concatenate((continued, np.zeros(length, np.int64)))
-        continued[length] += 1
-        if continued[length] > widest:
+        n_continued[length] += 1
+        if n_continued[length] > widest:
             certain = False
             continue
-        steps, items, entries, ended = _continue(model, lattice, steps, items, entries, round, tree.head[beginning])
-        tree, heap, n_heap = _grow(tree, heap, n_heap, items, round, beginning, ended)
-    return leaves[:n_leaves], tree, certain
+        ended = _continue(model, lattice, steps, room, round, head[beginning])
+        n_heap = NONE if ended < 0.0 else _grow(room, n_heap, round, beginning, ended)
+        if n_heap == NONE:
+            return NONE, False
+    return n_leaves, certain
+
+
+@kernel(EXACT)
+def search(model, lattice, room, leaves, widest):
+    """The same with as much room as it takes; the tables, how many leaves, and whether they are certain."""
+    size = room.heap.shape[0]
+    while True:
+        round = Round(
+            np.full(model.n_symbols, NONE, np.int32), np.zeros(model.n_symbols), np.empty(model.n_symbols, np.int32),
+            np.full(lattice.heads.shape[0], NONE, np.int32),
+        )  # fmt: skip
+        n_leaves, certain = _search(model, lattice, room, round, leaves, widest)
+        if n_leaves != NONE:
+            return room, n_leaves, certain
+        size *= 2
+        room = _room(size)
 
 
 class Found(NamedTuple):
-    """The k best targets, one after the other."""
+    """The k best targets of some sources, one after the other."""
 
     symbols: Array  # int32
-    offsets: Array  # int64 [target + 1]
+    shares: Array  # float64 [symbol]: its probability, given those before it
+    offsets: Array  # int64 [target + 1]: where the symbols of each begin
     log_probs: Array  # float64 [target]
-    shares: Array  # float64 [symbol of the best]: its probability, given those before it
-    certain: bool  # whether the search was exhaustive
+    first: Array  # int64 [source + 1]: the first target of each
+    certain: Array  # bool [source]: whether the search was exhaustive
+
+
+@kernel(EXACT)
+def _written(tree, leaves, n_leaves, answers, s):
+    """Add the targets of source `s`."""
+    parent_of, symbol_of, log_prob, length = tree.parent, tree.symbol, tree.log_prob, tree.length
+    symbols, shares, offsets, t = answers.symbols, answers.shares, answers.offsets, answers.first[s]
+    for k in range(n_leaves):
+        beginning = parent_of[leaves[k]]
+        offsets[t + 1] = offsets[t] + length[beginning]
+        answers.log_probs[t] = log_prob[leaves[k]]
+        for at in range(offsets[t + 1] - 1, offsets[t] - 1, -1):
+            parent = parent_of[beginning]
+            symbols[at] = symbol_of[beginning]
+            shares[at] = min(math.exp(log_prob[beginning] - log_prob[parent]), 1.0)
+            beginning = parent
+        t += 1
+    answers.first[s + 1] = t
+
+
+@kernel(EXACT)
+def _with_room(answers, s, n_leaves, n_symbols):
+    """The same with room for more targets and symbols."""
+    n_targets = answers.first[s] + n_leaves
+    total = answers.offsets[answers.first[s]] + n_symbols
+    if total <= answers.symbols.shape[0] and n_targets <= answers.log_probs.shape[0]:
+        return answers
+    symbols, shares = np.empty(2 * total, np.int32), np.empty(2 * total)
+    offsets, log_probs = np.zeros(2 * n_targets + 1, np.int64), np.empty(2 * n_targets)
+    old = min(answers.symbols.shape[0], 2 * total)
+    symbols[:old], shares[:old] = answers.symbols[:old], answers.shares[:old]
+    old = min(answers.log_probs.shape[0], 2 * n_targets)
+    offsets[: old + 1], log_probs[:old] = answers.offsets[: old + 1], answers.log_probs[:old]
+    return Found(symbols, shares, offsets, log_probs, answers.first, answers.certain)
+
+
+@kernel(EXACT)
+def _exactly(answers):
+    """Without room for more."""
+    n_targets = answers.first[-1]
+    n_symbols = answers.offsets[n_targets]
+    return Found(
+        answers.symbols[:n_symbols], answers.shares[:n_symbols], answers.offsets[: n_targets + 1],
+        answers.log_probs[:n_targets], answers.first, answers.certain,
+    )  # fmt: skip
+
+
+@kernel(EXACT)
+def _none_found(n_sources):
+    return Found(
+        np.empty(0, np.int32), np.empty(0), np.zeros(1, np.int64), np.empty(0), np.zeros(n_sources + 1, np.int64),
+        np.ones(n_sources, np.bool_),
+    )  # fmt: skip
+
+
+@kernel(EXACT)
+def _answer(model, lattice, room, answers, s, leaves, widest):
+    """Add the k best targets of source `s`, which has any."""
+    room, n_leaves, certain = search(model, lattice, room, leaves, widest)
+    answers.certain[s] = certain
+    n_symbols = 0
+    for k in range(n_leaves):
+        n_symbols += room.tree.length[leaves[k]] - 1
+    answers = _with_room(answers, s, n_leaves, n_symbols)
+    _written(room.tree, leaves, n_leaves, answers, s)
+    return room, answers
 
 
 @kernel(EXACT)
 def answer(model, lattice, top_k, widest):
     """The k best targets of a source that has any."""
-    leaves, tree, certain = search(model, lattice, top_k, widest)
-    offsets, log_probs = np.zeros(leaves.shape[0] + 1, np.int64), np.empty(leaves.shape[0])
-    for k in range(leaves.shape[0]):
-        offsets[k + 1] = offsets[k] + tree.length[leaves[k]] - 1
-        log_probs[k] = tree.log_prob[leaves[k]]
-    symbols, shares = np.empty(offsets[-1], np.int32), np.empty(offsets[1])
-    for k in range(leaves.shape[0]):
-        beginning = tree.parent[leaves[k]]
-        for at in range(offsets[k + 1] - 1, offsets[k] - 1, -1):
-            parent = tree.parent[beginning]
-            symbols[at] = tree.symbol[beginning]
-            if k == 0:
-                shares[at] = min(math.exp(tree.log_prob[beginning] - tree.log_prob[parent]), 1.0)
-            beginning = parent
-    return Found(symbols, offsets, log_probs, shares, certain)
+    return _exactly(_answer(model, lattice, _room(ROOM), _none_found(1), 0, np.empty(top_k, np.int32), widest)[1])
+
+
+@kernel(EXACT)
+def answer_all(model, spans, first, top_k, widest):
+    """The k best targets of sources, whose positions are spans[first[s] : first[s + 1]]; `widest` is of each."""
+    n_sources = widest.shape[0]
+    room, answers, leaves = _room(ROOM), _none_found(n_sources), np.empty(top_k, np.int32)
+    for s in range(n_sources):
+        lattice = explore(model, spans[first[s] : first[s + 1]])
+        if sum_up(model, lattice) > -np.inf:
+            room, answers = _answer(model, lattice, room, answers, s, leaves, widest[s])
+        else:
+            answers.first[s + 1] = answers.first[s]
+    return _exactly(answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,9 @@ class Targets(NamedTuple):
     best: list[tuple[Symbols, float]]
     shares: list[float]  # of each symbol of the best, given those before it
     certain: bool
+
+
+NOTHING_WRITTEN = Targets([((), 0.0)], [], True)  # of nothing
 
 
 class Alignment(NamedTuple):
@@ -67,15 +71,12 @@ class SourceLattice:
         """The k best targets, exact if `certain`; none if no target agrees with the pins."""
         n = len(self._positions.spans)
         if not n:
-            return Targets([((), 0.0)], [], True)
+            return NOTHING_WRITTEN
         if self.log_joint == -math.inf:
             return Targets([], [], True)
-        widest = max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // self._positions.places[-1]))
-        found = search_kernels.answer(self._joint, self._summed[0], k, widest)
-        names = [self._symbols[i] for i in found.symbols.tolist()]
-        offsets = found.offsets.tolist()
-        best = [(tuple(names[a:b]), p) for a, b, p in zip(offsets, offsets[1:], found.log_probs.tolist(), strict=False)]
-        return Targets(best, found.shares.tolist(), found.certain)
+        widest = width_of(self._positions.places[-1], widest)
+        answers = search_kernels.answer(self._joint, self._summed[0], k, widest)
+        return targets_of(answers, self._symbols)[0]
 
     def align(self, target: Symbols) -> Alignment:
         """The best alignment with a target, and log p(target | source, pins) by all of them; -inf if there is none.
@@ -111,6 +112,22 @@ class SourceLattice:
         log_sums, best, choice = np.empty(n), np.empty(n), np.empty(n, np.int64)
         trace_kernels.follow(lattice, trace, len(target), log_sums, best, choice)
         return None if log_sums[0] == -math.inf else Traced(trace, log_sums, choice)
+
+
+def width_of(n: int, widest: int) -> int:
+    """Return how many beginnings of one length are continued for a source of `n` symbols."""
+    return max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // n))
+
+
+def targets_of(answers: search_kernels.Found, symbols: Sequence[str]) -> list[Targets]:
+    """Return the targets of each source of a search."""
+    names, shares = [symbols[i] for i in answers.symbols.tolist()], answers.shares.tolist()
+    offsets, first = answers.offsets.tolist(), answers.first.tolist()
+    best = [(tuple(names[a:b]), p) for (a, b), p in zip(pairwise(offsets), answers.log_probs.tolist(), strict=True)]
+    return [
+        Targets(best[a:b], shares[offsets[a] : offsets[a + 1]] if a < b else [], certain)
+        for (a, b), certain in zip(pairwise(first), answers.certain.tolist(), strict=True)
+    ]
 
 
 def sums_all(n: int, m: int) -> bool:

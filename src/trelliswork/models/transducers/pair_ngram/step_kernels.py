@@ -27,48 +27,51 @@ class Steps(NamedTuple):
 
 
 @kernel(EXACT)
-def no_steps(lattice):
-    """None yet."""
-    n = lattice.column_first.shape[0]
+def no_steps(lattice, size):
+    """None yet, and room for `size`."""
+    n, column_first = lattice.column_first.shape[0], lattice.column_first
     widest = 1
     for i in range(n):
-        widest = max(widest, lattice.column_first[i, -1])
+        widest = max(widest, column_first[i, -1])
     n_states = lattice.node.shape[0]
     return Steps(
-        np.full(n_states, NONE, np.int64), np.empty(n_states, np.int64), np.empty(1024, np.int32),
-        np.empty(1024, np.int32), np.empty(1024), np.zeros(1, np.int64), np.full(widest, NONE, np.int64),
+        np.full(n_states, NONE, np.int64), np.empty(n_states, np.int64), np.empty(size, np.int32),
+        np.empty(size, np.int32), np.empty(size), np.zeros(1, np.int64), np.full(widest, NONE, np.int64),
         np.empty(widest),
     )  # fmt: skip
 
 
 @kernel(EXACT)
-def with_steps(model, lattice, steps, state):
-    """The steps of a state as well: its own arcs, then those of its suffixes that it has none for."""
-    begin, at = steps.used[0], steps.used[0]
-    i = lattice.position[state]
-    width = lattice.column_first[i, -1]
-    if at + width > steps.pair.shape[0]:
-        size = 2 * (at + width)
-        pair, to, prob = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size)
-        pair[:at], to[:at], prob[:at] = steps.pair[:at], steps.to[:at], steps.prob[:at]
-        steps = Steps(steps.first, steps.end, pair, to, prob, steps.used, steps.seen, steps.factors)
-    column_factors(lattice, i, steps.factors)
+def add_steps(model, lattice, steps, state):
+    """Add the steps of a state: its own arcs, then those of its suffixes that it has none for.
+
+    False if there is too little room.
+    """
+    weights, beta, node, parent = model.weights, lattice.beta, lattice.node, lattice.parent
+    arc_first, arc_end, arc_column, arc_pair = lattice.arc_first, lattice.arc_end, lattice.arc_column, lattice.arc_pair
+    arc_to, arc_prob, seen, factors = lattice.arc_to, lattice.arc_prob, steps.seen, steps.factors
+    step_pair, step_to, step_prob = steps.pair, steps.to, steps.prob
+    begin = steps.used[0]
+    i, at = lattice.position[state], begin
+    if at + lattice.column_first[i, -1] > step_pair.shape[0]:
+        return False
+    column_factors(lattice, i, factors)
     weight, total, s = 1.0, 0.0, state
     while s != NONE:
-        for arc in range(lattice.arc_first[s], lattice.arc_end[s]):
-            column = lattice.arc_column[arc]
-            if steps.seen[column] == state:
+        for arc in range(arc_first[s], arc_end[s]):
+            column = arc_column[arc]
+            if seen[column] == state:
                 continue
-            steps.seen[column] = state
-            to = lattice.arc_to[arc]
-            value = weight * lattice.arc_prob[arc] * steps.factors[column] * lattice.beta[to]
+            seen[column] = state
+            to = arc_to[arc]
+            value = weight * arc_prob[arc] * factors[column] * beta[to]
             if value > 0.0:
-                steps.pair[at], steps.to[at], steps.prob[at] = lattice.arc_pair[arc], to, value
+                step_pair[at], step_to[at], step_prob[at] = arc_pair[arc], to, value
                 total += value
                 at += 1
-        weight *= model.weights[lattice.node[s], BACKOFF]
-        s = lattice.parent[s]
+        weight *= weights[node[s], BACKOFF]
+        s = parent[s]
     for k in range(begin, at):
-        steps.prob[k] /= total
+        step_prob[k] /= total
     steps.first[state], steps.end[state], steps.used[0] = begin, at, at
-    return steps
+    return True

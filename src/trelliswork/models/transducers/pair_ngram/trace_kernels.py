@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE, find, longer, rehashed
-from trelliswork.models.transducers.pair_ngram.step_kernels import START, no_steps, with_steps
+from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE, find
+from trelliswork.models.transducers.pair_ngram.step_kernels import START, add_steps, no_steps
 from trelliswork.runtime.compilation import EXACT, kernel
 
 Array = np.ndarray[Any, Any]
@@ -30,14 +30,13 @@ class Trace(NamedTuple):
     arc_prob: Array  # float64 [arc]
 
 
-@kernel(EXACT)
-def _writes(model, pair, target, j):
-    """Whether a chunk pair writes what the target has from j on."""
-    first, end = model.target_first[pair], model.target_first[pair + 1]
+@kernel(EXACT, inline=True)
+def _writes(symbols, first, end, target, j):
+    """Whether a chunk pair that writes symbols[first:end] writes what the target has from j on."""
     if j + end - first > target.shape[0]:
         return False
     for k in range(first, end):
-        if model.target_symbols[k] != target[j + k - first]:
+        if symbols[k] != target[j + k - first]:
             return False
     return True
 
@@ -48,12 +47,31 @@ def trace(model, lattice, target, band):
 
     Where i source symbols are read, what is written is at most `band` symbols away from i / n of the target.
     """
-    n, m = lattice.heads.shape[0] - 1, np.int64(target.shape[0])
-    keys, values = np.full(1024, NONE, np.int64), np.empty(1024, np.int32)
-    state, written, following = np.empty(512, np.int32), np.empty(512, np.int32), np.empty(512, np.int32)
-    first, end, order = np.empty(512, np.int32), np.empty(512, np.int32), np.empty(512, np.int32)
-    to, prob = np.empty(1024, np.int32), np.empty(1024)
-    heads, steps = np.full(n + 1, NONE, np.int32), no_steps(lattice)
+    size = 1024
+    while True:
+        room = Trace(
+            np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
+            np.empty(size, np.int32), np.empty(2 * size, np.int32), np.empty(2 * size),
+        )  # fmt: skip
+        n, n_arcs = _fill(model, lattice, target, band, room)
+        if n != NONE:
+            break
+        size *= 2
+    return Trace(
+        room.state[:n], room.written[:n], room.order[:n], room.arc_first[:n], room.arc_end[:n], room.arc_to[:n_arcs],
+        room.arc_prob[:n_arcs],
+    )  # fmt: skip
+
+
+@kernel(EXACT)
+def _fill(model, lattice, target, band, room):
+    """Fill in places and arcs; how many there are, or `NONE` if there is too little room."""
+    n, m, size = lattice.heads.shape[0] - 1, np.int64(target.shape[0]), room.state.shape[0]
+    state, written, order, first, end = room.state, room.written, room.order, room.arc_first, room.arc_end
+    to, prob, target_first, target_symbols = room.arc_to, room.arc_prob, model.target_first, model.target_symbols
+    keys, values, position = np.full(2 * size, NONE, np.int64), np.empty(2 * size, np.int32), lattice.position
+    steps, heads, following = no_steps(lattice, 2 * size), np.full(n + 1, NONE, np.int32), np.empty(size, np.int32)
+    step_first, step_end, step_pair, step_to, step_prob = steps.first, steps.end, steps.pair, steps.to, steps.prob
     state[0], written[0], following[0], heads[0] = START, 0, NONE, 0
     n_places, n_arcs, n_ordered = 1, 0, 0
     for i in range(n + 1):
@@ -62,57 +80,52 @@ def trace(model, lattice, target, band):
             order[n_ordered], first[place] = place, n_arcs
             n_ordered += 1
             here, j = state[place], written[place]
-            if i < n and steps.first[here] == NONE:
-                steps = with_steps(model, lattice, steps, here)
-            for k in range(steps.first[here], steps.end[here] if i < n else steps.first[here]):
-                if not _writes(model, steps.pair[k], target, j):
+            if i < n and step_first[here] == NONE and not add_steps(model, lattice, steps, here):
+                return NONE, NONE
+            for k in range(step_first[here], step_end[here] if i < n else step_first[here]):
+                begin, until = target_first[step_pair[k]], target_first[step_pair[k] + 1]
+                if not _writes(target_symbols, begin, until, target, j):
                     continue
-                goes = steps.to[k]
-                size = model.target_first[steps.pair[k] + 1] - model.target_first[steps.pair[k]]
-                if abs((j + size) * n - np.int64(lattice.position[goes]) * m) > band * n:
+                goes, written_there = step_to[k], j + until - begin
+                if abs(written_there * n - np.int64(position[goes]) * m) > band * n:
                     continue
-                key = np.int64(goes) * (m + 1) + j + size
+                key = np.int64(goes) * (m + 1) + written_there
                 at = find(keys, key)
                 if keys[at] == NONE:
-                    if 2 * (n_places + 1) > keys.shape[0]:
-                        keys, values = rehashed(keys, values)
-                        at = find(keys, key)
-                    if n_places == state.shape[0]:
-                        state, written, following = longer(state), longer(written), longer(following)
-                        first, end, order = longer(first), longer(end), longer(order)
-                    keys[at], values[at], there = key, n_places, lattice.position[goes]
-                    state[n_places], written[n_places] = goes, j + size
+                    if n_places == size:
+                        return NONE, NONE
+                    keys[at], values[at], there = key, n_places, position[goes]
+                    state[n_places], written[n_places] = goes, written_there
                     following[n_places], heads[there] = heads[there], n_places
                     n_places += 1
                 if n_arcs == to.shape[0]:
-                    to, prob = longer(to), longer(prob)
-                to[n_arcs], prob[n_arcs] = values[at], steps.prob[k]
+                    return NONE, NONE
+                to[n_arcs], prob[n_arcs] = values[at], step_prob[k]
                 n_arcs += 1
             end[place] = n_arcs
             place = following[place]
-    return Trace(
-        state[:n_places], written[:n_places], order[:n_places], first[:n_places], end[:n_places], to[:n_arcs],
-        prob[:n_arcs],
-    )  # fmt: skip
+    return n_places, n_arcs
 
 
 @kernel(EXACT)
 def follow(lattice, trace, m, log_sums, best, choice):
     """What follows each place, in sum and at best, with the arc of the best; log p(target | source)."""
+    position, state, written, order = lattice.position, trace.state, trace.written, trace.order
+    first, end, arc_to, arc_prob = trace.arc_first, trace.arc_end, trace.arc_to, trace.arc_prob
     n = lattice.heads.shape[0] - 1
-    for place in trace.order[::-1]:
-        final = lattice.position[trace.state[place]] == n and trace.written[place] == m
+    for place in order[::-1]:
+        final = position[state[place]] == n and written[place] == m
         log_sums[place] = best[place] = 0.0 if final else -np.inf
         choice[place] = NONE
         top, total = -np.inf, 0.0
-        for arc in range(trace.arc_first[place], trace.arc_end[place]):
-            to, log_prob = trace.arc_to[arc], math.log(trace.arc_prob[arc])
+        for arc in range(first[place], end[place]):
+            to, log_prob = arc_to[arc], math.log(arc_prob[arc])
             if log_prob + best[to] > best[place]:
                 best[place], choice[place] = log_prob + best[to], arc
             top = max(top, log_prob + log_sums[to])
         if top > -np.inf:
-            for arc in range(trace.arc_first[place], trace.arc_end[place]):
-                total += math.exp(math.log(trace.arc_prob[arc]) + log_sums[trace.arc_to[arc]] - top)
+            for arc in range(first[place], end[place]):
+                total += math.exp(math.log(arc_prob[arc]) + log_sums[arc_to[arc]] - top)
             log_sums[place] = top + math.log(total)
     return log_sums[0]
 
