@@ -152,12 +152,12 @@ class DependencyTree(StructuredDistribution[Tensor]):
     @property
     def marginals(self) -> Float[Tensor, "*batch n+1 n+1 *l"]:
         """p(h is the head of m | x) at [..., h, m], with labels [..., h, m, y]; 0 at what is no arc. Differentiable."""
-        return self._batched(self._part_posteriors)
+        return self.arc_marginals if self.labels is None else self._batched(self._part_posteriors)
 
     @property
     def arc_marginals(self) -> Float[Tensor, "*batch n+1 n+1"]:
         """p(h is the head of m | x) at [..., h, m], whatever its label."""
-        return self._batched(self._posteriors)
+        return self._batched(self._solver.marginals(self.dtype))
 
     def arc_probability(self, head: int, dependent: int, label: int | None = None) -> Float[Tensor, "*batch"]:
         """P(word `dependent` hangs from `head`, by an arc of this label), words counted from 1, the root being 0."""

@@ -199,9 +199,9 @@ class TreeAttention(StructuredLayer):
             raise ScoreError(f"values must be {(*arcs.shape[:-1], 'd')}, the root's first; got {tuple(values.shape)}")
         trees = self.distribution(arcs, lengths)
         weights = _own_heads(trees) if self.kind == "independent" else trees.marginals[..., 1:].transpose(-1, -2)
-        is_node = nn.functional.pad(trees.valid, (1, 0), value=True)
-        kept = torch.where(is_node[..., None], values, 0.0)
-        return Attended(torch.einsum("...mh,...hd->...md", cast(weights, values.dtype), kept), weights)
+        is_node = torch.arange(values.shape[-2], device=values.device)[:, None] <= trees.lengths[..., None, None]
+        kept = torch.where(is_node, values, 0.0)
+        return Attended(torch.matmul(cast(weights, values.dtype), kept), weights)
 
     def distribution(
         self, arcs: Float[Tensor, "*batch n+1 n+1"], lengths: Int[Tensor, "*batch"] | None = None

@@ -4,9 +4,9 @@ Values and gradients come from a family's kernels; when a gradient is itself dif
 so derivatives of every order are exact.
 
 Posteriors are the gradient of log Z, so their Jacobian is its Hessian, which is symmetric: its product with a vector v
-is how posteriors change when the scores move along v. The kernels find that by running on dual numbers a + ε b: complex
-ones with an imaginary part so small that its square is lost in rounding (Squire and Trapp, 1998, Using Complex
-Variables to Estimate Derivatives of Real Functions).
+is how posteriors change when the scores move along v. The kernels find that by running on dual numbers a + ε b: for
+projective trees complex ones with an imaginary part so small that its square is lost in rounding (Squire and Trapp,
+1998, Using Complex Variables to Estimate Derivatives of Real Functions), for spanning trees pairs of arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from trelliswork.runtime import buffers
 from trelliswork.runtime.autograd import differentiable, rows_by_reference
-from trelliswork.runtime.bridge import Array, any_seen, as_array
+from trelliswork.runtime.bridge import Array, any_seen, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_kernels import expected_gradient, likelihood_gradient, tree_scores
@@ -60,7 +60,7 @@ class Family(NamedTuple):
         """How marginals change along directions [rows, n+1, n+1]."""
         trees, (batch, size, _) = rows.arrays, directions.shape
         changes, done = np.zeros(directions.shape), np.empty(batch, np.bool_)
-        over_rows(self.changes, batch, 4 * batch * size**3, *trees[:3], log_z, directions, changes, done)
+        over_rows(self.changes, batch, 2 * batch * size**3, *trees[:3], log_z, directions, changes, done)
 
         def reference(scores: Tensor, some: Tensor) -> Tensor:
             found: Tensor = self.reference.marginals(Arcs.of(scores, rows.lengths[some], rows.single_root))
@@ -127,11 +127,12 @@ class ArcKernels(Solver):
         )
         return found
 
-    def marginals(self) -> Tensor:
+    def marginals(self, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Of all arcs, in float32 unless `dtype` is float64: a conversion outside of this node takes one of its own."""
         rows, family = self.rows, self._family
         log_z, posteriors = family.run_sums(rows.arrays, True)
         found: Tensor = differentiable(
-            torch.from_numpy(posteriors),
+            as_tensor(posteriors, dtype),
             (rows.scores,),
             lambda grad: (family.run_changes(rows, log_z, grad),),
             lambda scores: family.reference.marginals(rows.with_scores(scores).trees),
@@ -245,7 +246,7 @@ class ArcReference(ArcKernels, CountingSolver):
     def log_partition(self) -> Tensor:
         return self._reference(self.rows).log_partition()
 
-    def marginals(self) -> Tensor:
+    def marginals(self, dtype: torch.dtype = torch.float64) -> Tensor:
         posteriors: Tensor = self._reference(self.rows).marginals()
         return posteriors
 

@@ -141,6 +141,22 @@ def _end_vanished(alpha, end, final):
 
 
 @kernel(FAST)
+def _emission_weights(scores, length, weights, shifts):
+    """weights = exp(scores - shift), where each position is shifted by its own highest score.
+
+    All exponentials are taken in one loop: position by position, 9 tags would be one vector register and a lone number.
+    """
+    for t in range(length):
+        top = highest(scores[t], scores.shape[1])
+        shifts[t] = top
+        for j in range(scores.shape[1]):
+            weights[t, j] = scores[t, j] - top if top > NEG_INF else NEG_INF
+    flat = weights.ravel()
+    for i in range(length * scores.shape[1]):
+        flat[i] = exp(flat[i])
+
+
+@kernel(FAST)
 def forward_scaled(first, last, scores, arcs, arc_shifts, run):
     """α as distributions over tags, and log Z.
 
@@ -154,8 +170,10 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
     start_weights, end_weights = np.empty(c), np.empty(c)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
     alpha, arrived, weights = np.empty(c), np.empty(arcs.shape[3]), np.empty(c)
+    shifts = np.empty(emissions.shape[1])
     for b in range(first, last):
         length = lengths[b]
+        _emission_weights(emissions[b], length, emits[b], shifts)
         log_total, product = edge_shifts, 1.0  # log Z = log_total + log(product): few logarithms are taken
         wide[b], finals[b], log_z[b] = False, 0.0, NEG_INF
         _clear(alphas, b, length)
@@ -166,13 +184,11 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
                 bb, tt = at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])
                 times_matrix(alpha, arcs[bb, tt], arrived)
                 log_total += arc_shifts[bb, tt]
-            shift = highest(emissions[b, t], c)
-            log_total += shift
+            log_total += shifts[t]
             scale, n_small = 0.0, 0
             for j in range(c):
-                emit = exp(emissions[b, t, j] - shift) if shift > NEG_INF else 0.0
-                weight = arrived[j] * emit
-                emits[b, t, j], weights[j] = emit, weight
+                weight = arrived[j] * emits[b, t, j]
+                weights[j] = weight
                 scale += weight
                 n_small += weight < SMALLEST
             if n_small:

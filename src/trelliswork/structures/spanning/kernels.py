@@ -6,6 +6,10 @@ that becomes smaller than `SMALLEST` although its arc is possible makes the row 
 
 In a work matrix A[h, m], nodes low..n are eliminated from n downwards; low is 0 (the root stays) or, for single-root
 trees, 1 (a word stays). The row and column of an eliminated node keep what they held when it was eliminated.
+
+Numbers may move: beside each array of `value` one in `change` then holds how it changes along a direction, by the rules
+of differentiation. Both are separate arrays, so that vector registers hold numbers of one kind. Unless `moving`,
+`change` is not touched.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp
-from trelliswork.structures.arc_kernels import highest_heads, highest_root, read_direction, write_changes
-from trelliswork.structures.spanning.log_kernels import log_row, swap
+from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction
+from trelliswork.structures.spanning.log_kernels import log_row, swap, swap_entries
 
 NEG_INF = -np.inf
 SMALLEST, LARGEST = 1e-140, 1e140
@@ -66,102 +70,168 @@ def _add_around(row, through, factor, size):
     too_small = 0
     for m in range(1, size):
         product = factor * through[m]
-        too_small += (product.real < SMALLEST) & (through[m].real > 0.0)
+        too_small += (product < SMALLEST) & (through[m] > 0.0)
         row[m] += product
     return too_small
 
 
+@kernel(FAST, inline=True)
+def _move_around(row, moved_row, through, moved_through, factor, moved_factor, size):
+    """`_add_around` of numbers that move."""
+    too_small = 0
+    for m in range(1, size):
+        product = factor * through[m]
+        too_small += (product < SMALLEST) & (through[m] > 0.0)
+        row[m] += product
+        moved_row[m] += moved_factor * through[m] + factor * moved_through[m]
+    return too_small
+
+
 @kernel(FAST)
-def _eliminate(work, n, low, order, d):
+def _eliminate(value, change, moving, n, low, order):
     """A[h, m] += A[h, v] A[v, m] / d_v for v = n..low+1; (status, Σ log d_v)."""
+    work, d, moved, moved_d = value[0], value[3], change[0], change[3]
     log_det, too_small = 0.0, 0
     for v in range(n, low, -1):
         d[v] = _head_weight(work, low, v, v)
-        if d[v].real == 0.0 and low == 1:  # v has no head left: it stays, if any, as the root word; take another
+        if d[v] == 0.0 and low == 1:  # v has no head left: it stays, if any, as the root word; take another
             for other in range(v - 1, low - 1, -1):
-                if _head_weight(work, low, v, other).real > 0.0:
+                if _head_weight(work, low, v, other) > 0.0:
                     swap(work, order, n, v, other)
+                    if moving:
+                        swap_entries(moved, n, v, other)
                     d[v] = _head_weight(work, low, v, v)
                     break
-        if d[v].real == 0.0:
+        if d[v] == 0.0:
             return IMPOSSIBLE, NEG_INF
         inverse = 1.0 / d[v]
+        if moving:
+            moved_d[v] = _head_weight(moved, low, v, v)
         for h in range(low, v):
-            if work[h, v].real > 0.0:
-                too_small += _add_around(work[h], work[v], work[h, v] * inverse, v)
+            if work[h, v] > 0.0:
+                factor = work[h, v] * inverse
+                if moving:
+                    moved_factor = (moved[h, v] - factor * moved_d[v]) * inverse
+                    too_small += _move_around(work[h], moved[h], work[v], moved[v], factor, moved_factor, v)
+                    moved[h, h] = 0.0
+                else:
+                    too_small += _add_around(work[h], work[v], factor, v)
                 work[h, h] = 0.0
-        log_det += np.log(d[v].real)
+        log_det += np.log(d[v])
     return (WIDE if too_small else FINE), log_det
 
 
 @kernel(EXACT)
-def _stationary(work, n, d, pi):
-    """π_1 = 1, π_v = Σ_{m<v} π_m A[v, m] / d_v, and Σ_r ρ_r π_r; whether the range was too large."""
+def _stationary(value, change, moving, n):
+    """π_1 = 1, π_v = Σ_{m<v} π_m A[v, m] / d_v, and Σ_r ρ_r π_r; its change; whether the range was too large."""
+    (work, _, _, d, pi, _, _, _), (moved, _, _, moved_d, moved_pi, _, _, _) = value, change
     pi[1] = 1.0
     wide = False
     for v in range(2, n + 1):
-        total, inverse = 0.0, 1.0 / d[v]
+        total, moved_total, inverse = 0.0, 0.0, 1.0 / d[v]
         for m in range(1, v):
-            if work[v, m].real > 0.0 and pi[m].real > 0.0:
+            if work[v, m] > 0.0 and pi[m] > 0.0:
                 part = pi[m] * work[v, m] * inverse
-                wide |= part.real < SMALLEST
+                wide |= part < SMALLEST
                 total += part
-        wide |= total.real > LARGEST
+                if moving:
+                    moved_total += (moved_pi[m] * work[v, m] + pi[m] * moved[v, m]) * inverse
+        wide |= total > LARGEST
         pi[v] = total
-    root = 0.0
+        if moving:
+            moved_pi[v] = moved_total - total * moved_d[v] * inverse
+    root, moved_root = 0.0, 0.0
     for v in range(1, n + 1):
         root += work[0, v] * pi[v]
-    return root, wide
+        if moving:
+            moved_root += moved[0, v] * pi[v] + work[0, v] * moved_pi[v]
+    return root, moved_root, wide
 
 
 @kernel(EXACT)
-def _root_gradients(work, n, d, pi, root, pi_bar, gradient):
+def _root_gradients(value, change, moving, n, root, moved_root):
     """Derivatives of log Σ_r ρ_r π_r: by ρ into row 0; by π into pi_bar, which the elimination passes on."""
+    work, _, gradient, d, pi, pi_bar, _, _ = value
+    moved, _, moved_gradient, moved_d, moved_pi, moved_bar, _, _ = change
     for v in range(1, n + 1):
         gradient[0, v] = pi[v] / root
         pi_bar[v] = work[0, v] / root
+        if moving:
+            moved_gradient[0, v] = (moved_pi[v] - gradient[0, v] * moved_root) / root
+            moved_bar[v] = (moved[0, v] - pi_bar[v] * moved_root) / root
     for v in range(n, 1, -1):
         factor = pi_bar[v] / d[v]
+        moved_factor = (moved_bar[v] - factor * moved_d[v]) / d[v] if moving else 0.0
         for m in range(1, v):
             pi_bar[m] += factor * work[v, m]
+            if moving:
+                moved_bar[m] += moved_factor * work[v, m] + factor * moved[v, m]
 
 
 @kernel(FAST, inline=True)
-def _dot(left, right, size):
-    """Σ_i left_i right_i from 1: with a start that is given, i could be negative, which AVX-512 gathers entries for."""
-    total = 0.0
-    for i in range(1, size):
-        total += left[i] * right[i]
-    return total
+def _dot_and_add(row, through, factor, total, size):
+    """Σ_m row_m through_m, and total += factor * row, from 1.
+
+    With a start that is given, m could be negative, which AVX-512 gathers entries for.
+    """
+    dot = 0.0
+    for m in range(1, size):
+        dot += row[m] * through[m]
+        total[m] += factor * row[m]
+    return dot
+
+
+@kernel(FAST, inline=True)
+def _move_dot_and_add(row, moved_row, through, moved_through, factor, moved_factor, total, size):
+    """The change of `_dot_and_add`."""
+    dot = 0.0
+    for m in range(1, size):
+        dot += moved_row[m] * through[m] + row[m] * moved_through[m]
+        total[m] += moved_factor * row[m] + factor * moved_row[m]
+    return dot
 
 
 @kernel(FAST)
-def _undo(work, n, low, d, pi, pi_bar, gradient, column):
+def _undo(value, change, moving, n, low):
     """gradient[h, m] = ∂ log Z / ∂ A[h, m], from the smallest graph to the whole; 0 where A is 0."""
+    work, _, gradient, d, pi, pi_bar, sums, dots = value
+    moved, _, moved_gradient, moved_d, moved_pi, moved_bar, moved_sums, moved_dots = change
     for v in range(low + 1, n + 1):
         inverse = 1.0 / d[v]
+        sums[:v] = 0.0
+        if moving:
+            moved_sums[:v] = 0.0
         for h in range(low, v):
-            column[h] = work[h, v] * inverse
-        through = 0.0  # Σ_{h,m} ∂ log Z / ∂ A'[h, m] A[h, v] A[v, m] / d_v
+            if work[h, v] > 0.0:
+                factor = work[h, v] * inverse
+                dots[h] = _dot_and_add(gradient[h], work[v], factor, sums, v)
+                if moving:
+                    moved_factor = (moved[h, v] - factor * moved_d[v]) * inverse
+                    moved_dots[h] = _move_dot_and_add(
+                        gradient[h], moved_gradient[h], work[v], moved[v], factor, moved_factor, moved_sums, v
+                    )
+        through, moved_through = 0.0, 0.0  # Σ_{h,m} ∂ log Z / ∂ A'[h, m] A[h, v] A[v, m] / d_v
         for m in range(1, v):
-            gradient[v, m] = 0.0
-        for h in range(low, v):
-            if column[h].real > 0.0:
-                for m in range(1, v):
-                    gradient[v, m] += gradient[h, m] * column[h]
-        for m in range(1, v):
-            through += gradient[v, m] * work[v, m]
+            through += sums[m] * work[v, m]
+            if moving:
+                moved_through += moved_sums[m] * work[v, m] + sums[m] * moved[v, m]
         rest = (1.0 - through - pi_bar[v] * pi[v]) * inverse
+        moved_rest = 0.0
+        if moving:
+            moved_rest = -(moved_through + moved_bar[v] * pi[v] + pi_bar[v] * moved_pi[v] + rest * moved_d[v])
         for h in range(low, v):
-            if work[h, v].real > 0.0:
-                gradient[h, v] = rest + _dot(gradient[h], work[v], v) * inverse
-            else:
-                gradient[h, v] = 0.0
+            gradient[h, v] = rest + dots[h] * inverse if work[h, v] > 0.0 else 0.0
+            if moving:
+                moves = (moved_rest + moved_dots[h] - dots[h] * inverse * moved_d[v]) * inverse
+                moved_gradient[h, v] = moves if work[h, v] > 0.0 else 0.0
+        factor = pi_bar[v] * inverse
         for m in range(1, v):
-            if work[v, m].real > 0.0:
-                gradient[v, m] += pi_bar[v] * pi[m] * inverse
-            else:
-                gradient[v, m] = 0.0
+            gradient[v, m] = sums[m] + factor * pi[m] if work[v, m] > 0.0 else 0.0
+        if moving:
+            moved_factor = (moved_bar[v] - factor * moved_d[v]) * inverse
+            for m in range(1, v):
+                moves = moved_sums[m] + moved_factor * pi[m] + factor * moved_pi[m]
+                moved_gradient[v, m] = moves if work[v, m] > 0.0 else 0.0
 
 
 @kernel(EXACT)
@@ -173,44 +243,36 @@ def _copy(source, target):
 
 
 @kernel(EXACT)
-def _room(size, like):
-    """A work matrix, the weights it starts from, a gradient; d, π, its derivative and a column; an order.
+def _room(size):
+    """A work matrix, the weights it starts from, a gradient; d, π, its derivative, sums and products of a step.
 
     Arrays of their own: views of one array would keep loops out of vector registers.
     """
-    square, line = np.zeros((size, size), like.dtype), np.zeros(size, like.dtype)
-    matrices = square, square.copy(), square.copy()
-    return matrices, (line, line.copy(), line.copy(), line.copy()), np.empty(size, np.int64)
+    square, line = np.zeros((size, size)), np.zeros(size)
+    lines = (line, line.copy(), line.copy(), line.copy(), line.copy())
+    return (square, square.copy(), square.copy(), *lines)
 
 
 @kernel(EXACT)
-def _start(work, weights, pi, pi_bar, order):
-    """Keep the weights that the elimination starts from."""
-    _copy(work, weights)
-    pi[:] = 0.0
-    pi_bar[:] = 0.0
+def _in_order(order):
     for i in range(len(order)):
         order[i] = i
 
 
 @kernel(EXACT)
-def _posteriors(matrices, n, low, vectors, root, order, found):
-    """gradient times weight, each word back in its place."""
-    work, weights, gradient = matrices
-    d, pi, pi_bar, column = vectors
-    gradient[:] = 0.0
+def _start(numbers):
+    """Keep the weights that the elimination starts from."""
+    work, weights, _, _, pi, pi_bar, _, _ = numbers
+    _copy(work, weights)
+    pi[:] = 0.0
+    pi_bar[:] = 0.0
+
+
+@kernel(EXACT)
+def _gradients(value, change, moving, n, low, root, moved_root):
     if low == 1:
-        _root_gradients(work, n, d, pi, root, pi_bar, gradient)
-    roots = gradient[0].copy()
-    _undo(work, n, low, d, pi, pi_bar, gradient, column)
-    if low == 1:
-        for m in range(1, n + 1):
-            gradient[0, m] = roots[m]
-    for i in range(n + 1):
-        for j in range(1, n + 1):
-            h, m = order[i], order[j]
-            if h != m:
-                found[h, m] = gradient[i, j] * weights[h, m]
+        _root_gradients(value, change, moving, n, root, moved_root)
+    _undo(value, change, moving, n, low)
 
 
 @kernel(EXACT)
@@ -220,17 +282,17 @@ def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
     One elimination gives both. Wide rows are done again in log space.
     """  # [S2, matrix-tree; S2, matrix-tree marginals]
     low = 1 if single_root else 0
-    matrices, vectors, order = _room(arcs.shape[1], arcs)
-    work, weights, _ = matrices
-    d, pi, pi_bar, tops = vectors
+    value, tops, order = _room(arcs.shape[1]), np.empty(arcs.shape[1]), np.empty(arcs.shape[1], np.int64)
+    work, weights, gradient = value[:3]
     for b in range(first, last):
         n, root = lengths[b], 1.0
         work[:] = 0.0
         shifts, wide = _weights(arcs[b], n, single_root, work, tops)
-        _start(work, weights, pi, pi_bar, order)
-        status, log_det = _eliminate(work, n, low, order, d)
+        _start(value)
+        _in_order(order)
+        status, log_det = _eliminate(value, value, False, n, low, order)
         if status != IMPOSSIBLE and single_root:
-            root, strained = _stationary(work, n, d, pi)
+            root, _, strained = _stationary(value, value, False, n)
             wide |= strained
         log_z[b] = NEG_INF
         if wide or status == WIDE:
@@ -238,45 +300,54 @@ def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
         elif status != IMPOSSIBLE and root > 0.0:
             log_z[b] = log_det + np.log(root) + shifts
             if marginals.shape[0]:
-                _posteriors(matrices, n, low, vectors, root, order, marginals[b])
-                _clip(marginals[b], n)
+                _gradients(value, value, False, n, low, root, 0.0)
+                _posteriors(gradient, weights, n, order, marginals[b])
 
 
 @kernel(EXACT)
-def _clip(marginals, n):
-    """Rounding must not pass 0 or 1."""
-    for h in range(n + 1):
-        for m in range(1, n + 1):
-            marginals[h, m] = min(max(marginals[h, m], 0.0), 1.0)
+def _posteriors(gradient, weights, n, order, marginals):
+    """gradient times weight, each word back in its place; rounding must not pass 0 or 1."""
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            h, m = order[i], order[j]
+            if h != m:
+                marginals[h, m] = min(max(gradient[i, j] * weights[h, m], 0.0), 1.0)
 
 
 @kernel(EXACT)
 def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions, changes, done):
-    """How the posteriors change along directions, from the same elimination on dual numbers; see `arc_solver.py`.
+    """How the posteriors change along directions, from the same elimination of numbers that move; `arc_solver.py`.
 
     `done` is False for wide rows.
     """
     size, low = arcs.shape[1], 1 if single_root else 0
-    found, tops, along = np.zeros((size, size), np.complex128), np.empty(size), np.empty((size, size))
-    matrices, vectors, order = _room(size, found)
-    work, weights, _ = matrices
-    d, pi, pi_bar, _ = vectors
+    value, change = _room(size), _room(size)
+    tops, along, order = np.empty(size), np.empty((size, size)), np.empty(size, np.int64)
+    (work, weights, gradient), (moved, moved_weights, moved_gradient) = value[:3], change[:3]
     for b in range(first, last):
-        n, root, strained = lengths[b], 1.0 + 0.0j, False
+        n, root, moved_root, strained = lengths[b], 1.0, 0.0, False
         done[b] = log_z[b] == NEG_INF
         if done[b]:
             continue
         work[:] = 0.0
+        moved[:] = 0.0
         _, wide = _weights(arcs[b], n, single_root, work, tops)
         extent = read_direction(arcs[b], n, directions[b], along)
         for h in range(n + 1):
-            for m in range(1, n + 1):
-                work[h, m] *= complex(1.0, along[h, m])
-        _start(work, weights, pi, pi_bar, order)
-        status, _ = _eliminate(work, n, low, order, d)
+            for m in range(n + 1):
+                moved[h, m] = work[h, m] * along[h, m]
+        _start(value)
+        _start(change)
+        _in_order(order)
+        status, _ = _eliminate(value, change, True, n, low, order)
         if single_root:
-            root, strained = _stationary(work, n, d, pi)
+            root, moved_root, strained = _stationary(value, change, True, n)
         done[b] = status == FINE and not wide and not strained
         if done[b]:
-            _posteriors(matrices, n, low, vectors, root, order, found)
-            write_changes(found, n, extent, changes[b])
+            _gradients(value, change, True, n, low, root, moved_root)
+            for i in range(n + 1):
+                for j in range(1, n + 1):
+                    h, m = order[i], order[j]
+                    if h != m:
+                        moves = moved_gradient[i, j] * weights[h, m] + gradient[i, j] * moved_weights[h, m]
+                        changes[b, h, m] = moves / STEP * extent

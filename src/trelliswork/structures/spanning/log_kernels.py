@@ -18,6 +18,12 @@ NEG_INF = -np.inf
 def swap(work, order, n, a, b):
     """Two words change places, with all that is stored for them."""
     order[a], order[b] = order[b], order[a]
+    swap_entries(work, n, a, b)
+
+
+@kernel(EXACT)
+def swap_entries(work, n, a, b):
+    """Two words change places in a matrix."""
     for m in range(n + 1):
         work[a, m], work[b, m] = work[b, m], work[a, m]
     for h in range(n + 1):
