@@ -111,8 +111,8 @@ def test_without_any_folder_kernels_are_compiled_in_memory_with_one_note(copy: P
 @pytest.mark.thorough
 def test_the_command_line_prints_it_as_a_note(copy: Path) -> None:
     block_caches(copy)
-    script = f"from trelliswork.cli.commands import warmup\ndef compile_one():\n{indent(USE, ' ')}\n"
-    script += "warmup.compile_kernels = compile_one\nfrom trelliswork.cli.entry import main\nraise SystemExit(main())"
+    script = f"from trelliswork.cli import compiling\ndef compile_one(names, **options):\n{indent(USE, ' ')}\n"
+    script += "compiling.warm_up = compile_one\nfrom trelliswork.cli.entry import main\nraise SystemExit(main())"
     command = [sys.executable, "-c", script, "warmup", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": str(copy.parent), "XDG_CACHE_HOME": str(copy.parent / "home")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=copy.parent)

@@ -40,7 +40,7 @@ COMMANDS = {
     "convert": Listed("convert", "Convert a CRFsuite model to a Trelliswork model."),
     "export": Listed("export", "Export a model for use without Trelliswork."),
     "demo": Listed("demo", "Train, evaluate and explain a tagger on the built-in corpus."),
-    "warmup": Listed("warmup", "Compile kernels ahead of time, with as many processes as there are cores."),
+    "warmup": Listed("warmup", "Compile kernels ahead of time, in parallel."),
 }
 
 

@@ -28,7 +28,7 @@ def warmup(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> None:
-    """Compile kernels ahead of time, with as many processes as there are cores.
+    """Compile kernels ahead of time, in parallel.
 
     Compiled kernels are cached next to the package, or in NUMBA_CACHE_DIR,
     and only compiled again after an upgrade.
