@@ -75,7 +75,11 @@ class Recorder(event.Listener):
         missing = {shown(entry) for entry in self.called - self.listed.keys()}
         self.listed |= {entry: Use() for entry in self.called - self.listed.keys()}
         for call, entries in self.needed.items():
-            missing |= {f"{shown(entry)} for {call!r}" for entry in entries if call not in self.listed[entry].calls}
+            lacking = {entry for entry in entries if call not in self.listed[entry].calls}
+            missing |= {f"{shown(entry)} for {call!r}" for entry in lacking}
+            self.listed |= {
+                entry: self.listed[entry]._replace(calls=self.listed[entry].calls | {call}) for entry in lacking
+            }
         return missing
 
     def write(self) -> None:
