@@ -140,7 +140,6 @@ def test_serve_too(light: Fresh, folder: Path, command: str, sentence: str) -> N
     ("options", "module", "sentence"),
     [
         ("--pretrained ./no", "transformers", "a pretrained encoder needs the extra [transformers]"),
-        ("--model window --tensorboard logs", "tensorboard", "logging to TensorBoard needs the extra [tensorboard]"),
     ],
 )
 def test_a_package_that_is_not_installed(light: Fresh, folder: Path, options: str, module: str, sentence: str) -> None:

@@ -101,7 +101,7 @@ def test_packed_files_by_suffix(tmp_path: Path) -> None:
         ("", ": expected a header such as word,tag and at least one sentence, got an empty file"),
         ("word,tag\n", ": expected at least one sentence below the header, got none"),
         ("a,b\nx,y\n", ":1: expected a header with a column called word or token, got a, b"),
-        ("word\nx\n", ":1: expected a column of tags beside the words, got word"),
+        ("word\nx\n", ":1: expected a column of tags in addition to the words, got word"),
         ("word,tag\nAnn,O\nBob\n", ":3:1: expected 2 columns, got 1"),
         ("word,tag\nAnn,O\nBob,O,x\n", ":3:3: expected 2 columns, got 3"),
         ("word,tag\nAnn,O\n,O\n", ":3:1: expected a word, got an empty column"),

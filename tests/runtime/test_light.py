@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,12 @@ def _fill(rows, value):
 @kernel(EXACT)
 def _pair(pair, offset):
     return Pair(pair.left + offset, pair.right.sum() * offset)
+
+
+@pytest.fixture(autouse=True)
+def few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process may have called kernels so often that numba has taken over."""
+    monkeypatch.setattr(light, "_calls", count())
 
 
 def fresh(function: Kernel) -> Kernel:

@@ -28,6 +28,7 @@ def _lengths(instance: Instance) -> list[int]:
 class CTCStrings(StructureContract):
     gradient_of = "log_probs"
     unasked = (  # speak of parts of a value; a string has none
+        "test_covariance",
         "test_tempered_divides_every_score",
         "test_log_prob_of_a_set",
         "test_constrain_keeps_exactly_what_agrees",

@@ -22,6 +22,8 @@ def chains(emissions: Tensor, transitions: Tensor, tags: Tensor) -> Tensor:
     assert_type(chain.sample((2,)), Tensor)
     assert_type(chain.score(tags) + chain.log_prob(tags), Tensor)
     assert_type(chain.entropy() + chain.count, Tensor)
+    assert_type(chain.variance(emissions) + chain.covariance(emissions, {"transitions": transitions}), Tensor)
+    assert_type(tw.warmup("chain"), int)
     assert_type(chain.constrain(tags), tw.LinearChain)
     assert_type(chain.tempered(2.0), tw.LinearChain)
     assert_type(chain.log_prob_of_set(tags), Tensor)

@@ -22,10 +22,7 @@ from trelliswork.training.shares import n_processes
 from trelliswork.writing import check_target
 
 AUTO, RULES = "auto", "rules"  # tokenisers without a folder
-EXTRAS = {  # what options need: a module, what for, and the extra that installs it
-    "pretrained": ("transformers", "a pretrained encoder", "transformers"),
-    "tensorboard": ("tensorboard", "logging to TensorBoard", "tensorboard"),
-}
+PRETRAINED = ("transformers", "a pretrained encoder", "transformers")  # a module, what for, and its extra
 FAMILIES = "trelliswork.models.families:FAMILIES"  # the settings of every model, which commands that train need
 
 
@@ -46,9 +43,8 @@ def check_files(options: Options) -> None:
     configs = {config for family in named(FAMILIES) for config in family.settings}
     files = [str(about.option) for config in configs for _, about in settings_in(config) if about.metavar == "FILE"]
     check_paths(read=[options.get(name) for name in ("train", "dev", *sorted(files))])
-    for option, extra in EXTRAS.items():
-        if options.get(option) is not None:
-            require(*extra)
+    if options.get("pretrained"):
+        require(*PRETRAINED)
     if options.get("init") is not None:
         known_kind(options["init"])
     tokeniser_folder(options)

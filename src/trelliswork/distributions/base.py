@@ -99,7 +99,12 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
 
     def _tilted(self, costs: tuple[Tensor | None, ...], t: Tensor) -> Self:
         """Return the distribution whose scores are moved by t[row] times the costs; what is forbidden stays so."""
-        return self._with_solver(tuple(moved_along(*pair, t) for pair in zip(self._scores, costs, strict=True)))
+        return self._with_solver(
+            tuple(
+                score if score is None or cost is None else moved_along(score, cost, t)
+                for score, cost in zip(self._scores, costs, strict=True)
+            )
+        )
 
     def _with_solver(self, scores: Any) -> Self:
         """Return a copy whose sums are those of other scores, shaped like `_scores`."""
@@ -382,10 +387,8 @@ def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
     return torch.where(one_forbids, 0.0, mine) - torch.where(one_forbids, 0.0, other)
 
 
-def moved_along(score: Tensor | None, cost: Tensor | None, t: Tensor) -> Tensor | None:
+def moved_along(score: Tensor, cost: Tensor, t: Tensor) -> Tensor:
     """score + t[row] * cost; costs of what is forbidden are not read."""
-    if score is None or cost is None:
-        return score
     by = torch.where(score > -INF, cost.to(score.dtype), 0.0)
     return score + t.reshape(t.shape + (1,) * (by.dim() - t.dim())) * by
 

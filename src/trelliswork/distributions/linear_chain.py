@@ -235,12 +235,11 @@ class LinearChain(StructuredDistribution[Tensor]):
         place, lengths = torch.arange(emissions.shape[1], device=t.device), self._layout.lengths[:, None]
         by_start, by_end = torch.where(start > -INF, by_start, 0.0), torch.where(end > -INF, by_end, 0.0)
         at_edges = (place == 0)[:, None] * by_start + (place == lengths - 1)[..., None] * by_end
-        if by_arc.dim() == 2 and not any_seen(by_arc != 0):
-            by_arc = None
-        elif transitions.dim() == 2:
-            transitions = transitions.expand(len(emissions), len(place) - 1, *transitions.shape)
-        moved = moved_along(emissions, by_tag + at_edges, t), moved_along(transitions, by_arc, t), start, end
-        return self._with_solver(moved)
+        if by_arc.dim() > 2 or any_seen(by_arc != 0):
+            if transitions.dim() == 2:
+                transitions = transitions.expand(len(emissions), len(place) - 1, *transitions.shape)
+            transitions = moved_along(transitions, by_arc, t)
+        return self._with_solver((moved_along(emissions, by_tag + at_edges, t), transitions, start, end))
 
     def _centred(self) -> LinearChain:
         """The same distribution with centred scores."""

@@ -250,24 +250,25 @@ class SemiMarkov(SegmentScores):
             return super()._covariance(costs, others)
         if costs[1] is None:
             return super()._covariance(others, costs)
-        segments, *shared = self._scores
-        rows = []
+        segments, (mine, *my_shared), (its, *its_shared) = self._parts.double().segments, costs, others
+        assert mine is not None and its is not None
+        rows = [self._log_z[:0]]
         for row in range(len(self._lengths)):
-            alone = self._like(segments[None, row], *shared, self._lengths[None, row])
-            mine, its = ((by_segment[None, row], *rest) for by_segment, *rest in (costs, others))
-            rows.append(alone._covariance(mine, its))
-        return torch.cat(rows) if rows else self._log_z
+            alone = self._like(segments[None, row], self.transitions, self.start, self.end, self._lengths[None, row])
+            rows.append(alone._covariance((mine[None, row], *my_shared), (its[None, row], *its_shared)))
+        return torch.cat(rows)
 
     def _tilted(self, costs: tuple[Tensor | None, ...], t: Float[Tensor, "rows"]) -> SemiMarkov:
         """As in the base; costs of the start and the end become costs of the segments there, which no rows share."""
-        by_segment, by_arc, by_start, by_end = (None if cost is None else cost.double() for cost in costs)
-        segments, transitions, start, end = self._scores
-        by_start, by_end = torch.where(start > -INF, by_start, 0.0), torch.where(end > -INF, by_end, 0.0)
+        by_segment, by_arc, by_start, by_end = costs
+        segments, transitions, start, end = self._parts.double().scores
+        assert by_segment is not None and by_start is not None and by_end is not None
         at_start = (torch.arange(segments.shape[1], device=t.device) == 0)[:, None, None]
-        by_segment = by_segment + at_start * by_start + self._at_end * by_end
-        return self._with_solver(
-            (moved_along(segments, by_segment, t), moved_along(transitions, by_arc, t), start, end)
-        )
+        at_edges = at_start * torch.where(start > -INF, by_start.double(), 0.0)
+        at_edges = at_edges + self._at_end * torch.where(end > -INF, by_end.double(), 0.0)
+        if transitions is not None and by_arc is not None:
+            transitions = moved_along(transitions, by_arc, t)
+        return self._with_solver((moved_along(segments, by_segment.double() + at_edges, t), transitions, start, end))
 
     def _rescored(self, scores: Any) -> Solver:
         return self._structure.solver(self.backend, self._parts.with_scores(*scores))
