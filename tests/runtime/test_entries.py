@@ -56,6 +56,15 @@ def test_types_that_no_list_can_hold_are_refused() -> None:
         write_type(types.ListType(types.int64))
 
 
+def test_the_lowest_level_has_all_kernels_and_a_better_one_those_that_commands_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    best, lowest = shipped.X86
+    monkeypatch.setattr(build, "levels", lambda: shipped.X86)
+    assert build.entries_of(lowest) == read_entries()
+    assert set(build.entries_of(best)) == {entry for entry, use in read_uses().items() if use.calls}
+
+
 def test_a_shipped_kernel_is_used_where_its_instructions_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not supported_levels():
         pytest.skip("this processor has none of the levels that kernels are built for")

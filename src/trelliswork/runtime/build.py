@@ -15,10 +15,19 @@ from functools import partial
 from pathlib import Path
 
 from trelliswork.runtime.compile_all import compile_all
-from trelliswork.runtime.entries import Entry, read_entries
+from trelliswork.runtime.entries import Entry, read_entries, read_uses
 from trelliswork.runtime.shipped import FOLDER, SUFFIX, Level, levels, supported_levels
 from trelliswork.runtime.threads import n_cores
 from trelliswork.writing import atomic_write
+
+
+def entries_of(level: Level) -> list[Entry]:
+    """Return what is built for a level: everything for the lowest, for a better one what structures and commands call.
+
+    The rest runs by the lowest level there, which keeps a wheel below 25 MB.
+    """
+    uses = read_uses()
+    return [entry for entry in read_entries() if level == levels()[-1] or uses[entry].calls]
 
 
 def build_level(level: Level, entries: Sequence[Entry], n_processes: int, folder: Path = FOLDER) -> Path:
@@ -65,8 +74,8 @@ def main() -> None:
     )
     if unknown := set(chosen) - set(known):
         parser.error(f"expected levels among {', '.join(known)}, got {', '.join(sorted(unknown))}")
-    entries = read_entries()
     for name in chosen:
+        entries = entries_of(known[name])
         folder = build_level(known[name], entries, given.processes)
         size = sum(file.stat().st_size for file in folder.iterdir())
         print(f"{name}: {len(entries)} kernels, {size / 1e6:.1f} MB", flush=True)
