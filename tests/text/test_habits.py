@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.newcomers.corpora import DUTCH as DUTCH_NEWS
+from tests.newcomers.corpora import GERMAN as GERMAN_NEWS
+from tests.newcomers.corpora import SPANISH as SPANISH_NEWS
+from tests.newcomers.corpora import Language, cut_in, names_in, sentences_in
 from trelliswork.text import RuleTokeniser
 from trelliswork.text.habits import Habits, HabitTokeniser
 from trelliswork.text.spacing import plausible_text
@@ -56,6 +61,16 @@ def forms(learned: HabitTokeniser | RuleTokeniser, text: str) -> list[str]:
 )
 def test_text_is_cut_as_the_file_is(file: list[str], text: str, expected: list[str]) -> None:
     assert forms(tokeniser(file), text) == expected
+
+
+@pytest.mark.parametrize("language", [DUTCH_NEWS, SPANISH_NEWS, GERMAN_NEWS], ids=["Dutch", "Spanish", "German"])
+def test_hardly_any_name_is_cut(language: Language) -> None:
+    """At most 1 in 200, a third of which are in the test part alone."""
+    columns = [[token for token, _ in each.rows] for each in sentences_in(language, 600, 0, 4)]
+    text = " ".join(each.text for each in sentences_in(language, 400, 1, 6))
+    learned, n_names = HabitTokeniser(Habits.of(plausible_text(columns))), len(list(names_in(language, text)))
+    cut = cut_in(language, text, [[(t.start, t.end) for t in sentence] for sentence in learned.tokenise(text)])
+    assert n_names > 500 and len(cut) <= n_names / 200, Counter(cut)
 
 
 def test_what_the_file_does_not_show_is_left_to_the_rules() -> None:

@@ -190,7 +190,7 @@ def _cut_keys(state: str, spelt: Sequence[str], shapes: Sequence[str]) -> Keys:
         f"{state} {f} {g} {h} >",
         f"{state} {e} {f} {g} {h}",
         f"{state} {a} {b} {c} {d}",
-        f"{state} ? {f} {right} {after}",
+        *([] if (right, after) == (g, h) else [f"{state} ? {f} {right} {after}"]),  # no evidence counts twice
         f"{state} ? {left} {right} {h}" if f in "a0" else f"{state} {before} {left} {g} ?",
         f"{state} {before} {left} {right} {after}",
     ]
