@@ -196,14 +196,15 @@ def test_functions_that_numba_is_told_to_leave_are_left(monkeypatch: pytest.Monk
 
 
 def object_of(function: Kernel) -> bytes:
-    dispatcher = function.dispatcher
+    """The machine code in its file, which is written again if another process has removed it."""
+    dispatcher = fresh(function).dispatcher
+    dispatcher.compile("(float64[::1], float64)")
     file = dispatcher._cache.file(dispatcher.signatures[0], dispatcher.targetctx.codegen())
     return light.read(file.read_bytes()[32:]).code
 
 
 def test_a_missing_symbol_is_seen_before_llvm_sees_it() -> None:
     """LLVM ends the process when it cannot resolve a symbol."""
-    _describe.dispatcher.compile("(float64[::1], float64)")
     code = object_of(_describe)
     symbols = symbols_of(code)
     assert symbols is not None and "NRT_MemInfo_alloc_aligned" in symbols.missing

@@ -1,4 +1,4 @@
-"""Kernels compiled by other processes: on request, and beside what a command does before it needs them."""
+"""Kernels compiled by other processes: on request, and while a command does what it can without them."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _decode(raw: bytes, name: str, number: int) -> str:
 
 
 def _as_text(name: str) -> str:
-    """How to make text of a file, judged by its suffix.
+    """Return how to make text of a file, judged by its suffix.
 
     >>> _as_text("a/News.XLSX"), _as_text("a.conll.gz")
     ('save the sheet as .csv', 'convert the file to UTF-8')

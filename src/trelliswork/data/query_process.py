@@ -205,7 +205,7 @@ def limit_process(**limits: int) -> None:
 
 
 def has_lost(parent: int) -> bool:
-    """Whether the process that asks is gone; Windows does not say."""
+    """Return True if the process that asks is gone; Windows does not say."""
     return os.name == "posix" and os.getppid() != parent
 
 

@@ -106,7 +106,7 @@ def compile_here(entry: Entry) -> Path | None:
 
 
 def serve(parent: int) -> None:
-    """Compile the entries that standard input lists, beside other processes; report those that are there."""
+    """Compile the entries that standard input lists, as other processes do; report those that are there."""
     end_with_parent(parent)
     entries = [Entry(*row) for row in json.load(sys.stdin)]
     for number, entry in enumerate(entries):

@@ -193,7 +193,7 @@ def _imported(text: str) -> Iterator[Path]:
 
 @cache
 def numba_folder() -> Path:
-    """Where numba is installed."""
+    """Return the folder of numba."""
     spec = find_spec("numba")
     assert spec is not None and spec.origin is not None, "numba is a requirement of this package"
     return Path(spec.origin).parent

@@ -98,7 +98,7 @@ def signature_of(arguments: tuple[Any, ...]) -> bytes:
 
 
 def _is_disabled() -> bool:
-    """Whether a program has told numba to leave functions as they are; the variable is among the settings."""
+    """Return True if a program asks numba to leave functions as they are; the variable is among the settings."""
     config = getattr(sys.modules.get("numba"), "config", None)
     return bool(getattr(config, "DISABLE_JIT", False))
 
@@ -111,7 +111,7 @@ def _dispatcher_of(kernel: Any) -> Function:
 
 @cache
 def is_possible() -> bool:
-    """Whether machine code is known and nothing of numba is set."""
+    """Return True if machine code is known and nothing of numba is set."""
     is_set = any(name.startswith("NUMBA_") and name not in SETTINGS for name in os.environ)
     is_linux = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
     return is_linux and not is_set and not os.path.exists(SETTINGS_FILE)
