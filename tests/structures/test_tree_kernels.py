@@ -15,7 +15,7 @@ from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.projective import scaled_kernels
 from trelliswork.structures.projective.kernels import log_chart, log_row
-from trelliswork.structures.projective.record import FAMILY
+from trelliswork.structures.projective.solver import FAMILY
 from trelliswork.structures.spanning.log_kernels import log_row as log_spanning_row
 
 both = pytest.mark.parametrize("family", [ProjectiveTree, SpanningTree])

@@ -27,8 +27,8 @@ from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.semirings import Semiring
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.automata import fast, structure
-from trelliswork.structures.automata.record import STRUCTURE
+from trelliswork.structures.automata import passes, structure
+from trelliswork.structures.automata.solver import STRUCTURE
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols
 
@@ -184,7 +184,7 @@ class Automaton(StructuredDistribution[Any]):
         if not machine.acyclic:
             weights, initial, final = machine.scores
             return self._like(machine.with_scores(weights, centred(initial, 1), centred(final, 1)))
-        best = np.rint(np.nan_to_num(fast.best_ahead(machine), neginf=0.0))  # whole numbers are added without rounding
+        best = np.rint(np.nan_to_num(passes.best_ahead(machine), neginf=0.0))  # whole: no rounding
         ahead = torch.from_numpy(best).to(machine.weights.device)
         source, target = torch.from_numpy(machine.source), torch.from_numpy(machine.target)
         weights, initial, final = machine.scores

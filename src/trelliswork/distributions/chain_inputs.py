@@ -23,7 +23,7 @@ from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.masks import Layout
 
 if TYPE_CHECKING:
-    from trelliswork.structures.chain.fast import ChainArrays
+    from trelliswork.structures.chain.solver import ChainArrays
 
 INF = float("inf")
 

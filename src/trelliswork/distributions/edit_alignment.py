@@ -25,7 +25,7 @@ from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.edit import structure
-from trelliswork.structures.edit.record import STRUCTURE
+from trelliswork.structures.edit.solver import STRUCTURE
 from trelliswork.structures.edit.structure import DELETE, INSERT, SUBSTITUTE, EditLattice
 
 INF = float("inf")

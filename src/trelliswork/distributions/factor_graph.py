@@ -25,7 +25,7 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.factors import structure
 from trelliswork.structures.factors.elimination import JunctionTree, cheapest_elimination, junction_tree
 from trelliswork.structures.factors.graph import Graph
-from trelliswork.structures.factors.record import STRUCTURE
+from trelliswork.structures.factors.solver import STRUCTURE
 from trelliswork.structures.factors.structure import Factors
 
 INF = float("inf")

@@ -33,9 +33,8 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
-from trelliswork.structures.chain.fast import decode
 from trelliswork.structures.chain.likelihood import Scores, log_likelihood
-from trelliswork.structures.chain.record import STRUCTURE
+from trelliswork.structures.chain.solver import STRUCTURE, decode
 from trelliswork.structures.chain.structure import ArcsBy, Chain
 
 INF = float("inf")

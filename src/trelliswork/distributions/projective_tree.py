@@ -7,7 +7,7 @@ from torch import Tensor
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.projective import structure
-from trelliswork.structures.projective.record import STRUCTURE
+from trelliswork.structures.projective.solver import STRUCTURE
 
 
 class ProjectiveTree(DependencyTree):

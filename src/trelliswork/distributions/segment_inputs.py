@@ -14,7 +14,7 @@ from trelliswork.runtime.bridge import any_seen
 from trelliswork.runtime.shapes import Int
 
 if TYPE_CHECKING:
-    from trelliswork.structures.segments.fast import SegmentArrays
+    from trelliswork.structures.segments.solver import SegmentArrays
 
 INF = float("inf")
 

@@ -30,7 +30,7 @@ from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.likelihood import log_likelihood
-from trelliswork.structures.segments.record import STRUCTURE
+from trelliswork.structures.segments.solver import STRUCTURE
 from trelliswork.structures.segments.structure import Scores
 
 INF = float("inf")

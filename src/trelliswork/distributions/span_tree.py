@@ -31,7 +31,7 @@ from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.constituency import structure
-from trelliswork.structures.constituency.record import STRUCTURE
+from trelliswork.structures.constituency.solver import STRUCTURE
 from trelliswork.structures.constituency.structure import Spans
 
 INF = float("inf")

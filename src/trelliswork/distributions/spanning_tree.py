@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.structures.spanning.record import STRUCTURE
+from trelliswork.structures.spanning.solver import STRUCTURE
 
 
 class SpanningTree(DependencyTree):

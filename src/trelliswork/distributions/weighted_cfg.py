@@ -26,7 +26,7 @@ from trelliswork.semirings import Boolean
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar import structure
 from trelliswork.structures.grammar.grammar import Grammar
-from trelliswork.structures.grammar.record import STRUCTURE
+from trelliswork.structures.grammar.solver import STRUCTURE
 from trelliswork.structures.grammar.structure import RuleTable
 from trelliswork.structures.grammar.tree import Tree
 

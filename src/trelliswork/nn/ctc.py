@@ -16,7 +16,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
-from trelliswork.structures.ctc import fast
+from trelliswork.structures.ctc import solver
 from trelliswork.structures.ctc.kernels import first_bad_frame
 from trelliswork.structures.ctc.structure import Labelling
 
@@ -88,12 +88,12 @@ class CTC(StructuredLayer):
         if not uses_kernels(self.backend, log_probs):
             parts = parts_of(scores)
             check_scores(scores.transpose(0, 1), parts.frame_mask)
-            return fast.reference_loss(parts).to(log_probs.dtype)
+            return solver.reference_loss(parts).to(log_probs.dtype)
         frames, counts = scores.detach().numpy(), lengths.numpy()
         if first_bad_frame(frames, counts)[0] >= 0:
             check_scores(scores.transpose(0, 1), parts_of(scores).frame_mask)
-        arrays = fast.LabelArrays.of(frames.transpose(1, 0, 2), as_array(targets), counts, sizes.numpy(), self.blank)
-        losses = fast.loss(scores, arrays, parts_of)
+        arrays = solver.LabelArrays.of(frames.transpose(1, 0, 2), as_array(targets), counts, sizes.numpy(), self.blank)
+        losses = solver.loss(scores, arrays, parts_of)
         return losses.to(log_probs.dtype) if half else losses
 
     def _reduced(self, losses: Tensor, sizes: Tensor, single: bool) -> Tensor:

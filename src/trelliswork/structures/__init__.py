@@ -1,6 +1,6 @@
 """One folder for each family of y; `registry.py` lists their records.
 
-Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries, `record.py`
+Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries, `solver.py`
 (both solvers of the queries, and an example) and `math.md`. What folders share lies here:
 
 record.py, reference.py, kernel_solver.py    what a structure is; its queries in plain torch, and by kernel

@@ -1,6 +1,6 @@
 """Weighted finite-state acceptors and transducers. Start with `math.md`, then `structure.py`.
 
-structure.py, record.py     machines, and the sum over their paths for any semiring; both solvers of the queries
+structure.py, solver.py     machines, and the sum over their paths for any semiring; both solvers of the queries
 symbols.py, build.py        symbol tables; machines from strings, lists of strings and emissions
 rational.py, compose.py     union, concatenation, star, projection; composition and intersection
 epsilon.py, determinise.py  smaller machines of the same strings: without epsilon, deterministic, pushed, minimal
@@ -8,5 +8,5 @@ encode.py                   transducers as acceptors of pairs, and back
 levels.py, closure.py       the order of a sum over paths; all paths of a machine with cycles
 search.py                   the k best paths and strings
 ngrams.py                   n-gram counts and their smoothing
-fast.py, kernels.py, compose_kernels.py    the same by numba
+passes.py, kernels.py, compose_kernels.py    the same by numba
 """

@@ -15,7 +15,7 @@ import numpy as np
 
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import Array
-from trelliswork.structures.automata import fast, kernels
+from trelliswork.structures.automata import kernels, passes
 from trelliswork.structures.automata.structure import Machine
 
 NEG_INF = -np.inf
@@ -31,7 +31,7 @@ class Partial(NamedTuple):
 
 def best_paths(machine: Machine, k: int) -> list[tuple[int, Array, float]]:
     """(first state, arcs, score) of the k best paths, best first; fewer if there are fewer."""
-    onwards = fast.best_onwards(machine) if k == 1 else None
+    onwards = passes.best_onwards(machine) if k == 1 else None
     return list(islice(_paths(machine, k), k)) if onwards is None else _best_path(machine, *onwards)
 
 
@@ -47,7 +47,7 @@ def _best_path(machine: Machine, ahead: Array, steps: Array) -> list[tuple[int, 
 def _paths(machine: Machine, k: int) -> Iterator[tuple[int, Array, float]]:
     """Paths in falling order; no state needs to be visited as a prefix's end more than k times."""
     weights, initial, final = machine.arrays
-    ahead, (offsets, order), target = fast.best_ahead(machine), machine.out, machine.target
+    ahead, (offsets, order), target = passes.best_ahead(machine), machine.out, machine.target
     ticket, visits = count(), np.zeros(machine.n_states, np.int64)
     heap: list[tuple[float, int, float, Partial, bool]] = []
 
@@ -98,7 +98,7 @@ def best_strings(machine: Machine, k: int, *, summed: bool, limit: int) -> list[
     of all strings with one prefix bounds each of them; `limit` is how many prefixes may be tried.
     """
     join: Join = np.logaddexp.reduce if summed else np.max
-    ahead = fast.log_ahead(machine) if summed else fast.best_ahead(machine)
+    ahead = passes.log_ahead(machine) if summed else passes.best_ahead(machine)
     _, initial, final = machine.arrays
     first = np.flatnonzero(initial + ahead > NEG_INF)
     heap: list[tuple[float, int, Prefix, bool]] = []

@@ -1,7 +1,7 @@
 """log p(tags) of a plain batch with the least work per call: one kernel forward, one backward.
 
 A training step on a small batch takes some 100 µs of arithmetic; a kernel for each part takes as long again. What is
-not plain (holes, wide scores, unknown tags, half precision) is left to `fast.py`.
+not plain (holes, wide scores, unknown tags, half precision) is left to `solver.py`.
 """
 
 from __future__ import annotations

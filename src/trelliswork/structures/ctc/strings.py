@@ -19,7 +19,7 @@ from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
-from trelliswork.structures.ctc.record import Kernels
+from trelliswork.structures.ctc.solver import Kernels
 from trelliswork.structures.ctc.structure import Labelling
 from trelliswork.structures.record import CountingSolver, Drawn, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference

@@ -1,6 +1,6 @@
 """Messages along a junction tree by numba, one row after the other. `structure.py` is the reference.
 
-A tree is given as `fast.TreeArrays`. The table of bucket b is tables[row, table_start[b]:table_start[b + 1]],
+A tree is given as `solver.TreeArrays`. The table of bucket b is tables[row, table_start[b]:table_start[b + 1]],
 n_values[b] entries in a row for each entry of the separator; its message is
 messages[row, message_start[b]:message_start[b + 1]]. Its variable's own scores begin at own[b] in the score vector.
 A map is as long as the table of its bucket: reads[read_ptr[b]:read_ptr[b + 1]] say where those into the score

@@ -14,7 +14,7 @@ from trelliswork.structures.grammar import dense_edge_kernels, dense_kernels, de
 from trelliswork.structures.grammar.structure import RuleTable
 
 if TYPE_CHECKING:
-    from trelliswork.structures.grammar.fast import GrammarArrays
+    from trelliswork.structures.grammar.solver import GrammarArrays
 
 MOST_TO_WIDEN = 24  # phrases
 MOST_ROOM = 1 << 23  # numbers (64 MB)

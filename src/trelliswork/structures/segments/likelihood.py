@@ -1,7 +1,7 @@
 """log p(segmentation) of a plain batch with the least work per call: one kernel forward, one backward.
 
 A training step on a small batch takes some 200 µs of arithmetic; a kernel for each part and a check for each input take
-as long again. What is not plain is left to `fast.py`.
+as long again. What is not plain is left to `solver.py`.
 """
 
 from __future__ import annotations

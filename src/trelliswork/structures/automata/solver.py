@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime.bridge import Array
-from trelliswork.structures.automata import fast, search, structure
+from trelliswork.structures.automata import passes, search, structure
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference
@@ -47,17 +47,17 @@ class MachineReference(Reference):
         return _padded([(first, arcs) for first, arcs, _ in found]), scores[:, None]
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        return _padded(fast.sample_paths(self._machine, n_samples, generator))
+        return _padded(passes.sample_paths(self._machine, n_samples, generator))
 
 
 class Kernels(MachineReference):
     """Sums over paths by kernel."""
 
     def log_partition(self) -> Tensor:
-        return fast.log_partition(self._machine)
+        return passes.log_partition(self._machine)
 
     def marginals(self) -> tuple[Tensor, Tensor, Tensor]:
-        return fast.marginals(self._machine)
+        return passes.marginals(self._machine)
 
 
 def _padded(paths: list[Found]) -> Tensor:

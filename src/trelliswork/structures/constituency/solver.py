@@ -1,0 +1,260 @@
+"""Labelled binary trees: the passes over arrays, both solvers of the queries, and the record."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.runtime import buffers
+from trelliswork.runtime.autograd import rows_by_reference
+from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.threads import row_ranges, side_by_side
+from trelliswork.structures.constituency import (
+    kernels,
+    label_kernels,
+    nary_kernels,
+    scaled_kernels,
+    structure,
+    tree_kernels,
+)
+from trelliswork.structures.constituency.structure import Spans
+from trelliswork.structures.kernel_solver import KernelSolver, seeds, top_by
+from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.reference import Reference
+
+
+class SpanArrays(NamedTuple):
+    """The scores as C-contiguous arrays, float32 or float64 as they came."""
+
+    spans: Array
+    lengths: Array
+
+    @staticmethod
+    def of(parts: Spans) -> SpanArrays:
+        return SpanArrays(as_array(parts.spans), as_array(parts.lengths))
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds of one pass, an exponential counted as a dozen."""
+        batch, n, _, c = self.spans.shape
+        return 12 * batch * n * n * (n // 6 + c // 2 + 1)
+
+    def blocks(self) -> list[Array]:
+        """The rows in groups of similar length."""
+        order = np.argsort(-self.lengths, kind="stable")
+        return [order[at : at + ROWS_SIDE_BY_SIDE] for at in range(0, len(order), ROWS_SIDE_BY_SIDE)]
+
+
+ROWS_SIDE_BY_SIDE = 8
+Blocks = list[tuple[Array, ...]]  # rows, and charts of each
+
+
+class Tops(NamedTuple):
+    """The highest label of every span, block by block, and whether each row has only numbers and -inf."""
+
+    blocks: Blocks
+    fine: Array
+
+
+class Inside(NamedTuple):
+    """What one inside pass leaves behind."""
+
+    blocks: Blocks  # with the highest labels, and three planes
+    weights: Array  # exp of spans, relative to the highest label of each, in float64
+    is_scaled: Array  # of each row: whether its charts are in exp space
+    log_z: Array
+
+
+def over_blocks(kernel: Any, arrays: SpanArrays, blocks: Blocks, work: int, *others: Any) -> None:
+    """kernel(spans, rows, lengths, *charts, *others) for every block, on as many threads as are worth it."""
+    spans, lengths = arrays
+
+    def run(first: int, last: int) -> None:
+        for rows, *charts in blocks[first:last]:
+            kernel(spans, rows, lengths, *charts, *others)
+
+    side_by_side([partial(run, first, last) for first, last in row_ranges(len(blocks), work)])
+
+
+def highest_labels(arrays: SpanArrays) -> Tops:
+    """What every other pass begins with: reads all scores once, and meets those that are none."""
+    charts: Blocks = []
+    for rows in arrays.blocks():
+        n = int(arrays.lengths[rows[0]])
+        charts.append((rows, np.empty((n, n * len(rows)))))
+    tops = Tops(charts, np.empty(len(arrays.lengths), np.bool_))
+    over_blocks(label_kernels.highest_labels, arrays, tops.blocks, arrays.spans.size // 2, tops.fine)
+    return tops
+
+
+def run_inside(arrays: SpanArrays, tops: Tops, try_exp: bool = True) -> Inside:
+    """log Z of every row and what its gradient needs: in exp space where that is exact, else in log space."""
+    batch = len(arrays.lengths)
+    blocks: Blocks = [(rows, top, np.empty((3, *top.shape))) for rows, top in tops.blocks]
+    run = Inside(blocks, buffers.empty(arrays.spans.shape), np.empty(batch, np.bool_), np.empty(batch))
+    over_blocks(scaled_kernels.inside, arrays, blocks, arrays.work, try_exp, *run[1:])
+    return run
+
+
+def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: Any = None) -> Array:
+    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+    d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
+    weighed = arrays._replace(spans=run.weights)
+    over_blocks(scaled_kernels.outside, weighed, run.blocks, arrays.work // 2, run.is_scaled, grad, d_spans)
+    return d_spans
+
+
+def run_changes(arrays: SpanArrays, run: Inside, directions: Array) -> tuple[Array, Array]:
+    """How the marginals change along directions [batch, n, n, c], and whether a row's could be found in exp space."""
+    changes, done = np.zeros(directions.shape), np.empty(len(directions), np.bool_)
+    weighed, kernel = arrays._replace(spans=run.weights), scaled_kernels.posterior_changes
+    over_blocks(kernel, weighed, run.blocks, 4 * arrays.work, run.is_scaled, directions, changes, done)
+    return changes, done
+
+
+class NaryInside(NamedTuple):
+    """What one inside pass over trees of any arity leaves behind."""
+
+    blocks: Blocks  # with the highest labels, and five planes
+    weights: Array
+    log_z: Array
+
+
+def run_nary_inside(arrays: SpanArrays, tops: Tops, empty: int) -> NaryInside:
+    """log Z of every row, in log space, and what its gradient needs."""
+    blocks: Blocks = [(rows, top, np.empty((5, *top.shape))) for rows, top in tops.blocks]
+    run = NaryInside(blocks, buffers.empty(arrays.spans.shape), np.empty(len(arrays.lengths)))
+    over_blocks(nary_kernels.inside, arrays, blocks, arrays.work, empty, *run[1:])
+    return run
+
+
+def run_nary_outside(arrays: SpanArrays, run: NaryInside, empty: int, grad: Array, dtype: Any = None) -> Array:
+    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+    d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
+    over_blocks(nary_kernels.outside, arrays, run.blocks, arrays.work // 2, empty, run.weights, grad, d_spans)
+    return d_spans
+
+
+class Kernels(KernelSolver):
+    """By kernel. Values are nodes [rows, 2n-1, 3]: (start, end, label), -1 at padding."""
+
+    module = structure
+    _parts: Spans
+
+    @cached_property
+    def arrays(self) -> SpanArrays:
+        return SpanArrays.of(self._parts)
+
+    @cached_property
+    def tops(self) -> Tops:
+        return highest_labels(self.arrays)
+
+    @cached_property
+    def run(self) -> Inside:
+        return run_inside(self.arrays, self.tops)
+
+    def _outside(self, grad: Array, dtype: Any = None) -> Array:
+        """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+        return run_outside(self.arrays, self.run, grad, dtype)
+
+    def _gradients(self, grad: Array) -> tuple[Array, ...]:
+        return (self._outside(grad),)
+
+    def marginals(self) -> Tensor:
+        found = self._outside(np.ones(len(self.run.log_z)), np.float64)
+        posteriors: Tensor = self._posteriors(torch.from_numpy(found), self._changes)
+        return posteriors
+
+    def _changes(self, directions: Array) -> tuple[Array]:
+        """Of the marginals along directions; rows too wide for exp space by the reference."""
+        changes, done = run_changes(self.arrays, self.run, directions)
+        lengths = self._parts.lengths
+        rows_by_reference(
+            changes,
+            ~done,
+            self._parts.spans,
+            directions,
+            lambda spans, rows: structure.marginals(Spans(spans, lengths[rows])),
+        )
+        return (changes,)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        """Its gradient is the tree's nodes less their posteriors."""
+        nodes, scores = as_array(values), np.empty(len(values))
+        kernels.tree_scores(self.arrays.spans, nodes, scores)
+
+        def vjp(grad: Array) -> tuple[Array]:
+            d_spans = self._outside(-grad)
+            kernels.add_trees(nodes, grad, d_spans)
+            return (d_spans,)
+
+        return self._log_probs(scores, values, vjp)
+
+    def best(self) -> Drawn:
+        arrays, nodes, possible = self.arrays, _no_nodes(self.arrays), np.empty(len(self.arrays.lengths), np.bool_)
+        over_blocks(tree_kernels.best_trees, arrays, self.tops.blocks, arrays.work // 12, nodes, possible)
+        return torch.from_numpy(nodes), torch.from_numpy(possible)
+
+    def top_k(self, k: int) -> Drawn:
+        return top_by(tree_kernels.top_trees, self.arrays.work * k, _no_nodes(self.arrays, k), *self.arrays)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        """From charts in log space."""
+        batch, n, _, c = self.arrays.spans.shape
+        nodes = _no_nodes(self.arrays, n_samples)
+        run = run_inside(self.arrays, self.tops, try_exp=False)
+        blocks: Blocks = [(rows, planes) for rows, _, planes in run.blocks]
+        work = n_samples * batch * n * (n + c) * 12
+        over_blocks(tree_kernels.sample_trees, self.arrays, blocks, work, seeds(n_samples, batch, generator), nodes)
+        return torch.from_numpy(nodes)
+
+
+class NaryKernels(Kernels):
+    """Where one label is empty: trees of any arity."""
+
+    @cached_property
+    def run(self) -> NaryInside:  # type: ignore[override]
+        return run_nary_inside(self.arrays, self.tops, self._empty)
+
+    @property
+    def _empty(self) -> int:
+        empty: int = self._parts.empty  # type: ignore[assignment]
+        return empty
+
+    def _outside(self, grad: Array, dtype: Any = None) -> Array:
+        return run_nary_outside(self.arrays, self.run, self._empty, grad, dtype)
+
+    def marginals(self) -> Tensor:
+        found: Tensor = self._posteriors(torch.from_numpy(self._outside(np.ones(len(self.run.log_z)), np.float64)))
+        return found
+
+    def best(self) -> Drawn:
+        values, scores = self.top_k(1)
+        return values[0], scores[0] > -np.inf
+
+    def top_k(self, k: int) -> Drawn:
+        arrays = self.arrays
+        return top_by(nary_kernels.top_trees, arrays.work * k, _no_nodes(arrays, k), *arrays, self._empty)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        return Reference(structure, self._parts).sample(n_samples, generator)
+
+
+def _kernels(parts: Spans) -> Kernels:
+    return Kernels(parts) if parts.empty is None else NaryKernels(parts)
+
+
+def _no_nodes(arrays: SpanArrays, *lead: int) -> Array:
+    batch, n = arrays.spans.shape[:2]
+    return np.full((*lead, batch, 2 * n - 1, 3), -1)
+
+
+def example(scores: Scores) -> dict[str, Any]:
+    return {"spans": scores(2, 3, 3, 2)}
+
+
+STRUCTURE = Structure("constituency", partial(Reference, structure), _kernels, example)
