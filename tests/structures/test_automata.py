@@ -18,7 +18,7 @@ from trelliswork.distributions import kl_divergence
 from trelliswork.errors import ScoreError
 from trelliswork.fst import Acceptor, Symbols, Transducer, lehmann, real_closure
 from trelliswork.semirings import Boolean, Counting, Expectation, KBest, Log, Max, Real, Semiring, Tropical
-from trelliswork.structures.automata import fast, search, structure
+from trelliswork.structures.automata import passes, search, structure
 from trelliswork.structures.automata.compose import compose
 from trelliswork.structures.automata.determinise import determinise, minimise, push
 from trelliswork.structures.automata.epsilon import remove_epsilon
@@ -220,13 +220,13 @@ def test_kernel_and_reference_agree_with_cycles(seed: int) -> None:
     machine = random_machine(seed, cyclic=True)
     fast_one, fast_leaves = leaves(machine)
     slow_one, slow_leaves = leaves(machine)
-    found, wanted = fast.log_partition(fast_one), structure.log_partition(slow_one)
+    found, wanted = passes.log_partition(fast_one), structure.log_partition(slow_one)
     torch.testing.assert_close(found, wanted)
     found.backward()
     wanted.backward()
     for mine, other in zip(fast_leaves, slow_leaves, strict=True):
         torch.testing.assert_close(mine.grad, other.grad)
-    for mine, other in zip(fast.marginals(machine), structure.marginals(machine), strict=True):
+    for mine, other in zip(passes.marginals(machine), structure.marginals(machine), strict=True):
         torch.testing.assert_close(mine, other)
 
 
@@ -271,12 +271,12 @@ def test_first_and_second_derivatives(cyclic: bool) -> None:
         return machine.with_scores(*(torch.full_like(s, -INF).masked_scatter(m, f) for s, m, f in parts))
 
     def log_z(*free: Tensor) -> Tensor:
-        return fast.log_partition(rebuilt(*free))
+        return passes.log_partition(rebuilt(*free))
 
     def squared(*free: Tensor) -> Tensor:
         again = rebuilt(*free)
         joint = compose(union(again, again), star(again)) if not cyclic else again
-        return structure.trim(joint).weights.sum() + fast.marginals(again)[0].pow(2).sum()
+        return structure.trim(joint).weights.sum() + passes.marginals(again)[0].pow(2).sum()
 
     free = [s[m].clone().requires_grad_() for s, m in zip(machine.scores, finite, strict=True)]
     assert gradcheck(log_z, free)
@@ -292,7 +292,7 @@ def test_weights_stay_differentiable_through_operations() -> None:
     def log_z(free: Tensor) -> Tensor:
         again = first.with_scores(torch.full_like(first.weights, -INF).masked_scatter(finite, free), *first.scores[1:])
         closed = push(remove_epsilon(project(compose(again, second), "input")))
-        return fast.log_partition(concatenate(closed, union(closed, closed)))
+        return passes.log_partition(concatenate(closed, union(closed, closed)))
 
     free = first.weights[finite].clone().requires_grad_()
     assert gradcheck(log_z, (free,))

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from trelliswork.distributions import LinearChain, kl_divergence
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.structures.chain import fast
+from trelliswork.structures.chain import solver
 
 INF = float("inf")
 Scores = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -63,7 +63,7 @@ def kernel_equals_reference(scores: Scores, dtype: torch.dtype = torch.float64, 
 def wide_rows(*scores: Tensor, **options: Tensor) -> list[int]:
     """Rows that leave scaled exp space."""
     chain = LinearChain(*scores, **options, backend="kernel")._chain
-    return fast.run_forward(fast.ChainArrays.of(chain)).wide_rows.tolist()
+    return solver.run_forward(solver.ChainArrays.of(chain)).wide_rows.tolist()
 
 
 def enumerated_log_z(emissions: Tensor, transitions: Tensor) -> float:
@@ -359,7 +359,7 @@ class LargestTensor(TorchDispatchMode):
 def test_a_forward_pass_keeps_no_more_than_a_number_for_each_tag(scale: float) -> None:
     batch, n, c = 3, 50, 64
     chain = LinearChain(*random_scores(batch, n, c, scale=scale), backend="kernel")._chain
-    kept = [part for part in fast.run_forward(fast.ChainArrays.of(chain)) if isinstance(part, np.ndarray)]
+    kept = [part for part in solver.run_forward(solver.ChainArrays.of(chain)) if isinstance(part, np.ndarray)]
     assert max(part.size for part in kept) <= max(batch * n * c, c * c)
     assert sum(part.size for part in kept) <= 4 * batch * n * c + c * c + 4 * batch
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trelliswork import LinearChain
-from trelliswork.structures.chain import fast, structure
+from trelliswork.structures.chain import solver, structure
 
 INF = float("inf")
 SHAPES = [(3, 5, 3), (2, 1, 3), (2, 2, 1), (1, 2, 2), (2, 12, 9)]
@@ -58,7 +58,7 @@ def test_rows_too_wide_for_exp_space(query: str) -> None:
     scores[1][2:, :2] = -INF  # only tags 0 and 1 lead to tags 0 and 1,
     scores[3][2:] = -INF  # and one of these must be the last
     lengths = torch.tensor([8, 3])
-    run = fast.run_forward(fast.ChainArrays.of(structure.Chain(*scores, lengths)))
+    run = solver.run_forward(solver.ChainArrays.of(structure.Chain(*scores, lengths)))
     assert run.wide_rows.tolist() == [0], "one row must go to log space"
     found = assert_kernel_is_reference(scores, lengths, query)
     assert (found[0][0, :, :2].abs() > 1e-3).any(1).all()

@@ -15,7 +15,7 @@ from torch import Tensor
 from trelliswork.distributions import SemiMarkov
 from trelliswork.runtime import threads
 from trelliswork.runtime.kernel_math import log
-from trelliswork.structures.segments import fast
+from trelliswork.structures.segments import solver
 
 INF = float("inf")
 Scores = dict[str, Tensor]
@@ -172,9 +172,10 @@ def test_moderate_scores_stay_in_exp_space_and_wide_ones_do_not() -> None:
     moderate, wide = (random_scores(2, 30, 6, 3, scale=scale) for scale in (5.0, 300.0))
     wide["segments"][0] = moderate["segments"][0]
     found = [
-        fast.run_forward(SemiMarkov(**each)._arrays) for each in (moderate, {**moderate, "segments": wide["segments"]})
+        solver.run_forward(SemiMarkov(**each)._arrays)
+        for each in (moderate, {**moderate, "segments": wide["segments"]})
     ]
-    assert [run.wide.tolist() for run in found if isinstance(run, fast.Forward)] == [[False, False], [False, True]]
+    assert [run.wide.tolist() for run in found if isinstance(run, solver.Forward)] == [[False, False], [False, True]]
 
 
 def test_long_rows_stay_exact() -> None:
@@ -197,13 +198,13 @@ def test_ten_thousand_positions() -> None:
 def test_autograd_keeps_less_than_the_scores() -> None:
     scores = random_scores(4, 400, 16, 16)
     parts = SemiMarkov(**scores)._parts
-    arrays = fast.SegmentArrays.of(parts)
-    fast.run_forward(arrays)
-    run = fast.run_forward(arrays)
+    arrays = solver.SegmentArrays.of(parts)
+    solver.run_forward(arrays)
+    run = solver.run_forward(arrays)
     kept = sum(part.nbytes for part in run if isinstance(part, np.ndarray))
     assert kept < scores["segments"].numel() * 8 / 4
     tracemalloc.start()
-    fast.run_backward(arrays, run, np.ones(4))
+    solver.run_backward(arrays, run, np.ones(4))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1.5 * scores["segments"].numel() * 8
