@@ -34,6 +34,7 @@ from trelliswork.runtime.compilation import (
     overload,
 )
 from trelliswork.runtime.compiler import WithoutCollection
+from trelliswork.runtime.kernel_math import highest
 
 PACKAGE = Path(trelliswork.__file__).parent
 DECORATORS = {
@@ -185,7 +186,18 @@ def shifted_twice(x, by):
 def test_a_number_that_is_written_out_compiles_nothing_of_its_own() -> None:
     assert shifted_twice.dispatcher(3, 4) == 8
     assert shifted.dispatcher(3, 4) == 7
-    assert len(shifted.signatures) == 1
+    assert len(shifted.helper.signatures) == 1
+
+
+def test_what_only_kernels_call_has_no_wrapper_for_python() -> None:
+    assert shifted_twice(3, 4) == 8 and shifted(3, 4) == 7, "both may be called by Python all the same"
+    wrapped = [
+        any("cpython" in function.name for function in each.library.get_defined_functions())
+        for dispatcher in (shifted_twice.dispatcher, shifted.dispatcher, shifted.helper)
+        for each in dispatcher.overloads.values()
+    ]
+    assert wrapped == [True, True, False]
+    assert highest._numba_type_.dispatcher is highest.dispatcher, "an entry has one dispatcher for both"
 
 
 @kernel(EXACT)
@@ -201,7 +213,7 @@ def signed_twice(x, negative):
 def test_a_bool_that_is_written_out_compiles_nothing_of_its_own() -> None:
     assert signed_twice.dispatcher(3, True) == 3
     assert signed.dispatcher(3, False) == 3
-    assert len(signed.signatures) == 1
+    assert len(signed.helper.signatures) == 1
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -32,10 +32,12 @@ _unregistered: list[Callable[[], object]] = []  # overloads and intrinsics that 
 class Kernel:
     """A function that numba compiles: it has every attribute of a numba dispatcher, made when one is first needed.
 
-    numba takes it for its dispatcher when another kernel calls it (`_numba_type_`).
+    numba takes it for a dispatcher when another kernel calls it (`_numba_type_`): its own if Python calls it as well,
+    otherwise one that is compiled for kernels only.
     """
 
     dispatcher: Any
+    helper: Any
     run: Callable[..., Any]  # cached machine code without numba (`light.py`), or the dispatcher
 
     def __init__(self, function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> None:
@@ -46,10 +48,12 @@ class Kernel:
         return self.run(*arguments, **keywords)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the dispatcher has; `dispatcher` itself and `run` are missing only until they are made here."""
+        """Return what the dispatcher has; what is annotated above is missing only until it is made here."""
         if name.startswith("__"):  # asked of every object by pickle, inspect and others
             raise AttributeError(name)
-        if name not in ("dispatcher", "run"):
+        if name == "_numba_type_":
+            return (self.dispatcher if _compiler.is_entry(self.py_func) else self.helper)._numba_type_
+        if name not in ("dispatcher", "helper", "run"):
             return getattr(self.dispatcher, name)
         with _building:
             if name == "run":
@@ -58,7 +62,8 @@ class Kernel:
             while _unregistered:
                 _unregistered.pop()()
             if name not in vars(self):
-                self.dispatcher = _compiler.dispatcher_of(self.py_func, self._arithmetic, self._inline)
+                make = _compiler.dispatcher_of if name == "dispatcher" else _compiler.helper_of
+                vars(self)[name] = make(self.py_func, self._arithmetic, self._inline)
         return vars(self)[name]
 
     def __reduce__(self) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numba
@@ -14,14 +15,35 @@ from numba.core.typing.templates import infer, infer_global, make_intrinsic_temp
 
 from trelliswork.runtime import turns
 from trelliswork.runtime.compilation import Arithmetic, options
+from trelliswork.runtime.entries import LISTED
 from trelliswork.runtime.turns import SharedCache
 
 
 def dispatcher_of(function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> Any:
     """Return the dispatcher of a kernel; the function itself under NUMBA_DISABLE_JIT."""
-    compiled = numba.njit(**options(arithmetic, inline))(function)
+    return _dispatcher(function, SharedCache(function, arithmetic), **options(arithmetic, inline))
+
+
+def helper_of(function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> Any:
+    """Return the dispatcher of a kernel that only kernels call: it has no wrapper for Python, a seventh of the work."""
+    cache = SharedCache(function, arithmetic, for_kernels=True)
+    return _dispatcher(function, cache, **options(arithmetic, inline), no_cpython_wrapper=True)
+
+
+def is_entry(function: Callable[..., Any]) -> bool:
+    """Return True if Python calls the kernel: it is listed in `entries.json`."""
+    return f"{function.__module__}:{function.__qualname__}" in _listed()
+
+
+@cache
+def _listed() -> frozenset[str]:
+    return frozenset(json.loads(LISTED.read_text(encoding="utf-8")))
+
+
+def _dispatcher(function: Callable[..., Any], cache: SharedCache, **chosen: Any) -> Any:
+    compiled = numba.njit(**chosen)(function)
     if hasattr(compiled, "_cache"):
-        compiled._cache = SharedCache(function, arithmetic)
+        compiled._cache = cache
         compiled.get_call_template = partial(_call_with_variables, compiled.get_call_template)
     return compiled
 
@@ -30,7 +52,7 @@ def add_overload(
     function: Callable[..., Any], choose: Callable[..., Any], arithmetic: Arithmetic, inline: bool
 ) -> None:
     """Tell numba which implementation of a function kernels call."""
-    extending.overload(function, jit_options=options(arithmetic, inline))(choose)
+    extending.overload(function, jit_options=options(arithmetic, inline) | {"no_cpython_wrapper": True})(choose)
 
 
 def add_intrinsic(definition: Callable[..., Any]) -> None:

@@ -43,7 +43,6 @@ PACKAGE = Path(__file__).parents[1]
 SUFFIX = ".kernel"
 _IMPORT = re.compile(rf"^(?:from|import)\s+{PACKAGE.name}\.([\w.]+)", re.MULTILINE)
 _HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DEBUG_CACHE", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}
-_ANNOTATION = 5  # the place of the annotated source, which nobody reads and which names folders of this machine
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _FORMAT = 1  # of a file; the code here is no part of any kernel, and does not count among its sources
 _BESIDE_SOURCE = "__pycache__"
@@ -58,14 +57,14 @@ class UntrustedError(Exception):
 class KernelCache:
     """What a numba dispatcher asks of its cache (`numba.core.caching._Cache`), for one kernel."""
 
-    def __init__(self, function: Callable[..., Any], arithmetic: Iterable[str]) -> None:
+    def __init__(self, function: Callable[..., Any], arithmetic: Iterable[str], *, for_kernels: bool = False) -> None:
         if function.__closure__:
             raise TypeError(
                 f"{function.__qualname__} closes over variables; a kernel reads arguments and constants only"
             )
         self.kernel = function.__module__, function.__qualname__
         self.source = Path(function.__code__.co_filename)
-        self.stem = f"{self.source.stem}.{function.__qualname__}"
+        self.stem = f"{self.source.stem}.{function.__qualname__}{'.part' * for_kernels}"
         self._own = (function.__module__, function.__code__.co_firstlineno, sorted(arithmetic))
 
     @property
@@ -104,9 +103,8 @@ class KernelCache:
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled kernel in the first folder that can be written; files of earlier versions go."""
-        library, *parts = compiled._reduce()
-        parts[_ANNOTATION] = ""
-        payload, name = serialize.dumps((library, *parts)), self._name(signature, compiled.codegen)
+        unannotated = compiled._replace(type_annotation="")  # it takes long to write and names folders of this machine
+        payload, name = serialize.dumps(unannotated._reduce()), self._name(signature, compiled.codegen)
         for folder in folders(self.source):
             with contextlib.suppress(OSError, UntrustedError):
                 _write(folder / name, payload)
