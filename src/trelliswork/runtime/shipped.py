@@ -26,19 +26,21 @@ _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
 
 class Level(NamedTuple):
-    """A level of processors as LLVM knows it: the name of a processor and the instructions that it has."""
+    """A level of processors as LLVM knows it: the name of a processor, its instructions, and how LLVM uses them."""
 
     name: str
     processor: str
     features: tuple[str, ...]
+    tuning: tuple[str, ...] = ()
 
     @property
     def settings(self) -> dict[str, str]:
         """The environment in which numba compiles for this level."""
-        return {"NUMBA_CPU_NAME": self.processor, "NUMBA_CPU_FEATURES": ",".join(f"+{each}" for each in self.features)}
+        features = [*(f"+{each}" for each in self.features), *self.tuning]
+        return {"NUMBA_CPU_NAME": self.processor, "NUMBA_CPU_FEATURES": ",".join(features)}
 
 
-X86 = (Level("x86-64-v4", "x86-64-v4", _V4), Level("x86-64-v3", "x86-64-v3", _V3))
+X86 = (Level("x86-64-v4", "x86-64-v4", _V4, ("-prefer-256-bit",)), Level("x86-64-v3", "x86-64-v3", _V3))
 ARM = (Level("arm64", "generic", ("neon",)),)
 
 
