@@ -37,8 +37,11 @@ class Items:
     def marked(self) -> Tensor:
         return self.scores
 
+    def with_scores(self, scores: Tensor) -> Items:
+        return replace(self, scores=scores)
+
     def detached(self) -> Items:
-        return replace(self, scores=self.scores.detach().double().requires_grad_())
+        return self.with_scores(self.scores.detach().double().requires_grad_())
 
 
 def total(items: Items, semiring: Semiring) -> Tensor:
@@ -108,9 +111,8 @@ class Subset(StructuredDistribution):
             raise ScoreError(f"subsets must have 1 at exactly {self.k} items and 0 elsewhere; check the values")
         return found
 
-    def expected(self, costs: Tensor) -> Tensor:
-        """The mean over subsets of the summed costs of their items."""
-        return self._batched(self._expected((costs.reshape(self._parts.scores.shape),)))
+    def _costs(self, costs: Tensor) -> tuple[Tensor]:
+        return (costs.reshape(self._parts.scores.shape),)
 
     def constrain(self, partial: Tensor | None = None) -> Self:
         """`partial` is True at the items that may be chosen."""

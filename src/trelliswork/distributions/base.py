@@ -124,6 +124,8 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         with torch.inference_mode(False), torch.enable_grad():
             t = torch.zeros(self._log_z.shape, dtype=torch.float64, device=self._log_z.device, requires_grad=True)
             expected = self._tilted(others, t)._expected(costs).sum()
+            if not expected.requires_grad:  # as if a structure has a single value
+                return torch.zeros_like(t)
             (derivative,) = torch.autograd.grad(expected, t, create_graph=differentiated)
         return derivative
 
@@ -214,9 +216,9 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         """How many structures have a score above -inf, in float64 (exact to 2^53)."""
         return self._structure.reference(*self._solved).count().reshape(self.batch_shape)
 
-    @abstractmethod
     def expected(self, costs: Tensor) -> Tensor:
         """E[Σ cost of the parts of y]: the risk when costs are losses."""
+        return self._batched(self._expected(self._costs(costs)))
 
     def variance(self, *costs: Any, **kinds: Any) -> Tensor:  # type: ignore[override]  # torch's has no costs
         """Return Var[Σ cost of the parts of y], for costs as `expected` takes them; never below 0.
