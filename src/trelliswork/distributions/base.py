@@ -306,7 +306,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
 
     def _n_best(self, k: int) -> int:
         """k, or how many structures the largest row has if they are fewer. Only where k is large are they counted."""
-        if k <= FEW:
+        if k <= FEW or self._solver.finds_fewer:
             return k
         most = float(self.count.detach().max()) if self.batch_shape.numel() else 1.0
         return min(k, max(1, int(most * (1 + 1e-9)))) if most < k else k

@@ -18,11 +18,13 @@ from trelliswork.structures.constituency import (
     label_kernels,
     nary_kernels,
     scaled_kernels,
+    search,
     structure,
     tree_kernels,
 )
 from trelliswork.structures.constituency.structure import Spans
-from trelliswork.structures.kernel_solver import KernelSolver, seeds, top_by
+from trelliswork.structures.derivations import top_of_rows
+from trelliswork.structures.kernel_solver import KernelSolver, seeds
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference
 
@@ -142,7 +144,7 @@ def run_nary_outside(arrays: SpanArrays, run: NaryInside, empty: int, grad: Arra
 class Kernels(KernelSolver):
     """By kernel. Values are nodes [rows, 2n-1, 3]: (start, end, label), -1 at padding."""
 
-    module = structure
+    module, finds_fewer = structure, True
     _parts: Spans
 
     @cached_property
@@ -200,7 +202,14 @@ class Kernels(KernelSolver):
         return torch.from_numpy(nodes), torch.from_numpy(possible)
 
     def top_k(self, k: int) -> Drawn:
-        return top_by(tree_kernels.top_trees, self.arrays.work * k, _no_nodes(self.arrays, k), *self.arrays)
+        spans, lengths = self.arrays
+        batch, n, _, _ = spans.shape
+
+        def row(b: int) -> tuple[Array, Array]:
+            return search.top_trees(spans[b, : lengths[b], : lengths[b]], self._parts.empty, k)
+
+        nodes, scores = top_of_rows(row, batch, self.arrays.work, (2 * n - 1, 3), -1)
+        return torch.from_numpy(nodes), torch.from_numpy(scores)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         """From charts in log space."""
@@ -235,10 +244,6 @@ class NaryKernels(Kernels):
     def best(self) -> Drawn:
         values, scores = self.top_k(1)
         return values[0], scores[0] > -np.inf
-
-    def top_k(self, k: int) -> Drawn:
-        arrays = self.arrays
-        return top_by(nary_kernels.top_trees, arrays.work * k, _no_nodes(arrays, k), *arrays, self._empty)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         return Reference(structure, self._parts).sample(n_samples, generator)

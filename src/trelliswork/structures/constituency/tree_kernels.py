@@ -1,11 +1,11 @@
-"""CPU kernels that pick trees: the best, the k best, samples. They write nodes (start, end, label), end exclusive."""
+"""CPU kernels that pick trees: the best one and samples. They write nodes (start, end, label), end exclusive."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import higher, insert
+from trelliswork.runtime.kernel_math import higher
 from trelliswork.runtime.kernel_random import draw
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
 
@@ -94,77 +94,3 @@ def sample_trees(spans, rows, lengths, planes, seeds, nodes):
         for s in range(seeds.shape[0]):
             row, state[0] = rows[b], np.uint64(seeds[s, rows[b]])
             _trace(spans[row], lengths[row], False, folded, chart, b, size, (stack, work), state, nodes[s, row])
-
-
-@kernel(EXACT)
-def insert_pairs(left, right, code, values, origins):
-    """Insert left_a + right_b for all pairs that can be among the k highest, with origin (code k + a) k + b."""
-    k = values.shape[0]
-    for a in range(k):
-        if left[a] == NEG_INF:
-            break
-        for b in range(k // (a + 1)):
-            value = left[a] + right[b]
-            if value == NEG_INF or value <= values[k - 1]:
-                break
-            insert(value, (code * k + a) * k + b, values, origins)
-
-
-@kernel(EXACT)
-def _best_of_span(spans, i, j, lists, works):
-    """The k best trees over tokens i..j: lists of labels, of splits, and of pairs of both."""
-    values, origins, labels, splits = lists
-    label_values, split_values, pair_origins = works
-    c = spans.shape[2]
-    label_values[:], split_values[:], values[i, j] = NEG_INF, NEG_INF, NEG_INF
-    for y in range(c):
-        if spans[i, j, y] > label_values[-1]:
-            insert(np.float64(spans[i, j, y]), y, label_values, labels[i, j])
-    if i == j:
-        values[i, j] = label_values
-        for r in range(label_values.shape[0]):
-            origins[i, j, r] = r * label_values.shape[0]
-        return
-    for s in range(i, j):
-        insert_pairs(values[i, s], values[s + 1, j], s, split_values, splits[i, j])
-    insert_pairs(label_values, split_values, 0, values[i, j], pair_origins)
-    origins[i, j] = pair_origins
-
-
-@kernel(EXACT)
-def _trace_rank(n, rank, lists, stack, nodes):
-    """The tree of one rank: every entry of a list remembers where it came from."""
-    _, origins, labels, splits = lists
-    k, waiting, found = origins.shape[2], 1, 0
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, n - 1, rank
-    while waiting > 0:
-        waiting -= 1
-        i, j, r = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
-        label, way = labels[i, j, origins[i, j, r] // k], origins[i, j, r] % k
-        nodes[found, 0], nodes[found, 1], nodes[found, 2] = i, j + 1, label
-        found += 1
-        if i == j:
-            continue
-        code = splits[i, j, way]
-        put(stack, waiting, i, code // (k * k), j)
-        stack[waiting, 2], stack[waiting + 1, 2] = code % k, code // k % k
-        waiting += 2
-
-
-@kernel(EXACT)
-def top_trees(first, last, spans, lengths, nodes, scores):
-    """The k best trees of each row and their scores, -inf where there are fewer."""
-    k, n_most = scores.shape[0], spans.shape[1]
-    shape = (n_most, n_most, k)
-    lists = (np.empty(shape), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-    works = (np.empty(k), np.empty(k), np.zeros(k, np.int64))
-    stack = np.empty((2 * n_most, 3), np.int64)
-    for b in range(first, last):
-        n = lengths[b]
-        for w in range(n):
-            for i in range(n - w):
-                _best_of_span(spans[b], i, i + w, lists, works)
-        for rank in range(k):
-            scores[rank, b] = lists[0][0, n - 1, rank]
-            if scores[rank, b] > NEG_INF:
-                _trace_rank(n, rank, lists, stack, nodes[rank, b])
