@@ -198,8 +198,17 @@ class Kernels(KernelSolver):
 
     def best(self) -> Drawn:
         arrays, nodes, possible = self.arrays, _no_nodes(self.arrays), np.empty(len(self.arrays.lengths), np.bool_)
-        over_blocks(tree_kernels.best_trees, arrays, self.tops.blocks, arrays.work // 12, nodes, possible)
+        some = self._some_labels()
+        some_tops = self.tops if some is arrays.spans else highest_labels(arrays._replace(spans=some))
+        blocks: Blocks = [
+            (*mine, theirs[1]) for mine, theirs in zip(self.tops.blocks, some_tops.blocks, strict=True)
+        ]
+        over_blocks(tree_kernels.best_trees, arrays, blocks, arrays.work // 12, some, nodes, possible)
         return torch.from_numpy(nodes), torch.from_numpy(possible)
+
+    def _some_labels(self) -> Array:
+        """The labels that left children and the root may have, and tokens."""
+        return self.arrays.spans
 
     def top_k(self, k: int) -> Drawn:
         spans, lengths = self.arrays
@@ -241,9 +250,10 @@ class NaryKernels(Kernels):
         found: Tensor = self._posteriors(torch.from_numpy(self._outside(np.ones(len(self.run.log_z)), np.float64)))
         return found
 
-    def best(self) -> Drawn:
-        values, scores = self.top_k(1)
-        return values[0], scores[0] > -np.inf
+    def _some_labels(self) -> Array:
+        spans = self.arrays.spans.copy()
+        spans[:, ~np.eye(spans.shape[1], dtype=bool), self._empty] = -np.inf
+        return spans
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         return Reference(structure, self._parts).sample(n_samples, generator)
