@@ -200,9 +200,7 @@ class Kernels(KernelSolver):
         arrays, nodes, possible = self.arrays, _no_nodes(self.arrays), np.empty(len(self.arrays.lengths), np.bool_)
         some = self._some_labels()
         some_tops = self.tops if some is arrays.spans else highest_labels(arrays._replace(spans=some))
-        blocks: Blocks = [
-            (*mine, theirs[1]) for mine, theirs in zip(self.tops.blocks, some_tops.blocks, strict=True)
-        ]
+        blocks: Blocks = [(*mine, theirs[1]) for mine, theirs in zip(self.tops.blocks, some_tops.blocks, strict=True)]
         over_blocks(tree_kernels.best_trees, arrays, blocks, arrays.work // 12, some, nodes, possible)
         return torch.from_numpy(nodes), torch.from_numpy(possible)
 

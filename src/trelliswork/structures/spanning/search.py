@@ -34,8 +34,9 @@ class Trees:
     """A set of trees: those with some (head, word, label), and without some others."""
 
     parts: Array  # [n+1, n+1, l], of all trees
-    arcs: Array  # [n+1, n+1], the highest label of each
-    others: Array  # the second highest
+    labels: Array  # [n+1, n+1], the best label of each arc
+    arcs: Array  # its score
+    others: Array  # the score of the second best
     single_root: bool
     required: tuple[tuple[int, int, int], ...] = ()
     excluded: tuple[tuple[int, int, int], ...] = ()
@@ -45,7 +46,7 @@ class Trees:
         two = np.full((*parts.shape[:2], 2), -np.inf)
         kept = min(2, parts.shape[2])
         two[..., 2 - kept :] = np.partition(parts, parts.shape[2] - kept)[..., parts.shape[2] - kept :]
-        return Trees(parts, two[..., 1].copy(), two[..., 0].copy(), single_root)
+        return Trees(parts, parts.argmax(2), two[..., 1].copy(), two[..., 0].copy(), single_root)
 
     def best(self) -> Found | None:
         """The best tree, if there is any."""
@@ -56,17 +57,20 @@ class Trees:
         for (head, word), labels in allowed.items():
             arcs[head, word], others[head, word] = [*-np.sort(-labels)[:2], -np.inf][:2]
         for head, word, label in self.required:
-            allowed[head, word] = np.where(np.arange(self.parts.shape[2]) == label, self.parts[head, word], -np.inf)
             arcs[:, word] = others[:, word] = -np.inf
             arcs[head, word] = self.parts[head, word, label]
-        heads = np.zeros(len(arcs) - 1, np.int64)
-        word = second_tree(arcs, others, self.single_root, heads)
-        if word < 0:
+        heads, words = np.zeros(len(arcs) - 1, np.int64), np.arange(1, len(arcs))
+        differs = second_tree(arcs, others, self.single_root, heads)
+        if differs < 0:
             return None
-        places = list(enumerate(heads.tolist(), 1))
-        tree = tuple((head, int(allowed.get((head, m), self.parts[head, m]).argmax())) for m, head in places)
-        score = sum(float(self.parts[head, m, label]) for m, (head, label) in enumerate(tree, 1))
-        return Found(tree, score, word or None)
+        labels = self.labels[heads, words]
+        for (head, word), scores in allowed.items():
+            if heads[word - 1] == head:
+                labels[word - 1] = scores.argmax()
+        for _, word, label in self.required:
+            labels[word - 1] = label
+        tree = tuple(zip(heads.tolist(), labels.tolist(), strict=True))
+        return Found(tree, float(self.parts[heads, words, labels].sum()), differs or None)
 
     def others_than(self, tree: Tree, word: int | None) -> Rest | None:
         """All trees of the set but one, which is its best up to rounding, and whose second best differs at `word`."""
