@@ -63,7 +63,7 @@ trust: $(READY)  ## fuzz, faults, oracle and long tests in full, about an hour; 
 	TRELLISWORK_FUZZ=10000 TRELLISWORK_KILLS=100 $(BIN)/python -m pytest tests/web/test_faults.py tests/web/test_teaching.py
 	$(BIN)/python -m tests.trust.report
 
-BENCHMARKS := chain segments constituency dependency ctc edit automata beam features tagging neural calls
+BENCHMARKS := chain segments constituency dependency top_trees ctc edit automata beam features tagging neural calls
 
 bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machine; writes docs/results/bench-*.md
 	-$(BIN)/pip install --quiet --disable-pip-version-check --no-deps supar==1.1.4  # its structures need only torch

@@ -370,6 +370,7 @@ class StructureContract:
             wanted = sorted(support.values(), reverse=True)[:k]
             found = scores.reshape(k, -1)[:, row]
             close(found, [*wanted, *[-INF] * (k - len(wanted))])
+            assert (found[1:] <= found[:-1]).all()
             kept = [by_rank[r][row] for r in range(len(wanted))]
             assert len(set(kept)) == len(kept)
             close(found[: len(kept)], [support[value] for value in kept])

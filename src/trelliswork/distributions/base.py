@@ -302,13 +302,14 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         exists, n_found = found > -INF, len(found)
         self._require_values(exists[0])
         values = torch.where(exists.reshape(*exists.shape, *[1] * (values.dim() - 2)), values, values[:1])
-        scores = torch.stack([self._score_rows(each) for each in values])
+        scores = torch.where(exists, torch.stack([self._score_rows(each) for each in values]), -INF)
+        values, scores = in_order(values, scores)
         written = self._written(self._in_batch(values, (n_found,)))
-        return padded((written, self._batched(torch.where(exists, scores, -INF), n_found)), k)
+        return padded((written, self._batched(scores, n_found)), k)
 
     def _n_best(self, k: int) -> int:
         """k, or how many structures the largest row has if they are fewer. Only where k is large are they counted."""
-        if k <= FEW:
+        if k <= FEW or self._solver.finds_fewer:
             return k
         most = float(self.count.detach().max()) if self.batch_shape.numel() else 1.0
         return min(k, max(1, int(most * (1 + 1e-9)))) if most < k else k
@@ -456,6 +457,16 @@ def _first(values: Tensor) -> str:
     flat = values.detach().reshape(-1)
     shown = ", ".join(f"{each:.6g}" for each in flat[:FEW_SHOWN].tolist())
     return shown + (f", ... ({len(flat):,})" if len(flat) > FEW_SHOWN else "")
+
+
+def in_order(values: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Return values [k, rows, *event] and scores [k, rows], best first: scores that are added up in another order than
+    when they were compared may differ in the last digit."""
+    if not bool((scores[1:] > scores[:-1]).any()):
+        return values, scores
+    ranks = scores.detach().sort(dim=0, descending=True, stable=True).indices
+    rows = torch.arange(scores.shape[1], device=scores.device)
+    return values[ranks, rows], scores[ranks, rows]
 
 
 def padded(found: tuple[Any, Tensor], k: int) -> tuple[Any, Tensor]:

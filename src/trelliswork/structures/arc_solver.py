@@ -29,13 +29,17 @@ from trelliswork.structures.arc_kernels import expected_gradient, likelihood_gra
 from trelliswork.structures.arc_labels import LabelledArcs, add_labels, below, label_log_probs
 from trelliswork.structures.arc_rows import ArcArrays, ArcRows
 from trelliswork.structures.arcs import Arcs, tree_score
+from trelliswork.structures.derivations import top_of_rows
 from trelliswork.structures.kernel_solver import Kernel, best_by, draw_by, seeds
 from trelliswork.structures.label_kernels import best_labels, label_gradients, sum_labels
-from trelliswork.structures.lawler import top_trees
 from trelliswork.structures.record import CountingSolver, Drawn, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
 
 NO_MARGINALS = np.empty((0, 0, 0))
+
+
+TopTrees = Callable[[Array, bool, int], tuple[Array, Array]]
+"""(parts [n+1, n+1, l], single_root, k): the k best trees of a row [k, n, (head, label)] and their scores [k]."""
 
 
 class Family(NamedTuple):
@@ -47,6 +51,7 @@ class Family(NamedTuple):
     sums: Kernel  # log Z [rows] and marginals [rows, n+1, n+1], those not if they have no rows
     changes: Kernel  # of the marginals along directions [rows, n+1, n+1], and whether a row's were found
     best: Kernel  # heads [rows, n] and whether a row has any tree
+    top: TopTrees
     draw: Kernel  # heads [samples, rows, n]; the posteriors of root words are given where arcs may cross
 
     def run_sums(self, trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:
@@ -80,7 +85,7 @@ def example(scores: Scores) -> dict[str, Any]:
 class ArcKernels(Solver):
     """By kernel. Values are heads [rows, n], or (head, label) pairs [rows, n, 2]."""
 
-    refuses = True
+    refuses, finds_fewer = True, True
 
     def __init__(self, family: Family, given: ArcRows, labels: Tensor | None) -> None:
         self._family, self._given, self._labels = family, given, labels
@@ -213,10 +218,16 @@ class ArcKernels(Solver):
         return best_by(self._family.best, work, np.zeros((batch, size - 1), np.int64), *trees[:3])
 
     def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        given = self._given
-        found = top_trees(self._family.best, as_array(parts), as_array(given.lengths), given.single_root, k)
-        heads, labels, scores = (torch.from_numpy(each) for each in found)
-        return heads, labels, scores
+        lengths, scored, single_root = as_array(self._given.lengths), as_array(parts), self._given.single_root
+        batch, size = scored.shape[:2]
+
+        def row(b: int) -> tuple[Array, Array]:
+            n = lengths[b]
+            return self._family.top(np.ascontiguousarray(scored[b, : n + 1, : n + 1]), single_root, k)
+
+        pairs, scores = top_of_rows(row, batch, batch * size**3, (size - 1, 2), 0)
+        heads, labels = torch.from_numpy(pairs).unbind(-1)
+        return heads, labels, torch.from_numpy(scores)
 
     def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Tensor:
         """A single root word of trees whose arcs may cross is drawn from its posterior."""
@@ -233,6 +244,10 @@ class ArcReference(ArcKernels, CountingSolver):
 
     refuses = False
     arrays = None
+
+    @property
+    def finds_fewer(self) -> bool:  # type: ignore[override]
+        return not self._family.projective
 
     def _over_all(self, labels: Tensor) -> ArcRows:
         return self._given.with_scores(self.labelled.summed)

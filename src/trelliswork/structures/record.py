@@ -22,6 +22,7 @@ class Solver(ABC):
 
     arrays: Any = None  # what kernels read; the reference has none
     refuses = False  # whether `log_prob` notices what is not a value and returns None; else it is checked before
+    finds_fewer = False  # whether `top_k` ends where there are no more values, so that a large k costs nothing
 
     @abstractmethod
     def log_partition(self) -> Tensor:
@@ -45,7 +46,8 @@ class Solver(ABC):
 
     @abstractmethod
     def top_k(self, k: int) -> Drawn:
-        """The k best values [k, rows, *event] and their scores [k, rows], -inf where a row has fewer."""
+        """The k best values [k, rows, *event] and their scores [k, rows], -inf where a row has fewer; fewer
+        than k if `finds_fewer` and no row has more."""
 
     @abstractmethod
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, insert
+from trelliswork.runtime.kernel_math import exp
 from trelliswork.structures.constituency.kernels import NEG_INF, add_exp, close_splits, pair_sums, share_out
 from trelliswork.structures.constituency.label_kernels import LOWEST, fold
-from trelliswork.structures.constituency.tree_kernels import insert_pairs, put
 
 FAINT, FARTHEST = 1e-250, 500.0  # below and beyond which weights are not read off those of the highest label
 ALL, SOME, SPLITS, RIGHT, LEFT = range(5)  # planes: labels summed, all or but the empty one; splits; charts
@@ -126,70 +125,3 @@ def outside(spans, rows, lengths, tops, planes, empty, weights, grad, d_spans):
     bars[1, 0] += bars[0, 0]
     bars[0, 0] = 0.0
     _share_labels(spans, rows, lengths, weights, empty, tops, planes, bars, d_spans)
-
-
-@kernel(EXACT)
-def _best_of_span(spans, i, j, empty, lists, works):
-    """The k best trees over tokens i..j, as a right child (0) and as a left one (1)."""
-    values, origins, labels, splits = lists
-    label_values, split_values, pair_origins = works
-    k = split_values.shape[0]
-    for side in range(2):
-        label_values[side], values[side, i, j] = NEG_INF, NEG_INF
-        for y in range(spans.shape[2]):
-            allowed = i == j or side == 0 or y != empty
-            if allowed and spans[i, j, y] > label_values[side, k - 1]:
-                insert(np.float64(spans[i, j, y]), y, label_values[side], labels[side, i, j])
-    if i == j:
-        for side in range(2):
-            values[side, i, j] = label_values[side]
-            for r in range(k):
-                origins[side, i, j, r] = r * k
-        return
-    split_values[:] = NEG_INF
-    for s in range(i, j):
-        insert_pairs(values[1, i, s], values[0, s + 1, j], s, split_values, splits[i, j])
-    for side in range(2):
-        insert_pairs(label_values[side], split_values, 0, values[side, i, j], pair_origins)
-        origins[side, i, j] = pair_origins
-
-
-@kernel(EXACT)
-def _trace_rank(n, rank, lists, stack, nodes):
-    """The tree of one rank: every entry of a list remembers where it came from."""
-    _, origins, labels, splits = lists
-    k, waiting, found = origins.shape[3], 1, 0
-    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, n - 1, rank, 1
-    while waiting > 0:
-        waiting -= 1
-        i, j, r, side = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
-        origin = origins[side, i, j, r]
-        nodes[found, 0], nodes[found, 1], nodes[found, 2] = i, j + 1, labels[side, i, j, origin // k]
-        found += 1
-        if i == j:
-            continue
-        code = splits[i, j, origin % k]
-        put(stack, waiting, i, code // (k * k), j)
-        stack[waiting, 2], stack[waiting, 3] = code % k, 0
-        stack[waiting + 1, 2], stack[waiting + 1, 3] = code // k % k, 1
-        waiting += 2
-
-
-@kernel(EXACT)
-def top_trees(first, last, spans, lengths, empty, nodes, scores):
-    """The k best trees of each row and their scores, -inf where there are fewer."""
-    k, n_most = scores.shape[0], spans.shape[1]
-    shape = (2, n_most, n_most, k)
-    splits = np.zeros((n_most, n_most, k), np.int64)
-    lists = (np.empty(shape), np.zeros(shape, np.int64), np.zeros(shape, np.int64), splits)
-    works = (np.empty((2, k)), np.empty(k), np.zeros(k, np.int64))
-    stack = np.empty((2 * n_most, 4), np.int64)
-    for b in range(first, last):
-        n = lengths[b]
-        for w in range(n):
-            for i in range(n - w):
-                _best_of_span(spans[b], i, i + w, empty, lists, works)
-        for rank in range(k):
-            scores[rank, b] = lists[0][1, 0, n - 1, rank]
-            if scores[rank, b] > NEG_INF:
-                _trace_rank(n, rank, lists, stack, nodes[rank, b])

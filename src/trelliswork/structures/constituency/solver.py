@@ -18,11 +18,13 @@ from trelliswork.structures.constituency import (
     label_kernels,
     nary_kernels,
     scaled_kernels,
+    search,
     structure,
     tree_kernels,
 )
 from trelliswork.structures.constituency.structure import Spans
-from trelliswork.structures.kernel_solver import KernelSolver, seeds, top_by
+from trelliswork.structures.derivations import top_of_rows
+from trelliswork.structures.kernel_solver import KernelSolver, seeds
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference
 
@@ -142,7 +144,7 @@ def run_nary_outside(arrays: SpanArrays, run: NaryInside, empty: int, grad: Arra
 class Kernels(KernelSolver):
     """By kernel. Values are nodes [rows, 2n-1, 3]: (start, end, label), -1 at padding."""
 
-    module = structure
+    module, finds_fewer = structure, True
     _parts: Spans
 
     @cached_property
@@ -196,11 +198,25 @@ class Kernels(KernelSolver):
 
     def best(self) -> Drawn:
         arrays, nodes, possible = self.arrays, _no_nodes(self.arrays), np.empty(len(self.arrays.lengths), np.bool_)
-        over_blocks(tree_kernels.best_trees, arrays, self.tops.blocks, arrays.work // 12, nodes, possible)
+        some = self._some_labels()
+        some_tops = self.tops if some is arrays.spans else highest_labels(arrays._replace(spans=some))
+        blocks: Blocks = [(*mine, theirs[1]) for mine, theirs in zip(self.tops.blocks, some_tops.blocks, strict=True)]
+        over_blocks(tree_kernels.best_trees, arrays, blocks, arrays.work // 12, some, nodes, possible)
         return torch.from_numpy(nodes), torch.from_numpy(possible)
 
+    def _some_labels(self) -> Array:
+        """The labels that left children and the root may have, and tokens."""
+        return self.arrays.spans
+
     def top_k(self, k: int) -> Drawn:
-        return top_by(tree_kernels.top_trees, self.arrays.work * k, _no_nodes(self.arrays, k), *self.arrays)
+        spans, lengths = self.arrays
+        batch, n, _, _ = spans.shape
+
+        def row(b: int) -> tuple[Array, Array]:
+            return search.top_trees(spans[b, : lengths[b], : lengths[b]], self._parts.empty, k)
+
+        nodes, scores = top_of_rows(row, batch, self.arrays.work, (2 * n - 1, 3), -1)
+        return torch.from_numpy(nodes), torch.from_numpy(scores)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         """From charts in log space."""
@@ -232,13 +248,10 @@ class NaryKernels(Kernels):
         found: Tensor = self._posteriors(torch.from_numpy(self._outside(np.ones(len(self.run.log_z)), np.float64)))
         return found
 
-    def best(self) -> Drawn:
-        values, scores = self.top_k(1)
-        return values[0], scores[0] > -np.inf
-
-    def top_k(self, k: int) -> Drawn:
-        arrays = self.arrays
-        return top_by(nary_kernels.top_trees, arrays.work * k, _no_nodes(arrays, k), *arrays, self._empty)
+    def _some_labels(self) -> Array:
+        spans = self.arrays.spans.copy()
+        spans[:, ~np.eye(spans.shape[1], dtype=bool), self._empty] = -np.inf
+        return spans
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         return Reference(structure, self._parts).sample(n_samples, generator)

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.grammar import dense, kernels, path_kernels, structure
+from trelliswork.structures.derivations import top_of_rows
+from trelliswork.structures.grammar import dense, kernels, search, structure
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.structure import Productions, RuleTable
-from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds, top_by
+from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference
 
@@ -101,7 +102,7 @@ def shared(found: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[A
 class Kernels(KernelSolver):
     """By kernel. Values are nodes [rows, 2n-1, 3]: (start, end, symbol), -1 at padding."""
 
-    module = structure
+    module, finds_fewer = structure, True
     _parts: Productions
 
     @cached_property
@@ -130,8 +131,16 @@ class Kernels(KernelSolver):
         return best_by(kernels.best_derivations, arrays.work // 6, nodes, *arrays[:5], arrays.grammar)
 
     def top_k(self, k: int) -> Drawn:
-        arrays, nodes = self.arrays, _no_nodes(self.arrays, k)
-        return top_by(path_kernels.top_derivations, arrays.work * k, nodes, *arrays[:5], arrays.grammar)
+        rules, lexical, root, nodes, lengths, table = self.arrays
+        batch, n_most, _ = lexical.shape
+
+        def row(b: int) -> tuple[Array, Array]:
+            n, own = lengths[b], nodes[b % len(nodes)] if len(nodes) else None
+            shared = rules[b % len(rules)][:n, :n], lexical[b, :n], root[b % len(root)]
+            return search.top_derivations(table, *shared, None if own is None else own[:n, :n], k)
+
+        found, scores = top_of_rows(row, batch, self.arrays.work, (2 * n_most - 1, 3), -1)
+        return torch.from_numpy(found), torch.from_numpy(scores)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         """From charts in log space."""

@@ -1,7 +1,7 @@
 """Projective trees: the record that the distributions read."""
 
 from trelliswork.structures.arc_solver import Family
-from trelliswork.structures.projective import kernels, scaled_kernels, structure
+from trelliswork.structures.projective import kernels, scaled_kernels, search, structure
 
 FAMILY = Family(
     "projective",
@@ -10,6 +10,7 @@ FAMILY = Family(
     sums=scaled_kernels.inside_outside,
     changes=scaled_kernels.posterior_changes,
     best=kernels.best_trees,
+    top=search.top_trees,
     draw=kernels.sample_trees,
 )
 STRUCTURE = FAMILY.structure()

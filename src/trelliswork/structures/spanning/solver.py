@@ -1,7 +1,7 @@
 """Spanning trees: the record that the distributions read."""
 
 from trelliswork.structures.arc_solver import Family
-from trelliswork.structures.spanning import kernels, structure, tree_kernels
+from trelliswork.structures.spanning import kernels, search, structure, tree_kernels
 
 FAMILY = Family(
     "spanning",
@@ -10,6 +10,7 @@ FAMILY = Family(
     sums=kernels.matrix_tree,
     changes=kernels.posterior_changes,
     best=tree_kernels.best_trees,
+    top=search.top_trees,
     draw=tree_kernels.sample_trees,
 )
 STRUCTURE = FAMILY.structure()

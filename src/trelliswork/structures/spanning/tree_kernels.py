@@ -114,21 +114,25 @@ def _best_tree(arcs, n, single_root, tables, nodes, heads):
             n_nodes, n_path = n_nodes + 1, begin + 1
         for i in range(n_path):
             state[path[i]] = DONE
-    _expand(n, n_nodes, parent, chosen, tables, heads)
+    _expand(n, n_nodes, parent, chosen, state, tables, heads)
     return not single_root or _count_zeros(heads, n) == 1
 
 
 @kernel(EXACT)
-def _expand(n, n_nodes, parent, chosen, tables, heads):
-    """From the last contraction to the first: the arc that enters a node also enters the member that holds its word."""
+def _expand(n, n_nodes, parent, chosen, state, tables, heads):
+    """From the last contraction to the first: the arc that enters a node also enters the member that holds its word.
+
+    DONE is then the state of the nodes whose own best arcs are in the tree.
+    """
     _, _, arc_heads, arc_words = tables
     into_head, into_word = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     for node in range(1, n_nodes):
+        state[node] = DONE
         into_head[node], into_word[node] = arc_heads[node, chosen[node]], arc_words[node, chosen[node]]
     for node in range(n_nodes - 1, n, -1):
         member = into_word[node]
         while member != node:
-            into_head[member], into_word[member] = into_head[node], into_word[node]
+            into_head[member], into_word[member], state[member] = into_head[node], into_word[node], NONE
             member = parent[member]
     for m in range(1, n + 1):
         heads[m - 1] = into_head[m]
@@ -162,6 +166,56 @@ def best_trees(first, last, arcs, lengths, single_root, heads, possible):
         possible[b] = _best_tree(arcs[b], lengths[b], single_root, tables, nodes, heads[b])
         if not possible[b]:
             heads[b] = 0
+
+
+# --- the second best tree ------------------------------------------------------------------------------------
+
+
+@kernel(EXACT)
+def _descendants(heads, n, stack):
+    """[node, node]: whether the second is the first or hangs below it; the root is not looked at."""
+    below = np.zeros((n + 1, n + 1), np.bool_)
+    for word in range(1, n + 1):
+        node, waiting = word, 0
+        while node != 0 and not below[node, node]:
+            stack[waiting], waiting, node = node, waiting + 1, heads[node - 1]
+        while waiting > 0:
+            waiting -= 1
+            node = stack[waiting]
+            for above in range(1, n + 1):
+                below[above, node] = below[above, heads[node - 1]]
+            below[node, node] = True
+    return below
+
+
+@kernel(EXACT)
+def second_tree(arcs, others, single_root, heads):
+    """The best tree of one row, and a word at which the second best differs: 0 if there is no other, -1 if no tree.
+
+    `others` are the scores of the arcs with their second best labels; another label makes another tree. Of all arcs
+    into a node whose own arc is in the tree, from where no descendant is, the second best of some node leads to the
+    second best tree: `math.md`, (10). They are compared by what they score less than the arc that they replace.
+    """
+    n = arcs.shape[0] - 1
+    tables, nodes = _work(n + 1)
+    if not _best_tree(arcs, n, single_root, tables, nodes, heads):
+        return -1
+    counts, scores, arc_heads, arc_words = tables
+    parent, chosen, state, path, _ = nodes
+    below, least, found = _descendants(heads, n, path), np.inf, 0
+    for word in range(1, n + 1):
+        node, count, score = word, 0, 0.0  # the weight of the arcs that one into this word would replace further down
+        while node >= 0:
+            own_count, own_score = counts[node, chosen[node]], scores[node, chosen[node]]
+            entered, own_head = arc_words[node, chosen[node]], arc_heads[node, chosen[node]]
+            for head in range(n + 1 if state[node] == DONE else 0):
+                arc = others[head, word] if head == own_head and word == entered else arcs[head, word]
+                loss = own_score - (arc - score)
+                more_roots = own_count - ((-1 if single_root and head == 0 else 0) - count)
+                if loss < least and more_roots == 0 and not below[entered, head]:
+                    least, found = loss, entered
+            count, score, node = count + own_count, score + own_score, parent[node]
+    return found
 
 
 # --- samples -------------------------------------------------------------------------------------------------
