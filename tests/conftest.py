@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,9 +23,22 @@ gc.set_threshold(20_000)  # as the command line does: collecting garbage takes l
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # virtual machines may announce AMX and refuse it
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores Ctrl-C for what it runs in the background
 
+MEMORY = Path("/dev/shm")
+ROOM = 4 << 30  # bytes; a run fills a tenth of it
+
 STRUCTURES = ("tests/contract/", "tests/structures/", "tests/equations/", "tests/semirings/")
 LONG = ("tests/web/", "tests/docs/", "tests/faults/")
 
+
+def keep_temporary_files_in_memory() -> None:
+    """Where there is room: what is forced to disk, and thousands of files that are removed, would be waited for."""
+    if "TMPDIR" in os.environ or not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < ROOM:
+        return
+    if not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:  # torch.compile runs what it writes there
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+keep_temporary_files_in_memory()
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )

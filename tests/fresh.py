@@ -12,7 +12,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ class Fresh:
 
 @contextmanager
 def fresh(*modules: str) -> Iterator[Fresh]:
-    """Inside, programs are run with these modules imported, and what they import."""
+    """Inside, programs are run with these modules imported, and what they import; but for those that are not there."""
     with TemporaryDirectory() as place:
         command = [sys.executable, "-m", "tests.fresh", place, *modules]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -55,7 +55,8 @@ def main(place: Path, *modules: str) -> None:
     """Run a program for each line of standard input, and say its status."""
     sys.path[0] = ""  # as with `python -c`
     for name in modules:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -63,6 +63,15 @@ def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="package")
+def crf(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger over features, which processes load without torch."""
+    folder = tmp_path_factory.mktemp("models") / "crf"
+    command = ["train", data / "train.conll", "--model", "crf", "--feature-columns", "none", "--out", folder, "--quiet"]
+    assert run([*map(str, command)]) == 0
+    return folder
+
+
 @pytest.fixture
 def text_file(tmp_path: Path) -> Path:
     """Two sentences of plain text."""

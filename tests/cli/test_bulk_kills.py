@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cli.conftest import Answer, Cli
 from tests.cli.test_bulk import contents
 from trelliswork.cli.main import run
 
@@ -44,9 +45,13 @@ class Kills(NamedTuple):
         job = [sys.executable, "-m", "trelliswork", "predict", "ner", f"{self.folder}/in/*", "--confidence"]
         return [*job, "--features", "own:attributes", "--out", f"{out}/", "--workers", "2"]
 
-    def run(self, out: Path) -> subprocess.CompletedProcess[str]:
-        """Run the whole job."""
-        return subprocess.run(self.into(out), cwd=self.folder, capture_output=True, text=True, check=False)
+    def run(self, cli: Cli, out: Path) -> Answer:
+        """Run the whole job, from the process of the test."""
+        with contextlib.chdir(self.folder), pytest.MonkeyPatch.context() as patch:
+            patch.delitem(sys.modules, "own", raising=False)
+            answer = cli(*self.into(out)[3:])
+            sys.modules.pop("own", None)
+        return answer
 
     def started(self, out: Path) -> subprocess.Popen[str]:
         """Start the job; when one file is done and two are begun, return."""
@@ -82,7 +87,7 @@ def kills(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Kills:
 @pytest.fixture(scope="module")
 def undisturbed(kills: Kills, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("undisturbed")
-    assert kills.run(out).returncode == 0
+    subprocess.run(kills.into(out), cwd=kills.folder, capture_output=True, check=True)
     return contents(out)
 
 
@@ -107,20 +112,19 @@ def until(condition: Callable[[], object], seconds: float = GENEROUS) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("to_all", [False, True], ids=["parent", "group"])
 @pytest.mark.parametrize(
-    ("number", "status", "word"),
-    [(signal.SIGKILL, -9, ""), (signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
-    ids=["kill", "term", "ctrl-c"],
+    ("number", "status", "word", "to_all"),
+    [
+        pytest.param(signal.SIGKILL, -9, "", False, id="kill-parent"),
+        pytest.param(signal.SIGKILL, -9, "", True, id="kill-group", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGTERM, 143, "terminated", False, id="term-parent"),
+        pytest.param(signal.SIGTERM, 143, "terminated", True, id="term-group", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGINT, 130, "interrupted", False, id="ctrl-c-parent", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGINT, 130, "interrupted", True, id="ctrl-c-group"),
+    ],
 )
 def test_a_killed_job_leaves_no_process_and_is_resumed(
-    kills: Kills,
-    undisturbed: dict[str, bytes],
-    out: Path,
-    number: int,
-    status: int,
-    word: str,
-    to_all: bool,
+    cli: Cli, kills: Kills, undisturbed: dict[str, bytes], out: Path, number: int, status: int, word: str, to_all: bool
 ) -> None:
     job = kills.started(out)
     (os.killpg if to_all else os.kill)(job.pid, number)
@@ -136,13 +140,16 @@ def test_a_killed_job_leaves_no_process_and_is_resumed(
         assert f"1 of {N_FILES} files done; run the same command again to continue" in messages
         assert done == whole
     kills.gate.unlink()
-    resumed = kills.run(out)
-    assert resumed.returncode == 0, resumed.stderr
-    assert f"1 file of {N_FILES} done before" in resumed.stderr
+    resumed = kills.run(cli, out)
+    assert resumed.status == 0, resumed.err
+    assert f"1 file of {N_FILES} done before" in resumed.err
     assert contents(out) == undisturbed
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=["kill", "term", "ctrl-c"])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, *(pytest.param(each, marks=pytest.mark.thorough) for each in (signal.SIGTERM, signal.SIGINT))],
+)
 def test_a_killed_worker_is_replaced(kills: Kills, undisturbed: dict[str, bytes], out: Path, number: int) -> None:
     job = kills.started(out)
     worker = next(process for process in processes_of(out) if process != job.pid)
@@ -164,19 +171,19 @@ def test_a_stopped_worker_does_not_outlive_the_job(kills: Kills, out: Path) -> N
     until(lambda: not processes_of(out), 10)
 
 
-def test_a_second_job_is_told_what_is_going_on(kills: Kills, out: Path) -> None:
+def test_a_second_job_is_told_what_is_going_on(cli: Cli, kills: Kills, out: Path) -> None:
     job = kills.started(out)
-    second = kills.run(out)
+    second = kills.run(cli, out)
     job.kill()
     job.communicate()
-    assert second.returncode == 2
+    assert second.status == 2
     problem = f"{out}: another run is predicting there (process {job.pid})"
-    assert f"error: {problem}; wait for its end, stop it, or choose another folder" in second.stderr
+    assert f"error: {problem}; wait for its end, stop it, or choose another folder" in second.err
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)], ids=["kill", "term"])
 def test_a_job_of_ray_that_is_killed_is_resumed(
-    kills: Kills, undisturbed: dict[str, bytes], out: Path, number: int, status: int
+    cli: Cli, kills: Kills, undisturbed: dict[str, bytes], out: Path, number: int, status: int
 ) -> None:
     if find_spec("ray") is None:
         pytest.skip('Ray is not installed: pip install "trelliswork[ray]"')
@@ -192,5 +199,5 @@ def test_a_job_of_ray_that_is_killed_is_resumed(
         assert b"error: terminated; no file is left half-written" in messages
         assert not [name for name in contents(out) if name.startswith(".")]
     kills.gate.unlink()
-    assert kills.run(out).returncode == 0
+    assert kills.run(cli, out).status == 0
     assert contents(out) == undisturbed

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import WINDOW, Cli
+from tests.cli.test_bulk_kills import until
+from trelliswork.cli.main import run
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import LOCK
 
@@ -71,24 +75,29 @@ def test_a_folder_of_other_files_is_not_touched(cli: Cli, file: str) -> None:
     assert Path("mine").stat().st_mtime_ns == before
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from trelliswork.cli.main import run
-own = os.replace
-def killed(source, target):
-    if Path(target).name == "config.toml":
-        os.kill(os.getpid(), signal.SIGKILL)
-    own(source, target)
-os.replace = killed
-run(sys.argv[1:])
-"""
+def kill_itself_while_it_writes_settings(command: list[str]) -> None:
+    """What a forked process does; it ends here, whatever happens."""
+    replace = os.replace
+
+    def killed(source: str, target: str) -> None:
+        if Path(target).name == "config.toml":
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(source, target)
+
+    os.replace = killed  # type: ignore[assignment]
+    try:
+        run(command)
+    finally:
+        os._exit(1)
 
 
 @pytest.mark.parametrize("options", [NETWORK, FEATURES], ids=["network", "crf"])
 def test_a_kill_while_the_settings_are_written(cli: Cli, file: str, options: list[str]) -> None:
     command = ["train", file, "--quiet", "--out", "m", *options]
-    subprocess.run([sys.executable, "-c", KILLED, *command], check=False)
+    child = os.fork()
+    if child == 0:
+        kill_itself_while_it_writes_settings(command)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     left = sorted(os.listdir("m"))
     assert left[1:] == [LOCK] and left[0].startswith(".config.toml.") and left[0].endswith(".part")
     answer = cli(*command)
@@ -96,22 +105,32 @@ def test_a_kill_while_the_settings_are_written(cli: Cli, file: str, options: lis
     assert not [name for name in os.listdir("m") if name.startswith(".")]
 
 
-def test_sigterm_leaves_a_run_to_resume_and_no_lock(file: str) -> None:
-    command = [sys.executable, "-m", "trelliswork", "train", file, "--out", "m", *WINDOW, "--epochs", "100000"]
-    n_before = 0
-    for more in ([], ["--resume"]):
-        with subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
-            assert run.stderr is not None
-            for line in run.stderr:  # until an epoch of this run is finished
-                if line.startswith("epoch "):
-                    break
-            run.terminate()
-            messages = run.stderr.read()
-        assert run.returncode == 143 and "Traceback" not in messages
-        assert not Path("m", LOCK).exists() and Path("m/checkpoint/state.safetensors").exists()
-        n_epochs = len(Path("m/history.jsonl").read_text(encoding="utf-8").splitlines())
-        assert n_epochs > n_before
-        n_before = n_epochs
+def epochs_in(folder: Path) -> int:
+    file = folder / "history.jsonl"
+    return file.read_text(encoding="utf-8").count("\n") if file.exists() else 0
+
+
+def test_sigterm_and_ctrl_c_leave_a_run_to_resume_and_no_lock(cli: Cli, file: str) -> None:
+    command, out = ["train", file, "--out", "m", *WINDOW, "--epochs", "100000"], Path("m")
+    started = [sys.executable, "-m", "trelliswork", *command]
+    with subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: epochs_in(out) > 0 or process.poll() is not None)
+        process.terminate()
+        _, messages = process.communicate()
+    assert process.returncode == 143 and "Traceback" not in messages
+    assert not (out / LOCK).exists() and (out / "checkpoint/state.safetensors").exists()
+    n_epochs = epochs_in(out)
+
+    def interrupt() -> None:
+        until(lambda: epochs_in(out) > n_epochs)
+        signal.raise_signal(signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    resumed = cli(*command, "--resume")
+    interrupting.join()
+    assert resumed.status == 130 and "Traceback" not in resumed.err
+    assert not (out / LOCK).exists() and epochs_in(out) > n_epochs > 0
 
 
 def test_bad_data_leaves_no_folder(cli: Cli, file: str) -> None:

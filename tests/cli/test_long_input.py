@@ -45,19 +45,10 @@ def text_of(n: int, data: Path, path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def feature_model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that finds many spans."""
-    folder = tmp_path_factory.mktemp("models") / "crf"
-    command = ["train", data / "train.conll", "--model", "crf", "--feature-columns", "none", "--out", folder, "--quiet"]
-    subprocess.run([sys.executable, "-m", "trelliswork", *map(str, command)], check=True, capture_output=True)
-    return folder
-
-
-def test_confidences_of_a_long_text_take_little_memory(feature_model: Path, data: Path, tmp_path: Path) -> None:
+def test_confidences_of_a_long_text_take_little_memory(crf: Path, data: Path, tmp_path: Path) -> None:
     options = ["--text", "--confidence", "--out", tmp_path / "tagged"]
-    short = megabytes("tag", feature_model, text_of(20, data, tmp_path / "short.txt"), *options)
-    long = megabytes("tag", feature_model, text_of(20_000, data, tmp_path / "long.txt"), *options)
+    short = megabytes("tag", crf, text_of(20, data, tmp_path / "short.txt"), *options)
+    long = megabytes("tag", crf, text_of(20_000, data, tmp_path / "long.txt"), *options)
     assert (tmp_path / "tagged").read_text().count("B-") > 1000
     assert long - short < 500
 

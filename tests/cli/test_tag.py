@@ -140,8 +140,8 @@ def test_batches_are_read_as_they_are_needed(model: Path) -> None:
     assert taken == 8
 
 
-def test_a_closed_pipe_is_quiet(model: Path, data: Path) -> None:
-    command = [sys.executable, "-m", "trelliswork", "tag", str(model), str(data / "train.conll")]
+def test_a_closed_pipe_is_quiet(crf: Path, data: Path) -> None:
+    command = [sys.executable, "-m", "trelliswork", "tag", str(crf), str(data / "train.conll")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
@@ -150,8 +150,8 @@ def test_a_closed_pipe_is_quiet(model: Path, data: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="this system has no /dev/stdout")
-def test_standard_output_by_its_name(cli: Cli, model: Path, data: Path) -> None:
-    command = ["tag", str(model), str(data / "test.conll")]
+def test_standard_output_by_its_name(cli: Cli, crf: Path, data: Path) -> None:
+    command = ["tag", str(crf), str(data / "test.conll")]
     named = subprocess.run(
         [sys.executable, "-m", "trelliswork", *command, "--out", "/dev/stdout"],
         capture_output=True, text=True, check=True,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.fresh import Fresh, fresh
 
 PROGRAM = """
 import sys
@@ -25,15 +26,21 @@ for command, arguments in commands.items():
 """
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Fresh]:
+    """Processes that have imported other heavy modules than torch."""
+    with fresh("numba", "scipy.sparse", "typer._adapters", "trelliswork.cli.main") as programs:
+        yield programs
+
+
 @pytest.mark.parametrize(
     ("name", "more"),
     [("crf", "--max-iterations 5"), ("memm", "--max-iterations 5"), ("hmm", ""), ("hucrf", "--max-iterations 1")],
 )
-def test_models_over_features(data: Path, tmp_path: Path, name: str, more: str) -> None:
-    arguments = [str(data), str(tmp_path / "model"), name, more]
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False)
-    found = [line for line in done.stdout.splitlines() if line.startswith("result:")]
-    assert found == [f"result: {each} 0" for each in ("train", "predict", "evaluate", "info")], done.stderr
+def test_models_over_features(programs: Fresh, data: Path, tmp_path: Path, name: str, more: str) -> None:
+    done = programs.run(PROGRAM, str(data), str(tmp_path / "model"), name, more)
+    found = [line for line in done.out.splitlines() if line.startswith("result:")]
+    assert found == [f"result: {each} 0" for each in ("train", "predict", "evaluate", "info")], done.err
 
 
 HELP = """
@@ -46,8 +53,8 @@ for command in sys.argv[1:]:
 """
 
 
-def test_help() -> None:
+def test_help(programs: Fresh) -> None:
     commands = ["train", "predict", "evaluate", "check", "info", "explain", "tune"]
-    done = subprocess.run([sys.executable, "-c", HELP, *commands], capture_output=True, text=True, check=True)
-    found = [line for line in done.stdout.splitlines() if line.startswith("result:")]
+    done = programs.run(HELP, *commands)
+    found = [line for line in done.out.splitlines() if line.startswith("result:")]
     assert found == [f"result: {command} False" for command in commands]

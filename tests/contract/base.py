@@ -87,8 +87,10 @@ def close(
         judge(found, expected, dtype or found.dtype)
         return
     tolerance = 1e-10 if (dtype or found.dtype) == torch.float64 else 1e-5
-    wanted = torch.as_tensor(expected, dtype=torch.float64).reshape(found.shape)
-    torch.testing.assert_close(found.detach().double(), wanted, rtol=tolerance, atol=tolerance * max(1.0, magnitude))
+    seen, wanted = found.detach().double(), torch.as_tensor(expected, dtype=torch.float64).reshape(found.shape)
+    atol = tolerance * max(1.0, magnitude)
+    if not torch.allclose(seen, wanted, rtol=tolerance, atol=atol):  # assert_close says where, and takes ten times as long
+        torch.testing.assert_close(seen, wanted, rtol=tolerance, atol=atol)
 
 
 @contextmanager
@@ -703,7 +705,7 @@ class StructureContract:
             return ask(self.build(small.with_scores(**rebuild(*entries)), backend))
 
         # Along random directions in place of every entry; the entries of both backends are compared by another test.
-        assert gradcheck(result, free, fast_mode=backend == "torch")
+        assert gradcheck(result, free, fast_mode=True)
         assert gradgradcheck(result, free, fast_mode=True)
 
     def test_answers_in_inference_mode_are_the_same(self, instance: Instance, backend: str) -> None:

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pickle
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import pytest
 
+from tests.fresh import Ended, Fresh, fresh
 from trelliswork.runtime import kernel_cache
 
 PACKAGE = kernel_cache.PACKAGE
+ENTER = """
+import json, os, sys
+os.environ.clear()
+os.environ.update(json.loads(sys.argv[1]))
+sys.path.insert(0, os.environ["PYTHONPATH"])
+import numba, trelliswork
+assert trelliswork.__file__.startswith(os.environ["PYTHONPATH"])
+numba.config.reload_config()
+"""
 USE = """
 import numpy as np
 from trelliswork.runtime.kernel_math import highest
@@ -25,24 +37,43 @@ assert highest(np.array([1.0, 3.0, 2.0]), 3) == 3.0
 """
 
 
+PROGRAMS: Fresh
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> Iterator[None]:
+    """Processes that have imported numba, and nothing of the package."""
+    global PROGRAMS
+    with fresh("tests.runtime.ready_numba") as PROGRAMS:
+        yield
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The package with nothing compiled."""
+    """The part of the package that a small kernel needs, with nothing compiled."""
+    target = tmp_path / "site" / "trelliswork"
+    shutil.copytree(PACKAGE / "runtime", target / "runtime", ignore=shutil.ignore_patterns("__pycache__", "shipped"))
+    for file in PACKAGE.glob("*.py"):
+        shutil.copy(file, target)
+    return target
+
+
+@pytest.fixture
+def whole_copy(tmp_path: Path) -> Path:
     target = tmp_path / "site" / "trelliswork"
     shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__", "shipped"))
     return target
 
 
-def use(package: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, package: Path, **settings: str) -> Ended:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
-    environment = {
-        **kept,
-        "PYTHONPATH": str(package.parent),
-        "XDG_CACHE_HOME": str(package.parent / "home"),
-        **settings,
-    }
-    done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
+    places = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(package.parent / "home")}
+    return PROGRAMS.run(ENTER + program, json.dumps({**kept, **places, **settings}))
+
+
+def use(package: Path, **settings: str) -> Ended:
+    done = run(USE, package, **settings)
+    assert done.status == 0, done.err
     return done
 
 
@@ -95,7 +126,7 @@ def block_caches(package: Path) -> None:
 @pytest.mark.thorough
 def test_without_a_folder_beside_the_source_the_users_own_is_used(copy: Path) -> None:
     (copy / "runtime" / "__pycache__").touch()
-    assert use(copy).stderr == ""
+    assert use(copy).err == ""
     assert [file.parent for file in files(copy.parent)] == [copy.parent / "home" / "trelliswork" / "runtime"]
     assert not is_compiled_again(copy)
 
@@ -103,19 +134,19 @@ def test_without_a_folder_beside_the_source_the_users_own_is_used(copy: Path) ->
 def test_without_any_folder_kernels_are_compiled_in_memory_with_one_note(copy: Path) -> None:
     block_caches(copy)
     done = use(copy)
-    assert done.stderr.count("no folder for compiled kernels can be written") == 1
-    assert "NUMBA_CACHE_DIR" in done.stderr
-    assert use(copy, NUMBA_CACHE_DIR=str(copy.parent / "chosen")).stderr == ""
+    assert done.err.count("no folder for compiled kernels can be written") == 1
+    assert "NUMBA_CACHE_DIR" in done.err
+    assert use(copy, NUMBA_CACHE_DIR=str(copy.parent / "chosen")).err == ""
 
 
 @pytest.mark.thorough
-def test_the_command_line_prints_it_as_a_note(copy: Path) -> None:
-    block_caches(copy)
+def test_the_command_line_prints_it_as_a_note(whole_copy: Path) -> None:
+    block_caches(whole_copy)
     script = f"from trelliswork.cli import compiling\ndef compile_one(names, **options):\n{indent(USE, ' ')}\n"
     script += "compiling.warm_up = compile_one\nfrom trelliswork.cli.entry import main\nraise SystemExit(main())"
     command = [sys.executable, "-c", script, "warmup", "--quiet"]
-    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "XDG_CACHE_HOME": str(copy.parent / "home")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=copy.parent)
+    environment = {**os.environ, "PYTHONPATH": str(whole_copy.parent), "XDG_CACHE_HOME": str(whole_copy.parent / "home")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=whole_copy.parent)
     assert (done.returncode, done.stdout) == (0, "")
     assert (
         done.stderr.startswith("note: no folder for compiled kernels can be written by you alone; ")
@@ -155,7 +186,7 @@ def mode(path: Path) -> int:
 
 def notes(package: Path, **settings: str) -> list[str]:
     """What a process says of files that it does not load."""
-    lines = use(package, **settings).stderr.splitlines()
+    lines = use(package, **settings).err.splitlines()
     return [line for line in lines if "is not loaded, as another user may have written it" in line]
 
 
@@ -245,12 +276,8 @@ print(sorted(str(signature[0].dtype) for signature in highest.stats.cache_hits))
     with tempfile.TemporaryDirectory() as folder:  # that of the test is for its user alone
         Path(folder).chmod(0o755)
         shutil.copytree(copy, Path(folder) / copy.name)
-        environment = {**os.environ, "PYTHONPATH": folder, "XDG_CACHE_HOME": "/nonexistent"}
-        environment.pop("NUMBA_CACHE_DIR", None)
-        done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
-        )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "['float64']\n", "")
+        done = run(script, Path(folder) / copy.name, XDG_CACHE_HOME="/nonexistent")
+    assert done == (0, "['float64']\n", "")
 
 
 @POSIX

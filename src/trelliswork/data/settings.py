@@ -14,8 +14,9 @@ are made from these fields.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, asdict, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from trelliswork.errors import TrellisworkError
@@ -180,13 +181,15 @@ def setting(default: Any, help: str = "", *, option: str | bool | None = False, 
     return field(default=default, metadata={"about": About(help, option=name, **about)})
 
 
-def settings_in(config: type) -> Iterator[tuple[Field[Any], About]]:
+@cache
+def settings_in(config: type) -> tuple[tuple[Field[Any], About], ...]:
     """The fields of a dataclass of settings, and what is known of each."""
-    for each in fields(config):
-        about = each.metadata.get("about", About())
-        if about.option == "=":
-            about = About(**{**vars(about), "option": each.name})
-        yield each, about
+    return tuple((each, _about(each)) for each in fields(config))
+
+
+def _about(each: Field[Any]) -> About:
+    about: About = each.metadata.get("about", About())
+    return replace(about, option=each.name) if about.option == "=" else about
 
 
 class Settings:
