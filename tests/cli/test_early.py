@@ -37,7 +37,8 @@ NO_MODEL = "expected a model folder, got nothing; check the path"
 @pytest.fixture(scope="module")
 def light() -> Iterator[Fresh]:
     """Processes that have imported what commands need before anything heavy."""
-    commands = (f"trelliswork.cli.commands.{name}" for name in ("train", "tune", "predict", "evaluate", "info", "export"))
+    names = ("train", "tune", "predict", "evaluate", "info", "export")
+    commands = (f"trelliswork.cli.commands.{name}" for name in names)
     with fresh("trelliswork.cli.main", "typer._adapters", *commands) as programs:
         yield programs
 

@@ -21,7 +21,8 @@ TRAP = "import pathlib\npathlib.Path({marker!r}).open('a').write(__name__ + chr(
 FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
 SCRIPT = [str(Path(sys.executable).with_name("trelliswork"))]
 MODULE = [sys.executable, "-m", "trelliswork"]  # for which Python itself looks into the current folder
-OWN = ["train", "t.conll", "--model", "crf", "--max-iterations", 2, "--quiet", "--features", "own:attributes", "--out", "crf"]
+OWN = ["train", "t.conll", "--model", "crf", "--max-iterations", 2, "--quiet"]
+OWN += ["--features", "own:attributes", "--out", "crf"]
 
 
 @pytest.fixture

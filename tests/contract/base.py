@@ -89,7 +89,8 @@ def close(
     tolerance = 1e-10 if (dtype or found.dtype) == torch.float64 else 1e-5
     seen, wanted = found.detach().double(), torch.as_tensor(expected, dtype=torch.float64).reshape(found.shape)
     atol = tolerance * max(1.0, magnitude)
-    if not torch.allclose(seen, wanted, rtol=tolerance, atol=atol):  # assert_close says where, and takes ten times as long
+    # assert_close says where they differ, and takes ten times as long
+    if not torch.allclose(seen, wanted, rtol=tolerance, atol=atol):
         torch.testing.assert_close(seen, wanted, rtol=tolerance, atol=atol)
 
 

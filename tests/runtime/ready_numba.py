@@ -1,4 +1,4 @@
-"""Imports numba and has it compile something, after which it compiles a small function in no time (`tests/fresh.py`)."""
+"""Import numba and compile something with it, so that it compiles the next function at once (`tests/fresh.py`)."""
 
 import numba
 import numpy as np

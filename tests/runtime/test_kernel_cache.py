@@ -145,7 +145,8 @@ def test_the_command_line_prints_it_as_a_note(whole_copy: Path) -> None:
     script = f"from trelliswork.cli import compiling\ndef compile_one(names, **options):\n{indent(USE, ' ')}\n"
     script += "compiling.warm_up = compile_one\nfrom trelliswork.cli.entry import main\nraise SystemExit(main())"
     command = [sys.executable, "-c", script, "warmup", "--quiet"]
-    environment = {**os.environ, "PYTHONPATH": str(whole_copy.parent), "XDG_CACHE_HOME": str(whole_copy.parent / "home")}
+    home = whole_copy.parent / "home"
+    environment = {**os.environ, "PYTHONPATH": str(whole_copy.parent), "XDG_CACHE_HOME": str(home)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=whole_copy.parent)
     assert (done.returncode, done.stdout) == (0, "")
     assert (

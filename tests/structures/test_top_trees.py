@@ -136,10 +136,14 @@ def test_longer_spanning_trees(single_root: bool, kind: str) -> None:
 
 LONGER: dict[str, Callable[[Tensor, str], Any]] = {
     "projective": lambda s, backend: ProjectiveTree(s[..., 0], backend=backend),
-    "projective, many roots, labels": lambda s, backend: ProjectiveTree(s[..., 0], s, single_root=False, backend=backend),
+    "projective, many roots, labels": lambda s, backend: ProjectiveTree(
+        s[..., 0], s, single_root=False, backend=backend
+    ),
     "span trees": lambda s, backend: SpanTree(s, lengths=torch.tensor([9, 6]), backend=backend),
     "trees of any arity": lambda s, backend: SpanTree(s, empty=1, lengths=torch.tensor([9, 6]), backend=backend),
-    "grammar": lambda s, backend: WeightedCFG(GRAMMAR, lexical=s[..., 0, :], lengths=torch.tensor([6, 9]), backend=backend),
+    "grammar": lambda s, backend: WeightedCFG(
+        GRAMMAR, lexical=s[..., 0, :], lengths=torch.tensor([6, 9]), backend=backend
+    ),
 }  # fmt: skip
 
 
