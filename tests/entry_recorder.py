@@ -1,6 +1,6 @@
 """The kernels that Python calls while tests run: each has to be on the list of those that wheels carry.
 
-`pytest --record-kernels` adds what is missing. For calls that are noted apart, such as `train crf`, the list has what
+`pytest --record-kernels` adds what is missing and removes what the sources no longer have. For calls that are noted apart, such as `train crf`, the list has what
 each needs, so that other processes can compile it in time. `python -m tests.entry_recorder` measures the seconds.
 """
 
@@ -86,7 +86,7 @@ class Recorder(event.Listener):
         """Add what this process called to the list; the processes of a run do so in turn."""
         with Path(__file__).open("rb") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
-            uses = read_uses()
+            uses = {entry: use for entry, use in read_uses().items() if exists(entry)}
             uses |= {entry: Use() for entry in self.called - uses.keys()}
             for entry, use in uses.items():
                 calls = (use.calls - self.needed.keys()) | {call for call in self.needed if entry in self.needed[call]}
@@ -96,6 +96,14 @@ class Recorder(event.Listener):
 
 def shown(entry: Entry) -> str:
     return f"{entry.module}:{entry.name}{entry.arguments}"
+
+
+def exists(entry: Entry) -> bool:
+    """Return whether the sources have the kernel and its types."""
+    try:
+        return entry.signature is not None and isinstance(entry.dispatcher, Kernel)
+    except (ImportError, AttributeError):
+        return False
 
 
 def all_kernels() -> set[Kernel]:

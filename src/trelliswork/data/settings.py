@@ -181,9 +181,13 @@ def setting(default: Any, help: str = "", *, option: str | bool | None = False, 
     return field(default=default, metadata={"about": About(help, option=name, **about)})
 
 
-@cache
 def settings_in(config: type) -> tuple[tuple[Field[Any], About], ...]:
     """The fields of a dataclass of settings, and what is known of each."""
+    return _settings_in(config)
+
+
+@cache
+def _settings_in(config: type) -> tuple[tuple[Field[Any], About], ...]:
     return tuple((each, _about(each)) for each in fields(config))
 
 

@@ -50,7 +50,7 @@ class Trees:
 
     def best(self) -> Found | None:
         """The best tree, if there is any."""
-        arcs, others, allowed = self.arcs.copy(), self.others.copy(), {}
+        arcs, others, allowed = self.arcs.copy(), self.others.copy(), dict[tuple[int, int], Array]()
         for head, word, label in self.excluded:
             labels = allowed.setdefault((head, word), self.parts[head, word].copy())
             labels[label] = -np.inf
