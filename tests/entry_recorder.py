@@ -99,9 +99,10 @@ def shown(entry: Entry) -> str:
 
 
 def exists(entry: Entry) -> bool:
-    """Return whether the sources have the kernel and its types."""
+    """Return whether the sources have the kernel, with as many arguments, and its types."""
     try:
-        return entry.signature is not None and isinstance(entry.dispatcher, Kernel)
+        code = entry.dispatcher.py_func.__code__
+        return len(entry.signature) == code.co_argcount
     except (ImportError, AttributeError):
         return False
 

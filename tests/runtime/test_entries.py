@@ -22,6 +22,7 @@ def test_every_listed_kernel_is_there() -> None:
     for entry in entries:
         assert isinstance(entry.dispatcher._cache, KernelCache), entry
         assert Entry.of(entry.module, entry.name, entry.signature) == entry
+        assert len(entry.signature) == entry.dispatcher.py_func.__code__.co_argcount, entry
 
 
 @pytest.mark.parametrize(
