@@ -1,7 +1,8 @@
 """The kernels that Python calls while tests run: each has to be on the list of those that wheels carry.
 
-`pytest --record-kernels` adds what is missing and removes what the sources no longer have. For calls that are noted apart, such as `train crf`, the list has what
-each needs, so that other processes can compile it in time. `python -m tests.entry_recorder` measures the seconds.
+`pytest --record-kernels` adds what is missing and removes what the sources no longer have. For calls that are noted
+apart, such as `train crf`, the list has what each needs, so that other processes can compile it in time. `python -m
+tests.entry_recorder` measures the seconds.
 """
 
 from __future__ import annotations
