@@ -14,7 +14,7 @@ from trelliswork.cli.panels import Columns
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.data.settings import keys_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.families import FAMILIES, family_of, nearest_model
+from trelliswork.models.catalogue import entries, entry_of, nearest_model
 from trelliswork.training.folder_names import SETTINGS
 
 CONFIG_FILE = SETTINGS
@@ -29,12 +29,12 @@ _FILES = ("train", "dev", "out", "tokeniser")
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
     """The keys of each section, with their types, for a model of that name."""
-    family = family_of(model)
-    files = [config for each in FAMILIES for config in each.data]
+    sections = entry_of(model).sections
+    files = [config for each in entries().values() for config in each.sections["data"]]
     return {
         "data": {**dict.fromkeys(_FILES, "str"), **_keys(files), **keys_of(Columns), "field": "tuple[str, ...]"},
-        "model": {MODEL_NAME: "str", **_keys(family.model)},
-        "training": {"seed": "int", **_keys(family.training), "threads": "int"},
+        "model": {MODEL_NAME: "str", **_keys(sections["model"])},
+        "training": {"seed": "int", **_keys(sections["training"]), "threads": "int"},
     }
 
 
@@ -73,7 +73,11 @@ def read_config(path: str, model: str, others: tuple[str, ...] = ()) -> Settings
 
 def require_used(file: TomlFile, key: str, known: Mapping[str, str], model: str, what: str) -> None:
     """Refuse a setting that the model does not have, and say which models do."""
-    users = [name for family in FAMILIES if key in _keys((*family.model, *family.training)) for name in family.phrases]
+    users = [
+        name
+        for name, entry in entries().items()
+        if key in _keys((*entry.sections["model"], *entry.sections["training"]))
+    ]
     if key not in known and users:
         other = nearest_model(model, users)
         fix = f'leave it out, or write name = "{other}" under [model]'
@@ -82,7 +86,9 @@ def require_used(file: TomlFile, key: str, known: Mapping[str, str], model: str,
 
 
 def _section_of(key: str, known: Mapping[str, Mapping[str, str]]) -> str:
-    of_all = [(section, _keys(getattr(family, section))) for family in FAMILIES for section in ("model", "training")]
+    of_all = [
+        (section, _keys(entry.sections[section])) for entry in entries().values() for section in ("model", "training")
+    ]
     return next((f"[{section}]" for section, keys in (*known.items(), *of_all) if key in keys), "a section")
 
 
@@ -102,9 +108,8 @@ def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
     named = {MODEL_NAME if key == "model" else key: value for key, value in settings.items() if value is not None}
     code = named.get("features")  # a file never chooses code, so it must be given again
     text = _HEAD.format(name=name, features=f" --features {code}" if code else "")
-    others = _keys(config for each in FAMILIES for config in each.data).keys() - _keys(
-        family_of(settings["model"]).data
-    )
+    files = _keys(config for each in entries().values() for config in each.sections["data"])
+    others = files.keys() - _keys(entry_of(settings["model"]).sections["data"])
     for section, known in known_settings(settings["model"]).items():
         lines = [f"{key} = {_toml(named[key])}" for key in known if key in named and key not in others]
         text += "\n".join(["", f"[{section}]", *lines, ""]) if lines else ""

@@ -15,7 +15,7 @@ from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, infer_f
 from trelliswork.data.files import numbered_lines, open_text
 from trelliswork.data.readers import open_untagged, read_pretokenised
 from trelliswork.errors import DataError
-from trelliswork.models.families import TOKENISER
+from trelliswork.models.catalogue import TOKENISER
 from trelliswork.models.loading import FolderTokeniser, tokeniser_in
 from trelliswork.models.recipe import Note, Options
 from trelliswork.models.tokenisers.recipe import learn_from_tokens, learn_tokeniser, spaced_documents

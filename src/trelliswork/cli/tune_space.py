@@ -9,7 +9,7 @@ from trelliswork.cli.config_file import MODEL_NAME, SPACE, known_settings, requi
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.families import family_of, recipe_of
+from trelliswork.models.catalogue import entry_of, recipe_of
 from trelliswork.training.search_space import Around, Numbers, OneOf, Space
 
 _RANGE = {"low": "float", "high": "float", "log": "bool", "step": "float"}
@@ -62,7 +62,7 @@ def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf
 def default_space(options: Mapping[str, Any]) -> Space:
     """A space around the settings of a model: those that say where to search, if they matter for it."""
     values, space = recipe_of({**options, "resume": False}).search_values(), {}
-    for config in family_of(options["model"]).settings:
+    for config in entry_of(options["model"]).configs:
         for each, about in settings_in(config):
             matters = all(values.get(name) in allowed for name, allowed in about.searched_with.items())
             where = about.search

@@ -1,19 +1,12 @@
 """Models: features, network and structure put together, with a folder format.
 
-base.py, batched.py, part_choices.py, examined.py   what every model answers
-loading.py, storage.py, stored_metrics.py,          models on disk, their cards, folders for other programs
-card.py, export_folder.py
-recipe.py, families.py                              how models are trained by name
-placing.py                                          models on a device
-taggers/, parsers/, transducers/, events/,          the models, and what networks share
-tokenisers/, networks/
-
 Names are imported when first used: a feature CRF is trained without torch, which takes more memory than its data.
 
 base.py, part_choices.py, examined.py, batched.py    what every model answers
 storage.py, replacing.py, stored_metrics.py, card.py, export_folder.py    folders of models and of exports
 loading.py                  any model from its folder
-recipe.py, families.py      how models are trained by name
+catalogue.py                the models by name
+recipe.py, counting.py      how they are trained
 networks/, taggers/, parsers/, transducers/, events/, tokenisers/    the models
 """
 

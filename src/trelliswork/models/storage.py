@@ -14,7 +14,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,15 +126,15 @@ def _write_kept(folder: Path, kept: Mapping[str, Any]) -> None:
             model.save(folder / name)
 
 
-def stored_kind(directory: str | Path, kinds: Collection[str], default: str) -> str:
-    """Return the kind of the model in a folder; what is no model of these kinds is a `ModelError`.
+def stored_kind(directory: str | Path, home_of: Callable[[str], str], default: str) -> str:
+    """Return the kind of the model in a folder; what is no model of a known kind is a `ModelError`.
 
     The class is not imported. `default` is the kind that the error names as expected.
     """
     folder = Path(directory)
     config = _read_config(folder)
     kind = str(config.get("kind"))
-    _check_head(folder, config, kind if kind in kinds else default)
+    _check_head(folder, config, kind if home_of(kind) else default)
     check_regular(folder / WEIGHTS)
     return kind
 

@@ -19,6 +19,7 @@ from trelliswork.lazy import named
 from trelliswork.models import load
 from trelliswork.models.base import Description, Model
 from trelliswork.models.card import flatten
+from trelliswork.models.catalogue import ENTRIES
 from trelliswork.models.networks.parts import ENCODERS
 from trelliswork.plugins import KINDS, plugins_of
 
@@ -26,6 +27,7 @@ STRONGEST = 8
 OWN: Mapping[str, Callable[[], Collection[str]]] = {  # the names that the library uses itself
     "encoders": lambda: ENCODERS,
     "formats": lambda: OWN_FORMATS,
+    "models": lambda: ENTRIES,
     "structures": lambda: named("trelliswork.distributions.registry:OF_STRUCTURE"),
 }
 

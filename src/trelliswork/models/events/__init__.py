@@ -5,5 +5,5 @@ event_network.py, inputs.py, extracted.py          what both share: rows of sent
 judged.py, ranked.py                               probabilities of entities and events, the best of several answers
 frame_parser.py, framed.py                         FrameParser, and the graphs that it builds
 inventory.py                                       the names that a model knows
-config.py, frame_config.py, presets.py, recipe.py  settings, models by name, training by name
+config.py                                          settings
 """

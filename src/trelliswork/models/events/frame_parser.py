@@ -23,7 +23,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import frame_scores
 from trelliswork.models.base import Answer, Description, Report
 from trelliswork.models.batched import in_batches
-from trelliswork.models.events.frame_config import FrameConfig
+from trelliswork.models.events.config import FrameConfig
 from trelliswork.models.events.framed import Framed, answer_of, decision_chances
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
@@ -62,6 +62,10 @@ class StoredNetwork(Model, nn.Module):
     def learnable(cls, material: Material, config: Any, file: str, note: Note) -> list[Sentence]:
         """The training data that such a model can learn from; a note says what is left out."""
         return material.train
+
+    def calibrate(self, sentences: Sequence[Sentence]) -> bool:
+        """Fit what is left open until the weights are final to held-out sentences; return whether there was any."""
+        return False
 
     def check_output(self, directory: str | Path) -> None:
         """Raise `OutputError` if `save` could not write there."""

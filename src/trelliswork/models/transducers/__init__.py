@@ -3,6 +3,4 @@
 transducer.py   what all of them answer
 network.py      what networks have in common
 config.py       settings of the files of pairs
-recipe.py       how they are trained by name
-presets.py      networks by name
 """

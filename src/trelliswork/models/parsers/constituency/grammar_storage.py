@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
+from trelliswork.models.parsers.constituency.config import GrammarConfig
 from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, label_of, word_of
 from trelliswork.models.storage import StoredModel
 from trelliswork.runtime.bridge import Array

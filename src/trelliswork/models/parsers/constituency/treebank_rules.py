@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig, Side
+from trelliswork.models.parsers.constituency.config import GrammarConfig, Side
 from trelliswork.structures.grammar.tree import MARKER, Tree
 
 ABOVE = "^"  # between a label and those above it

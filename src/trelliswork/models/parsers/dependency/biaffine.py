@@ -122,7 +122,7 @@ class BiaffineParser(DependencyParser):
     def _labels(self, heads: Float[Tensor, "batch h d"], dependents: Tensor) -> Float[Tensor, "batch h m l"]:
         return self.scorer.labels(heads, dependents) / self.temperatures[1]
 
-    def calibrate(self, sentences: Sequence[Sentence]) -> None:
+    def calibrate(self, sentences: Sequence[Sentence]) -> bool:
         """Make probabilities as large as they should be: divide scores by the temperatures that sentences, which it
         has not learned from, are most probable with.
 
@@ -134,6 +134,7 @@ class BiaffineParser(DependencyParser):
         if sentences:
             self.temperatures.fill_(1.0)
             self.temperatures.copy_(torch.tensor(fitted_temperatures(self, sentences)))
+        return bool(sentences)
 
     # Answers
 

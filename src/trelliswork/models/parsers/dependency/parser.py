@@ -128,9 +128,6 @@ class DependencyParser(WordNetwork):
     ) -> Float[Tensor, ""]:
         """The loss of the gold trees, summed over the batch."""
 
-    def calibrate(self, sentences: Sequence[Sentence]) -> None:
-        """Make probabilities fit sentences that were not learned from, as far as the parser has any to fit."""
-
     def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
         total = vectors.new_zeros(())
         for i, scores in enumerate(self.tag_scores(vectors[tokens.mask]).values(), 2):

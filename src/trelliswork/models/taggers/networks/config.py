@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import setting
+from trelliswork.data.settings import Settings, setting
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.taggers.networks.scorers import SCORERS, SEGMENT_SCORERS
+from trelliswork.training.config import TrainingConfig
 from trelliswork.training.search_space import Around
 
 Transitions = Literal["fixed", "network"]
@@ -60,3 +61,16 @@ class TaggerConfig(NetworkConfig):
         off="unconstrained", goes_with=_OF_TAGS,
     )  # fmt: skip
     normalization: Normalization = setting("global", "Normalisation", choices=get_args(Normalization))
+
+
+@dataclass(frozen=True)
+class TrainedNetwork(Settings):
+    """The network that training starts from."""
+
+    PANEL = TrainingConfig.PANEL
+
+    init: str | None = setting(
+        None, "Start from the network in this directory: its settings, and its weights for all words and labels in "
+        "common. The data may contain new words and labels.", option=True, metavar="DIR",
+        goes_with={"kind": ("Tagger", "Segmenter")},
+    )  # fmt: skip

@@ -6,23 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.catalogue import Entry, entries, entry_of
 from trelliswork.models.loading import load
-from trelliswork.models.networks.preset import Preset
 from trelliswork.models.networks.recipe import NetworkRecipe
 from trelliswork.models.recipe import Note
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
-from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.taggers.networks.warm_start import warm_start
 
-CAN_START = [name for name, preset in PRESETS.items() if preset.kind != "MultiTagger"]
 _STRUCTURE = ("encoder", "scorer", "segments", "transitions", "normalization")  # what makes models with names differ
 
 
 class TaggerRecipe(NetworkRecipe):
-    """Taggers and segmenters by name."""
+    """Taggers and segmenters, which may start from the weights of a trained one."""
 
-    PRESETS = PRESETS
     source: NeuralTagger | None = None
 
     def basis(self) -> Mapping[str, Any]:
@@ -41,17 +38,19 @@ class TaggerRecipe(NetworkRecipe):
 
 
 def _trained(folder: str, name: str) -> NeuralTagger:
-    """The network that --init names, which must be of the kind that the model makes."""
-    found: Any = load(folder)
-    alike = [each for each, preset in PRESETS.items() if isinstance(found, NeuralTagger) and _fits(found, preset)]
+    """Return the network that --init names, which must be of the kind that the model makes."""
+    source: Any = load(folder)
+    taggers = [each for each in entries().values() if each.recipe == entry_of(name).recipe]
+    alike = [each.name for each in taggers if isinstance(source, NeuralTagger) and _fits(source, each)]
     if name not in alike:
-        fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {', '.join(CAN_START)}"
+        can_start = ", ".join(each.name for each in taggers if each.uses("init", {}))
+        fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {can_start}"
         raise TrellisworkError(f"--init {folder} is not a network as --model {name} makes it; {fix}")
-    return found
+    return source
 
 
-def _fits(model: NeuralTagger, preset: Preset) -> bool:
-    made = TaggerConfig(**preset.network)
-    ignored = () if preset.kind == "Segmenter" else ("segments",)
+def _fits(model: NeuralTagger, entry: Entry) -> bool:
+    made = TaggerConfig(**entry.values)
+    ignored = () if entry.kind == "Segmenter" else ("segments",)
     same = all(getattr(made, each) == getattr(model.config, each) for each in _STRUCTURE if each not in ignored)
-    return preset.kind == type(model).__name__ and same
+    return entry.kind == type(model).__name__ and same

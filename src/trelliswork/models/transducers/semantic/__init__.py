@@ -10,6 +10,4 @@ seq2tree.py      the network with a hierarchical decoder
 sql.py           SQL as a form of targets, and its grammar
 seq2sql.py       the same network with a database
 config.py        settings
-presets.py       networks by name
-recipe.py        how they are trained by name
 """
