@@ -29,7 +29,7 @@ from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
 from trelliswork.data.cutting import FINE_TOKENS, cut_tokens
 from trelliswork.data.files import open_text
 from trelliswork.data.formats import FileFormat
-from trelliswork.data.json_fields import JsonFields
+from trelliswork.data.json_shapes import JsonFields
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
