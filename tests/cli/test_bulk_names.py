@@ -174,7 +174,7 @@ def test_a_full_disk_for_temporary_files_names_the_file(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "/tmp/tmp123/a.jsonl")
 
-    monkeypatch.setattr("trelliswork.cli.bulk.records.LineRecords.write", full)
+    monkeypatch.setattr("trelliswork.cli.bulk.shard_work.LineRecords.write", full)
     shard, _ = shards_of([str(folder)], str(tmp_path / "out"), None)
     shard.target.parent.mkdir()
     problem = annotate_shard(load_reader(str(model), None), shard, JOB).problem

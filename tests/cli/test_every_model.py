@@ -12,8 +12,7 @@ from tests.cli.pages import check_page, sections
 from tests.conftest import RECORDER
 from trelliswork.data import open_conll
 from trelliswork.data.corpus import builtin_corpus
-from trelliswork.data.corpus.event_records import write_events
-from trelliswork.data.corpus.trees import write_treebank
+from trelliswork.data.corpus.trees import write_events, write_treebank
 from trelliswork.models import load_tagger
 from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
 

@@ -17,8 +17,7 @@ import safetensors.numpy
 from tests.cli.conftest import SMALL, WINDOW, Cli
 from trelliswork.data import read_conll
 from trelliswork.data.corpus import builtin_corpus
-from trelliswork.data.corpus.event_records import write_events
-from trelliswork.data.corpus.trees import write_treebank
+from trelliswork.data.corpus.trees import write_events, write_treebank
 from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
 
 NETWORK = ["--epochs", "1", *SMALL]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.tune_space import default_space
+from trelliswork.cli.tune_folder import default_space
 from trelliswork.models import Tagger
 from trelliswork.models.catalogue import ENTRIES, by_title, recipe_of
 from trelliswork.models.loading import tokeniser_in

@@ -13,7 +13,7 @@ from trelliswork.data.settings import About, Settings, kinds_of, settings_in
 from trelliswork.models.catalogue import Entry, by_title, entries
 from trelliswork.models.networks.config import Machine
 from trelliswork.models.networks.parts import CHARACTERS, ENCODERS
-from trelliswork.models.taggers.networks.scorers import SCORERS, SEGMENT_SCORERS
+from trelliswork.models.taggers.networks.config import SCORERS, SEGMENT_SCORERS
 from trelliswork.training.config import TrainingConfig
 
 DOCS = Path(__file__).parents[2] / "docs"

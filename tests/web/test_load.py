@@ -22,7 +22,7 @@ from trelliswork.web.endpoints import ENDPOINTS
 from trelliswork.web.guard import Access
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
-from trelliswork.web.off_loop import INLINE
+from trelliswork.web.pool import INLINE
 from trelliswork.web.seldom import Seldom
 
 LONGEST_STALL = 15.0  # seconds; before, a body of 1.6 MB took minutes

@@ -1,13 +1,17 @@
-"""Answers about a stream of sentences, batch by batch, with as much explanation as is asked for."""
+"""Answers about a stream of sentences, batch by batch, with as much explanation as is asked for.
+
+A value is what the model makes of it: a tag such as B-PER, or of a parser a head, with a label or without, such as 2 or
+2:nsubj. Of a transducer it is the symbols that a place of the source becomes, or that several do, such as 2-3=F.
+"""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trelliswork.cli.pins import Pin, pins_for, require_used, shown_pins
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.base import Answer, Model
@@ -78,3 +82,81 @@ def _answer_group(
             yield from _answer_group(model, [sentence], question, [pins[i]], before + i)
         return
     yield from found
+
+
+# Pins: what the user knows of a word, written TOKEN=VALUE for every sentence or SENTENCE:TOKEN=VALUE for one.
+
+SHOWN = 100  # characters of a pin that a message shows
+_PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})(?:-(?P<last>\d{1,9}))?=(?P<value>.+)")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What is known of tokens `token` to `last` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
+
+    sentence: int | None
+    token: int
+    last: int
+    value: str
+    text: str
+
+    @property
+    def place(self) -> Any:
+        """What `predict` calls it: a token, or where several begin and end, counted from 0."""
+        return self.token - 1 if self.last == self.token else (self.token - 1, self.last)
+
+    def read_by(self, model: Model, n: int | None = None) -> Any:
+        """The value as the model takes it, for a sentence of `n` words."""
+        try:
+            return model.pinned(self.value, n)
+        except TrellisworkError as error:
+            raise TrellisworkError(f"--pin {self.text[:SHOWN]}: {error}") from error
+
+
+def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
+    """Pins as typed, refused if they are malformed or say what the model does not know."""
+    pins = []
+    for text in texts:
+        match = _PIN.fullmatch(text.strip())
+        if match is None or int(match["token"]) < 1 or match["sentence"] == "0":
+            problem = (
+                "expected TOKEN=TAG or SENTENCE:TOKEN=TAG, counted from 1, such as 3=B-PER, 2:3=B-PER or 3=2:nsubj"
+            )
+            raise TrellisworkError(f"--pin: {problem}; got {text!r}")
+        sentence, token = int(match["sentence"]) if match["sentence"] else None, int(match["token"])
+        last = int(match["last"] or token)
+        if match["last"] and (model.learns_from != "pairs" or last < token):
+            problem = "expected one token, or of a transducer the first and the last of several, such as 2-3=F"
+            raise TrellisworkError(f"--pin: {problem}; got {text!r}")
+        pin = Pin(sentence, token, last, match["value"], text)
+        pin.read_by(model)
+        pins.append(pin)
+    return pins
+
+
+def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[Any, Any]:
+    """The pins of the sentence with this number, by place counted from 0."""
+    found: dict[Any, Pin] = {}
+    for pin in pins:
+        if pin.sentence not in (None, number):
+            continue
+        if pin.last > len(sentence):
+            problem = f"--pin {pin.text} names token {pin.last}, the sentence has {len(sentence)}; pin one of those"
+            raise DataError(sentence.file, problem, line=sentence.line)
+        other = found.setdefault(pin.place, pin)
+        if other.value != pin.value:
+            raise TrellisworkError(f"--pin {pin.text}: token {pin.token} is already pinned to {other.value}; drop one")
+    return {i: pin.read_by(model, len(sentence)) for i, pin in found.items()}
+
+
+def shown_pins(pins: Sequence[Pin], number: int) -> str:
+    """The pins of the sentence with this number as they were typed."""
+    return ", ".join(pin.text for pin in pins if pin.sentence in (None, number))
+
+
+def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:
+    """A pin on a sentence that never came is a mistake worth telling."""
+    for pin in pins:
+        if pin.sentence is not None and pin.sentence > n_sentences:
+            problem = f"--pin {pin.text} names sentence {pin.sentence}, the input has {n_sentences}; correct the pin"
+            raise DataError(file, problem)

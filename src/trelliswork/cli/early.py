@@ -15,8 +15,7 @@ from trelliswork.lazy import require
 from trelliswork.models.catalogue import entries
 from trelliswork.models.loading import known_kind, tokeniser_in
 from trelliswork.models.recipe import Options
-from trelliswork.models.replacing import CONFIG
-from trelliswork.models.storage import check_output
+from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import HISTORY, CheckpointFolder
 from trelliswork.training.shares import n_processes

@@ -20,7 +20,7 @@ from trelliswork.runtime.compilation import before_compiling
 from trelliswork.text import RuleTokeniser, read_text
 
 Keep = Callable[[bytes], None] | None
-ANNOUNCE = "trelliswork.cli.kernels:announce_compiling"  # imports numba, which takes a while
+ANNOUNCE = "trelliswork.cli.compiling:announce_compiling"  # imports numba, which takes a while
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from trelliswork.cli.answering import BATCH, Question, answers
 from trelliswork.cli.inputs import choices_of, kind_of, open_new
-from trelliswork.cli.pair_notes import noting_uncertain, noting_unknown
+from trelliswork.cli.messages import say
 from trelliswork.cli.tasks import bare, words_alone
 from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
 from trelliswork.data import Choices, Sentence
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Answer
 
 Rename = Callable[[Sentence], Sentence]
 
@@ -70,3 +72,52 @@ def write_answers(
             target.flush()
     target.write(writer.end())
     return n
+
+
+# What is worth knowing about new sources: symbols that a transducer has never seen, and searches that it gave up.
+
+
+def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
+    """The sources of a transducer as they are; after the last, a line about symbols that it does not know."""
+    if model.learns_from != "pairs":
+        yield from pairs
+        return
+    known: dict[str, bool] = {}
+    unknown: Counter[str] = Counter()
+    n_sources, n_affected, first = 0, 0, ""
+    for pair in pairs:
+        n_sources += 1
+        strange = [word for word in set(pair.words) if not _looked_up(word, model, known)]
+        if strange:
+            unknown.update(strange)
+            n_affected += 1
+            first = first or f"{pair.file}:{pair.line}"
+        yield pair
+    if unknown:
+        symbols = model.unknown_text([symbol for symbol, _ in unknown.most_common()])
+        say(f"note: {n_affected:,} of {n_sources:,} sources have symbols that the model has never seen, "
+            f"the first in {first}: {symbols}")  # fmt: skip
+
+
+def _looked_up(word: str, model: Any, known: dict[str, bool]) -> bool:
+    """Whether the model knows a symbol, asked once for each; one that cannot say knows all."""
+    if word not in known:
+        known[word] = model.knows(word) is not False
+    return known[word]
+
+
+def noting_uncertain(model: Any, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
+    """The answers as they are; after the last, a line about those that may not be the best.
+
+    Models that search with a beam anyway are never certain, and nothing is said.
+    """
+    total, uncertain, first = 0, 0, ""
+    for pair, answer in answers:
+        total += 1
+        if model.search == "exact" and not answer.certain:
+            uncertain += 1
+            first = first or f"{pair.file}:{pair.line}"
+        yield pair, answer
+    if uncertain:
+        say(f"note: {uncertain:,} of {total:,} answers are the best that was found, and others may be more probable: "
+            f"the search was given up, first in {first}")  # fmt: skip

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from trelliswork.cli.compiling import announce_compiling
 from trelliswork.cli.early import AUTO, tokeniser_folder
-from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
 from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, infer_format
 from trelliswork.data.files import numbered_lines, open_text

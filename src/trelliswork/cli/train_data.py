@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from trelliswork.cli.compiling import announce_compiling
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.gold_files import GoldFiles
 from trelliswork.cli.inputs import format_to_store, kind_of, layout
-from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
 from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write
@@ -26,7 +26,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.lemmatiser import Lemmatiser, is_lemma, words_with_lemmas
 from trelliswork.models.recipe import Material, Options
-from trelliswork.models.replacing import CONFIG
+from trelliswork.models.storage import CONFIG
 from trelliswork.models.taggers.column_taggers import predicted_columns
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts

@@ -10,16 +10,13 @@ import typer
 
 from trelliswork import ctrl_c
 from trelliswork.cli.choosing import CHOSEN
-from trelliswork.cli.compiling import compile_beside
+from trelliswork.cli.compiling import announce_compiling, compile_beside
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.kernels import announce_compiling
-from trelliswork.cli.messages import say
-from trelliswork.cli.showing import progress_for
+from trelliswork.cli.messages import progress_for, say, visible
 from trelliswork.cli.train_data import config_first, read_data, read_texts
-from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
@@ -28,7 +25,7 @@ from trelliswork.models.recipe import Material, Options, Recipe, Result, RunOpti
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import Progress
-from trelliswork.training.seeds_result import SeedRow, SeedsResult
+from trelliswork.training.result import SeedRow, SeedsResult
 from trelliswork.training.shares import n_processes
 from trelliswork.training.tensorboard import TensorBoardProgress
 

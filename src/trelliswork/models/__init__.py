@@ -3,7 +3,7 @@
 Names are imported when first used: a feature CRF is trained without torch, which takes more memory than its data.
 
 base.py, part_choices.py, examined.py, batched.py    what every model answers
-storage.py, replacing.py, stored_metrics.py, card.py, export_folder.py    folders of models and of exports
+storage.py, export_folder.py    folders of models and of exports
 loading.py                  any model from its folder
 catalogue.py                the models by name
 recipe.py, counting.py      how they are trained
@@ -18,7 +18,7 @@ from trelliswork.lazy import lazy_names
 
 if TYPE_CHECKING:
     from trelliswork.models.loading import load, load_tagger
-    from trelliswork.models.networks.pretraining import pretrain_encoder
+    from trelliswork.models.networks.building import pretrain_encoder
     from trelliswork.models.taggers.ensemble import Ensemble
     from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
@@ -52,7 +52,7 @@ _HOME = {
     "VectorTaggerConfig": "taggers.networks.vector_tagger",
     "load": "loading",
     "load_tagger": "loading",
-    "pretrain_encoder": "networks.pretraining",
+    "pretrain_encoder": "networks.building",
     "token_calibration": "taggers.networks.dropout_average",
 }
 

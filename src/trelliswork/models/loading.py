@@ -12,8 +12,7 @@ from trelliswork.data.folder_files import read_object
 from trelliswork.errors import ModelError
 from trelliswork.lazy import named
 from trelliswork.models.catalogue import home_of
-from trelliswork.models.replacing import CONFIG, finish_replacing
-from trelliswork.models.storage import RULES, stored_kind
+from trelliswork.models.storage import CONFIG, RULES, finish_replacing, stored_kind
 from trelliswork.text import Token
 from trelliswork.text.first_rules import FirstRules
 from trelliswork.training.folder_names import COLUMNS, KEPT, LEMMAS, TOKENISER

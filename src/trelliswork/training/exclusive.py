@@ -10,6 +10,7 @@ import errno
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,8 +20,7 @@ from pathlib import Path
 
 from trelliswork import ctrl_c
 from trelliswork.errors import OutputError
-from trelliswork.training.folder_names import LOCK
-from trelliswork.training.strays import clear_strays
+from trelliswork.training.folder_names import LOCK, CheckpointFolder, clear_partial, is_stray
 
 if sys.platform == "win32":
     import msvcrt
@@ -197,3 +197,16 @@ def _release(path: Path, descriptor: int) -> None:
     if sys.platform == "win32":
         with suppress(OSError):
             path.unlink()
+
+
+# What a killed run leaves half-written in its folder, by the names that only this library gives.
+
+
+def clear_strays(out: Path) -> None:
+    """Remove half-written files of dead runs; only for the one who holds the lock of the folder."""
+    clear_partial(out)
+    CheckpointFolder(out).clear_partial()
+    for path in out.iterdir():
+        if is_stray(path.name):
+            with suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()

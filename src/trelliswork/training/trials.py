@@ -23,7 +23,7 @@ from typing import Any
 
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.lazy import optional
-from trelliswork.training.search_result import SearchResult, TrialRow
+from trelliswork.training.result import SearchResult, TrialRow
 from trelliswork.training.search_space import Space
 
 JOURNAL = "study.log"

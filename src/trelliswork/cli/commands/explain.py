@@ -12,12 +12,11 @@ import typer
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new
-from trelliswork.cli.messages import say
+from trelliswork.cli.messages import say, visible
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, layout_in
-from trelliswork.cli.pair_notes import noting_unknown
 from trelliswork.cli.panels import TO_READ, with_options
+from trelliswork.cli.predicting import noting_unknown
 from trelliswork.cli.tasks import load_on
-from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.files import name_of
 from trelliswork.errors import ModelError, TrellisworkError

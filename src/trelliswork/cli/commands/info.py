@@ -10,16 +10,16 @@ import typer
 
 from trelliswork import __version__
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.messages import visible
 from trelliswork.cli.options import Features
-from trelliswork.cli.visible import visible
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.formats import OWN as OWN_FORMATS
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models import load
 from trelliswork.models.base import Description, Model
-from trelliswork.models.card import flatten
 from trelliswork.models.catalogue import ENTRIES
+from trelliswork.models.export_folder import flatten
 from trelliswork.models.networks.parts import ENCODERS
 from trelliswork.plugins import KINDS, plugins_of
 

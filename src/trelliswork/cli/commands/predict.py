@@ -13,7 +13,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import BATCH, Question
+from trelliswork.cli.answering import BATCH, Question, parse_pins
 from trelliswork.cli.bulk.annotate import annotate_all
 from trelliswork.cli.bulk.local import annotate_locally
 from trelliswork.cli.bulk.shard_work import packed_write
@@ -23,7 +23,6 @@ from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import announce_compiling, kind_of
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
-from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.predicting import Job, write_answers
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter

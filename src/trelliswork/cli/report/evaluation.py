@@ -9,7 +9,7 @@ from itertools import islice
 
 from trelliswork.cli.judging import Compared, Judged, verdict
 from trelliswork.cli.report.html import heading, section, table, whole_page
-from trelliswork.cli.report.sections import MOST_ROWS, by_label, confusions, percentages, sentences, trust
+from trelliswork.cli.report.page import MOST_ROWS, by_label, confusions, percentages, sentences, trust
 from trelliswork.metrics import Score
 from trelliswork.models.base import Report, count
 from trelliswork.models.examined import Examined, Example, Part

@@ -1,8 +1,7 @@
 """Sparse attributes of tokens: from templates, dicts or a function to integer ids, in bulk.
 
-templates.py, defaults.py, spelling.py   CRF++ templates, those of a file without any, and what they see of a word
+templates.py   CRF++ templates, those of a file without any, and what they see of a word
 dicts.py, function.py                    attributes as given: dicts or lists of names, or what a function returns
-expansion.py, found.py                   the attributes of a whole corpus as keys, with names on demand
 key_index.py, hashing.py                 from keys to numbers: a table of all, or hashes of bounded size
 rows.py                                  the numbers of each token, one array for a corpus
 conjunctions.py                          pairs of attributes as attributes of their own

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import KeyIndex, Templates
-from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.data.attributes.templates import default_templates
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.taggers.features.encoding import columns_of
 from trelliswork.runtime.shapes import Int

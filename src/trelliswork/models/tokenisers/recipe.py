@@ -15,8 +15,7 @@ from trelliswork.models.recipe import LearningResult, Material, Note, Options, R
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.tokenisers.base import TokeniserModel
 from trelliswork.models.tokenisers.config import TokeniserConfig
-from trelliswork.models.tokenisers.learned_rules import NO_MULTIWORD, LearnedRules
-from trelliswork.models.tokenisers.multiword import MultiwordTable
+from trelliswork.models.tokenisers.learned_rules import NO_MULTIWORD, LearnedRules, MultiwordTable
 from trelliswork.models.tokenisers.tokeniser import DEFAULTS, CharacterTokeniser
 from trelliswork.text import Document, read_documents
 from trelliswork.text.spacing import is_unspaced, plausible_text

@@ -35,8 +35,7 @@ from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
-from trelliswork.models.parsers.constituency.bracket_explanation import rival_text
-from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
+from trelliswork.models.parsers.constituency.bracket_explanation import BracketShares, rival_text
 from trelliswork.models.parsers.constituency.config import SpanConfig
 from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, Node, brackets_of
 from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans

@@ -21,7 +21,7 @@ from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
-from trelliswork.models.parsers.dependency.head_pins import head_pin
+from trelliswork.models.parsers.dependency.pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch

@@ -29,8 +29,8 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.counting import counted_parameters
 from trelliswork.models.taggers.features.learners.induction import Round, extended_corpus, induce
 from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
+from trelliswork.models.taggers.gold import partial_gold, scheme_of
 from trelliswork.models.taggers.labels import Labels, missing_roles, tags_of_gold
-from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 from trelliswork.tags.schemes import canonical, infer_scheme, repaired
 from trelliswork.training.together import ALONE, OneProcess, Where
 

@@ -25,8 +25,8 @@ from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
 from trelliswork.models.taggers.features.tagger import FeatureTagger
+from trelliswork.models.taggers.gold import is_known
 from trelliswork.models.taggers.labels import tags_of_gold
-from trelliswork.models.taggers.partial_tags import is_known
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.shares import answered, n_processes, sharing

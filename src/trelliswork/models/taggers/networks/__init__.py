@@ -5,8 +5,7 @@ tagger.py, segmenter.py     words under a linear chain, segments under a semi-Ma
 multi_tagger.py, tasks.py   several columns of tags on one encoder
 vector_tagger.py            real-valued vectors instead of words
 config.py                   the settings
-scorers.py, scoring.py      what scores tags and segments, and how it is made from the settings
-recipe.py, warm_start.py    training by name, and from the weights of a trained network
+recipe.py    training by name, and from the weights of a trained network
 dropout_average.py          answers averaged over dropout masks
 onnx_export/                graphs for other runtimes
 """

@@ -30,8 +30,7 @@ from trelliswork.models.recipe import Material, Note
 from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
-from trelliswork.models.taggers.networks.scoring import make_direct_connections, make_segment_scorer
+from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger, make_direct_connections, make_segment_scorer
 from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.segments import sums_over_segments

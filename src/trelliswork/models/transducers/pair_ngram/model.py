@@ -27,15 +27,14 @@ import numpy as np
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
 from trelliswork.models.base import Description, PartProbability, count
-from trelliswork.models.card import model_card
+from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
-from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
-from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
+from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation, piece_choices
 from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice, Targets, sums_all
 from trelliswork.models.transducers.pins import NOTHING, SpanPin, Symbols, span_pins, within
 from trelliswork.models.transducers.transducer import Transduced, Transducer
