@@ -171,7 +171,7 @@ def test_idle_connections_keep_nobody_out(tagger: Path, tmp_path: Path, token: s
 def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
     import uvicorn
 
-    from trelliswork.web.connections import BACKLOG, connection_class
+    from trelliswork.web.server import BACKLOG, connection_class
 
     dropped = threading.Event()
 

@@ -199,5 +199,5 @@ def _known_documents(files: Sequence[str], columns: dict[str, Any], quiet: bool)
         return [document for file in files for document in read_documents(file)]
     if len(files) > 1:
         raise TrellisworkError(f"--raw is the text of one FILE, got {len(files)} of them; evaluate them one by one")
-    known_texts = named("trelliswork.cli.tokenising:known_texts")
+    known_texts = named("trelliswork.cli.train_data:known_texts")
     return known_texts(files[0], raw, layout_in(columns), note=partial(say, quiet=quiet))

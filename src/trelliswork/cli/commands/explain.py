@@ -22,7 +22,7 @@ from trelliswork.data.files import name_of
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
 
-PAGE = "trelliswork.cli.report.explanation:explanation_page"  # imports numba
+PAGE = "trelliswork.cli.report.evaluation:explanation_page"  # imports numba
 MOST = 1000  # votes, others and answers of each part in JSON
 
 

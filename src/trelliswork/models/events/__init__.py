@@ -3,6 +3,5 @@
 memory_events.py, factor_events.py                 MemoryEvents (left to right), FactorEvents (all together by AD3)
 event_network.py, inputs.py          what both share: rows of sentences, a CRF of entities, answers
 frame_parser.py                         FrameParser, and the graphs that it builds
-inventory.py                                       the names that a model knows
 config.py                                          settings
 """

@@ -19,8 +19,7 @@ from trelliswork.metrics.frame_graphs import event_scores
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, encoded_record
-from trelliswork.models.events.inventory import Inventory
+from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, Inventory, encoded_record
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures

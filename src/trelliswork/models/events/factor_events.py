@@ -19,8 +19,7 @@ from trelliswork.data.events import Event
 from trelliswork.distributions import FactorGraph
 from trelliswork.models.events.config import EventConfig
 from trelliswork.models.events.event_network import EventNetwork, Extracted, Known
-from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents
-from trelliswork.models.events.inventory import Inventory
+from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents, Inventory
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.event_factors import Document, WithinEvent
 from trelliswork.nn.scorers import RoleScorer

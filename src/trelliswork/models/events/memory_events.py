@@ -22,12 +22,11 @@ from trelliswork.data.events import Entity
 from trelliswork.distributions import LinearChain
 from trelliswork.models.events.config import EventConfig
 from trelliswork.models.events.event_network import EventNetwork, Extracted, Known
-from trelliswork.models.events.inputs import SCHEME, Batch
-from trelliswork.models.events.inventory import Inventory
+from trelliswork.models.events.inputs import SCHEME, Batch, Inventory
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.scorers.event_memory import OTHER, EventMemory, Read
-from trelliswork.nn.scorers.event_search import best_events
+from trelliswork.nn.scorers.roles import best_events
 from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")

@@ -22,8 +22,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
-from trelliswork.models.networks.template_features import TemplateFeatures, parse_templates
-from trelliswork.models.networks.word_ngrams import WordNgrams
+from trelliswork.models.networks.sparse_features import TemplateFeatures, WordNgrams, parse_templates
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 from trelliswork.runtime.shapes import Int
 

@@ -4,8 +4,8 @@ base.py                     what every encoder of tokens is
 identity.py, window.py, deep.py, sentence.py, dilated.py    no neighbours, some, all by convolution
 recurrent.py, transformer.py    all neighbours, by recurrence or attention
 grconv.py                   vectors of segments: a pyramid over the tokens
-pretrained.py, subwords.py  encoders of Hugging Face
-fusing.py, packing.py, lstm_*.py, grconv_*.py    the same networks by kernel, on the CPU
+pretrained.py  encoders of Hugging Face
+fusing.py, lstm_*.py, grconv_*.py    the same networks by kernel, on the CPU
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.output_layers.base import OutputLayer
+from trelliswork.nn.output_layers.softmax import OutputLayer
 from trelliswork.runtime.shapes import Float, Int
 
 

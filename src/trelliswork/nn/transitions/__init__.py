@@ -6,9 +6,7 @@
 """
 
 from trelliswork.nn.transitions.frames import FrameUnit
-from trelliswork.nn.transitions.parsing import ParsingUnit
-from trelliswork.nn.transitions.tagging import TaggingUnit
-from trelliswork.nn.transitions.unit import TBRU
-from trelliswork.nn.transitions.unrolling import RecurrentSystem, Unrolled, unroll
+from trelliswork.nn.transitions.parsing import ParsingUnit, TaggingUnit
+from trelliswork.nn.transitions.unit import TBRU, RecurrentSystem, Unrolled, unroll
 
 __all__ = ["TBRU", "FrameUnit", "ParsingUnit", "RecurrentSystem", "TaggingUnit", "Unrolled", "unroll"]

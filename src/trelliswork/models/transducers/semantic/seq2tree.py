@@ -26,11 +26,9 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.pins import Symbols
 from trelliswork.models.transducers.semantic.config import TreeConfig
-from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint
-from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
-from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
-from trelliswork.models.transducers.semantic.stems import stemming
-from trelliswork.models.transducers.semantic.trees import (
+from trelliswork.models.transducers.semantic.constraints import (
+    Arities,
+    BracketConstraint,
     check_limits,
     form_named,
     limits_of,
@@ -38,6 +36,9 @@ from trelliswork.models.transducers.semantic.trees import (
     opened_tree,
     tree_of,
 )
+from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
+from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
+from trelliswork.models.transducers.semantic.stems import stemming
 from trelliswork.models.transducers.transducer import Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint

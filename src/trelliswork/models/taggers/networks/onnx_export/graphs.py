@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from trelliswork.data import Sentence
 from trelliswork.distributions.local import local_scores
 from trelliswork.models.networks.features import LONGEST_SPELLING
-from trelliswork.models.networks.template_features import parse_templates
-from trelliswork.models.networks.word_ngrams import LONGEST
+from trelliswork.models.networks.sparse_features import LONGEST, parse_templates
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.taggers.networks.tagger import Tagger
