@@ -8,8 +8,7 @@ import pytest
 
 from tests.terms.test_clauses import by_enumeration, drawn
 from trelliswork.terms.brackets import Nested
-from trelliswork.terms.clauses import printed, variables
-from trelliswork.terms.nesting import flat_clause, is_mark, nested_clause
+from trelliswork.terms.nesting import flat_clause, is_mark, nested_clause, printed, variables
 
 
 def symbols_of(clause: Nested) -> list[str]:

@@ -19,7 +19,7 @@ from trelliswork.data.files import open_text
 from trelliswork.data.settings import keys_of, misfit
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.catalogue import entries, entry_of, nearest_model
-from trelliswork.training.folder_names import SETTINGS
+from trelliswork.training.exclusive import SETTINGS
 
 CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"

@@ -16,8 +16,7 @@ from trelliswork.models.catalogue import entries
 from trelliswork.models.loading import known_kind, tokeniser_in
 from trelliswork.models.recipe import Options
 from trelliswork.models.storage import CONFIG, check_output
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import HISTORY, CheckpointFolder
+from trelliswork.training.exclusive import HISTORY, CheckpointFolder, exclusive
 from trelliswork.training.shares import n_processes
 from trelliswork.writing import check_target
 

@@ -30,8 +30,7 @@ from trelliswork.data.settings import settings_in
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models.catalogue import entry_of, recipe_of
 from trelliswork.models.storage import CONFIG
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import LOCK
+from trelliswork.training.exclusive import LOCK, exclusive
 from trelliswork.training.result import SearchResult
 from trelliswork.training.search_space import Around, Numbers, OneOf, Space
 from trelliswork.training.trials import JOURNAL

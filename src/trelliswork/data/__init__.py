@@ -26,12 +26,11 @@ from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_
 from trelliswork.data.crfsuite import read_crfsuite
 from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
 from trelliswork.data.files import open_text
-from trelliswork.data.formats import FileFormat
 from trelliswork.data.json_shapes import JsonFields
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
 from trelliswork.data.raw_sentences import FINE_TOKENS, cut_tokens
-from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
+from trelliswork.data.readers import FileFormat, FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence, VectorSequence
 from trelliswork.data.treebank import read_treebank
 from trelliswork.data.vocabulary import Vocabulary

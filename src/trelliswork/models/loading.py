@@ -15,10 +15,10 @@ from trelliswork.models.catalogue import home_of
 from trelliswork.models.storage import CONFIG, RULES, finish_replacing, stored_kind
 from trelliswork.text import Token
 from trelliswork.text.first_rules import FirstRules
-from trelliswork.training.folder_names import COLUMNS, KEPT, LEMMAS, TOKENISER
+from trelliswork.training.exclusive import COLUMNS, KEPT, LEMMAS, TOKENISER
 
 if TYPE_CHECKING:
-    from trelliswork.data.attributes.function import FeatureFunction, Function
+    from trelliswork.data.attributes.dicts import FeatureFunction, Function
     from trelliswork.models.base import Model
 
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"

@@ -33,8 +33,7 @@ from trelliswork.data.folder_files import check_regular, read_object
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.lazy import lazy_module
 from trelliswork.text.rules import VERSION
-from trelliswork.training.exclusive import exclusive_unless_held
-from trelliswork.training.folder_names import KEPT, OF_TRAINING, TOKENISER, is_stray
+from trelliswork.training.exclusive import KEPT, OF_TRAINING, TOKENISER, exclusive_unless_held, is_stray
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1

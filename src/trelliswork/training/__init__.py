@@ -4,7 +4,7 @@ loop.py, run.py                          the loop, its steps, and all that the n
 config.py, objectives.py,           what is minimized and how
 schedules.py, averaging.py
 checkpoint.py, finished.py         runs that are killed go on bit for bit
-exclusive.py, folder_names.py           one run at a time in a folder
+exclusive.py           one run at a time in a folder
 interrupts.py, failures.py                         Ctrl-C between steps; batches that cannot be learned from
 progress.py, result.py,            what is shown and told
 search_result.py

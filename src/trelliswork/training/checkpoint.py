@@ -26,7 +26,7 @@ from torch import Tensor
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.data.weight_files import read_arrays, with_checksum
 from trelliswork.errors import ModelError, OutputError
-from trelliswork.training.folder_names import STATE, CheckpointFolder
+from trelliswork.training.exclusive import STATE, CheckpointFolder
 from trelliswork.training.progress import EpochRecord
 from trelliswork.writing import PART
 

@@ -13,7 +13,7 @@ from trelliswork.data.folder_files import read_object, read_regular
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.folder_names import HISTORY, CheckpointFolder
+from trelliswork.training.exclusive import HISTORY, CheckpointFolder
 from trelliswork.training.progress import EpochRecord
 from trelliswork.training.result import TrainingResult
 

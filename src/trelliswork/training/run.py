@@ -18,6 +18,7 @@ from trelliswork.errors import ConstraintError, ModelError, ScoreError, Trellisw
 from trelliswork.training.averaging import BestWeights, averages_in, make_average
 from trelliswork.training.checkpoint import Checkpoint, Position, random_state, restore, tensors_of, values_of
 from trelliswork.training.config import TrainingConfig
+from trelliswork.training.exclusive import HISTORY
 from trelliswork.training.failures import (
     BadBatchError,
     BadValueError,
@@ -28,7 +29,6 @@ from trelliswork.training.failures import (
     refuse_bad_value,
 )
 from trelliswork.training.finished import earlier_run, fingerprint, refuse_differences
-from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import Trainable, make_objective
 from trelliswork.training.processes import join

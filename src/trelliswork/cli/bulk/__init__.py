@@ -4,5 +4,4 @@ shards.py     which files there are, what each becomes, which are done
 shard_work.py one file: its answers, and its bad records in a file of their own
 local.py      processes on this machine that share one model
 ray_engine.py actors on a Ray cluster
-annotate.py   all of it, with progress and a summary
 """

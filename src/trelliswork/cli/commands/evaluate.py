@@ -10,15 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
+from trelliswork.cli.answering import noting_unknown
 from trelliswork.cli.early import check_paths
-from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.inputs import announce_compiling, choices_of, expanded, kind_of, layout, require_different
+from trelliswork.cli.inputs import (
+    announce_compiling,
+    choices_of,
+    expanded,
+    given_function,
+    kind_of,
+    layout,
+    require_different,
+)
 from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text, report_from_text
 from trelliswork.cli.messages import say, visible
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Quiet, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_COMPARE, with_options
-from trelliswork.cli.predicting import noting_unknown
 from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.cli.tasks import load_reader
 from trelliswork.data import ColumnFormat, Sentence, atomic_write

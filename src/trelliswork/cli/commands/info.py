@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork import __version__
-from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import given_function
 from trelliswork.cli.messages import visible
 from trelliswork.cli.options import Features
 from trelliswork.data.choices import CONLLU_NAMES
-from trelliswork.data.formats import OWN as OWN_FORMATS
+from trelliswork.data.readers import OWN as OWN_FORMATS
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models import load

@@ -9,8 +9,19 @@ from itertools import islice
 from typing import Any
 
 from trelliswork.cli.judging import Compared, Judged, verdict
-from trelliswork.cli.report.html import heading, scrolling, section, table, whole_page
-from trelliswork.cli.report.page import MOST_ROWS, by_label, confusions, percentages, sentences, trust
+from trelliswork.cli.report.page import (
+    MOST_ROWS,
+    by_label,
+    confusions,
+    heading,
+    percentages,
+    scrolling,
+    section,
+    sentences,
+    table,
+    trust,
+    whole_page,
+)
 from trelliswork.metrics import Score
 from trelliswork.models.base import Report, count
 from trelliswork.models.examined import Examined, Example, Part

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import key_kernels
-from trelliswork.data.attributes.function import FeatureFunction, merged
+from trelliswork.data.attributes.dicts import FeatureFunction, merged
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.templates import Column, Templates
 from trelliswork.data.sentence import Sentence

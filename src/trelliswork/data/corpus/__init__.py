@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trelliswork.data.corpus.documents.generate import AnnotatedDocument, builtin_documents
+from trelliswork.data.corpus.documents import AnnotatedDocument, builtin_documents
 from trelliswork.data.corpus.events import event_mentions
 from trelliswork.data.corpus.generate import (
     AnnotatedSentence,

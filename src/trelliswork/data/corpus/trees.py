@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from trelliswork.data.corpus.documents.generate import AnnotatedDocument
+from trelliswork.data.corpus.documents import AnnotatedDocument
 from trelliswork.data.corpus.generate import AnnotatedSentence, builtin_corpus
 from trelliswork.data.corpus.grammar import ENTITY_LABEL, Derivation
 from trelliswork.data.events import COREFERENCE, EVENTS, HEADS, LINKS, RELATIONS, SENTENCES

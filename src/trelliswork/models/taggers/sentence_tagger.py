@@ -31,7 +31,7 @@ from trelliswork.tags.schemes import tags_of
 from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
-    from trelliswork.data.attributes.function import Function
+    from trelliswork.data.attributes.dicts import Function
 
 Pins = Mapping[int, Any]  # token, counted from 0 -> its tag, or those of which one is right, as O|B-NP or as a list
 Result = TypeVar("Result")

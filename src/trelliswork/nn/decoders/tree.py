@@ -16,7 +16,7 @@ from trelliswork.nn.decoders.attention import Memory, Scoring, align, attend, en
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import lstm_kernels as kernels
-from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.lstm_fused import can_fuse
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Bool, Float, Int
 

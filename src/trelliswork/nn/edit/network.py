@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from trelliswork.distributions.edit_alignment import EditAlignment
 from trelliswork.nn.edit import kernels
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
-from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.encoders.lstm_ahead import read_ahead
+from trelliswork.nn.encoders.lstm_fused import can_fuse
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
-from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.nn.inputs.lookup import VariationalDropout
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int

@@ -5,7 +5,7 @@ identity.py, window.py, deep.py, sentence.py, dilated.py    no neighbours, some,
 recurrent.py, transformer.py    all neighbours, by recurrence or attention
 grconv.py                   vectors of segments: a pyramid over the tokens
 pretrained.py  encoders of Hugging Face
-fusing.py, lstm_*.py, grconv_*.py    the same networks by kernel, on the CPU
+lstm_*.py, grconv_*.py    the same networks by kernel, on the CPU
 """
 
 from __future__ import annotations

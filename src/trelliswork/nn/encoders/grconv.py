@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders import grconv_kernels as kernels
-from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.lstm_fused import can_fuse
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float
 

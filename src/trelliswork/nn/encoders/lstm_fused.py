@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.runtime.autograd import fused
+from trelliswork.runtime.bridge import out_of_reach
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 
@@ -166,3 +167,16 @@ class Packing:
         """What both readers have for each token, added up at its position; the inverse way of `pack`."""
         both = packed[0].index_select(0, self.places[0]).add_(packed[1].index_select(0, self.places[1]))
         return packed.new_zeros(n_positions, packed.shape[2]).index_copy_(0, self.tokens, both)
+
+
+# Where a network may leave torch for a kernel.
+
+
+def can_fuse(*tensors: Tensor) -> bool:
+    """Whether kernels can read these tensors: not where operations are only recorded, say for an export, and not where
+    torch chooses the precision of each."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
+        return False
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
+    fits = kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
+    return fits and not out_of_reach()

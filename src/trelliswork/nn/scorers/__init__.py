@@ -1,6 +1,6 @@
 """Scorers: from one vector per token to scores of tags, `[batch, n, c]`, of arcs, or of spans.
 
-linear.py, hidden_units.py, tensor.py    tags of tokens
+linear.py, hidden_units.py    tags of tokens
 segments.py, spans.py                                segments and labelled spans
 biaffine.py                                          arcs and their labels
 roles.py, event_memory.py                            events
@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from trelliswork.nn.scorers.biaffine import BiaffineScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
-from trelliswork.nn.scorers.linear import ContextScorer, LinearScorer, TransitionScorer
+from trelliswork.nn.scorers.linear import ContextScorer, LinearScorer, NeuralTensor, TensorScorer, TransitionScorer
 from trelliswork.nn.scorers.roles import RoleScorer
 from trelliswork.nn.scorers.segments import EndpointScorer, PyramidScorer
-from trelliswork.nn.scorers.tensor import NeuralTensor, TensorScorer
 
 __all__ = [
     "BiaffineScorer",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trelliswork.data.arcs import tree_problem
+from trelliswork.data.treebank import tree_problem
 from trelliswork.errors import DataError, OutputError
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.journal import Form, Journal, Record, sync_folder

@@ -18,7 +18,7 @@ from trelliswork.data import Choices, Sentence, json_text
 from trelliswork.data.files import numbered_lines
 from trelliswork.data.readers import open_tagged
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.training.folder_names import SETTINGS
+from trelliswork.training.exclusive import SETTINGS
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.lesson import ARCS, UNKNOWN, Lesson
 from trelliswork.writing import atomic_write
@@ -79,7 +79,7 @@ class Training:
 
     async def _score(self, folder: str, dev: Path) -> float:
         """The score of a model on the dev sentences, found in a process of its own."""
-        last = await self._command("trelliswork.web.teaching.scoring", folder, str(dev), quiet=True)
+        last = await self._command("trelliswork.web.teaching.uncertainty", folder, str(dev), quiet=True)
         return float(json.loads(last)["score"])
 
     async def _command(self, module: str, *arguments: str, quiet: bool = False) -> str:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, Vocabulary, token_budget_batches
-from trelliswork.data.arcs import is_projective
+from trelliswork.data.treebank import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.networks.attribution import Attribution, affordable

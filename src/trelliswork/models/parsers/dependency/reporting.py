@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trelliswork.data import Sentence
-from trelliswork.data.arcs import is_projective
+from trelliswork.data.treebank import is_projective
 from trelliswork.metrics import Score, confusion
 from trelliswork.metrics.attachment import (
     Arc,

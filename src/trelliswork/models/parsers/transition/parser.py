@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence, Vocabulary
-from trelliswork.data.arcs import is_projective
+from trelliswork.data.treebank import is_projective
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.attribution import affordable
 from trelliswork.models.networks.features import TokenFeatures
@@ -32,7 +32,7 @@ from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, 
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
-from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.lstm_fused import can_fuse
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
 from trelliswork.nn.transitions.kernels import Pinned

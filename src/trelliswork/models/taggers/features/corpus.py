@@ -11,7 +11,7 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex, Templates
-from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.attributes.key_index import HashedNames
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.taggers.features.crf.kinds import kind_of

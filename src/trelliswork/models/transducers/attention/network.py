@@ -19,7 +19,7 @@ from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, 
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
-from trelliswork.models.transducers.pins import Symbols
+from trelliswork.models.transducers.transducer import Symbols
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
 from trelliswork.nn.decoders.base import Unrolled
 from trelliswork.nn.decoders.pointer import JointCopy, PointerMixture, coverage_loss

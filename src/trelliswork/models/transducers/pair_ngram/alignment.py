@@ -14,7 +14,7 @@ import numpy as np
 
 from trelliswork.models.transducers.pair_ngram import alignment_kernels as kernels
 from trelliswork.models.transducers.pair_ngram.alignment_kernels import EMPTY, ChunkedPairs
-from trelliswork.models.transducers.pins import Symbols
+from trelliswork.models.transducers.transducer import Symbols
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[Symbols, Symbols]

@@ -22,7 +22,7 @@ from trelliswork.models.transducers.pair_ngram.source_lattice import (
     targets_of,
     width_of,
 )
-from trelliswork.models.transducers.pins import SpanPin, Symbols
+from trelliswork.models.transducers.transducer import SpanPin, Symbols
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice
-from trelliswork.models.transducers.pins import NOTHING, SpanPin, Symbols
+from trelliswork.models.transducers.transducer import NOTHING, SpanPin, Symbols
 
 
 @dataclass(frozen=True)

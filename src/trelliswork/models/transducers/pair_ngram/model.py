@@ -36,8 +36,15 @@ from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation, piece_choices
 from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice, Targets, sums_all
-from trelliswork.models.transducers.pins import NOTHING, SpanPin, Symbols, span_pins, within
-from trelliswork.models.transducers.transducer import Transduced, Transducer
+from trelliswork.models.transducers.transducer import (
+    NOTHING,
+    SpanPin,
+    Symbols,
+    Transduced,
+    Transducer,
+    span_pins,
+    within,
+)
 
 MOST_SHOWN = 5  # targets of an explanation
 LEAST_SHOWN = 0.001  # probability of one

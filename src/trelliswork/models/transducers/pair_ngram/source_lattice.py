@@ -17,7 +17,7 @@ import numpy as np
 
 from trelliswork.models.transducers.pair_ngram import lattice_kernels, search_kernels, trace_kernels
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel, Lattice
-from trelliswork.models.transducers.pins import SpanPin, Symbols
+from trelliswork.models.transducers.transducer import SpanPin, Symbols
 
 Range = tuple[int, int]
 Node = tuple[int, int]  # a place, and how many symbols of the pin around it are written

@@ -24,7 +24,6 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import PartProbability, Report, count
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
-from trelliswork.models.transducers.pins import Symbols
 from trelliswork.models.transducers.semantic.config import TreeConfig
 from trelliswork.models.transducers.semantic.constraints import (
     Arities,
@@ -39,7 +38,7 @@ from trelliswork.models.transducers.semantic.constraints import (
 from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
 from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
 from trelliswork.models.transducers.semantic.stems import stemming
-from trelliswork.models.transducers.transducer import Transduced
+from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import Generation
