@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.accuracy.measure import trelliswork
 from trelliswork.data.database import Database
 from trelliswork.models.transducers.semantic.forms import PrologForm
-from trelliswork.terms.nesting import VARIABLE
+from trelliswork.terms.clauses import VARIABLE
 
 FOLDER = "semantic_parsing"
 DATABASE = "geography.sqlite"

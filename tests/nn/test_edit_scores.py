@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tests.oracles.edit_scripts import SlowTransducer
-from trelliswork.nn.edit import network as cells
-from trelliswork.nn.edit.network import EditNetwork, EditScores, Pairs, Sizes, edit_scores, plain_scores
+from trelliswork.nn.edit import cells
+from trelliswork.nn.edit.cells import EditScores, Pairs, edit_scores, plain_scores
+from trelliswork.nn.edit.network import EditNetwork, Sizes
 from trelliswork.runtime.autograd import fused
 
 N_SOURCES, N_TARGETS = 3, 2

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 
 from trelliswork.terms.brackets import Nested
-from trelliswork.terms.nesting import canonical_clause, printed, variables
+from trelliswork.terms.clauses import canonical_clause, printed, variables
 
 
 def orders(clause: Nested) -> Iterator[Nested]:

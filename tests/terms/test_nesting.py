@@ -8,7 +8,8 @@ import pytest
 
 from tests.terms.test_clauses import by_enumeration, drawn
 from trelliswork.terms.brackets import Nested
-from trelliswork.terms.nesting import flat_clause, is_mark, nested_clause, printed, variables
+from trelliswork.terms.clauses import printed, variables
+from trelliswork.terms.nesting import flat_clause, is_mark, nested_clause
 
 
 def symbols_of(clause: Nested) -> list[str]:

@@ -1,16 +1,17 @@
 """Readers and writers of tagged text, vocabularies and batching.
 
-sentence.py, arcs.py    what is read: words with tags, vectors, events, trees
-readers.py, choices.py, files.py    the reader that fits a file
-columns.py, conll.py, csv_files.py    tokens as lines: CoNLL columns, CSV
-treebank.py, brackets.py    trees: CoNLL-U, brackets
-jsonl.py, json_*.py         JSON records of several shapes
-crfsuite.py, crfsuite_*.py  CRFsuite's data and models
-raw_sentences.py, kept_lines.py    raw text; tokens cut smaller; a file given back with one column replaced
-vocabulary.py, vectors.py, batching.py, baseline.py    for taggers
-spilled.py                  sentences in a temporary file, for data larger than memory
-settings.py, folder_files.py, weight_files.py    settings as fields of dataclasses; folders of models
-attributes/, corpus/        attributes of tokens by templates; the built-in corpora
+sentence.py, events.py, event_frames.py        what is read: words with tags, vectors, events and their frames
+readers.py, choices.py, files.py               the reader that fits a file, formats of other packages
+columns.py, conll.py, csv_files.py, pairs.py   tokens as lines: CoNLL columns, CSV; pairs of strings
+treebank.py, brackets.py                       trees: CoNLL-U, brackets
+jsonl.py, json_shapes.py, json_values.py       JSON records of several shapes
+brat.py, parquet.py, database.py               BRAT folders, Parquet, the databases of questions
+crfsuite.py, crfsuite_*.py                     CRFsuite's data and models
+raw_sentences.py, kept_lines.py                raw text, tokens cut smaller; a file given back with one column replaced
+vocabulary.py, vectors.py, batching.py, baseline.py, subwords.py    for models
+spilled.py                                     sentences in a temporary file, for data larger than memory
+settings.py, folder_files.py, weight_files.py  settings as fields of dataclasses; folders of models
+attributes/, corpus/                           attributes of tokens by templates; the built-in corpora
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Scores of predictions against gold answers.
 
-spans.py                       tags, and the spans that they spell
-attachment*.py, brackets.py                 dependency trees, constituency trees
+spans.py                                    tags, and the spans that they spell
+attachment.py, brackets.py                  dependency trees, constituency trees
 aligned_words.py                            words of two tokenisations, side by side
-frame_graphs.py                  events and frames
+frame_graphs.py                             events and frames
 strings.py, string_kernels.py               strings: error rates and BLEU
 calibration.py, significance.py             are probabilities right, and is a difference luck?
 """

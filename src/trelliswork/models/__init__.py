@@ -2,11 +2,12 @@
 
 Names are imported when first used: a feature CRF is trained without torch, which takes more memory than its data.
 
-base.py, part_choices.py, examined.py, batched.py    what every model answers
-storage.py, export_folder.py    folders of models and of exports
-loading.py                  any model from its folder
-catalogue.py                the models by name
-recipe.py, counting.py      how they are trained
+catalogue.py                                       the models by name, in one entry each
+base.py, part_choices.py, examined.py, batched.py  what every model answers
+votes.py, lemmatiser.py                            what speaks for an answer; lemmas
+storage.py, export_folder.py                       folders of models and of exports, and the cards in them
+loading.py, placing.py                             any model from its folder, on a device
+recipe.py, counting.py                             how models are trained by name
 networks/, taggers/, parsers/, transducers/, events/, tokenisers/    the models
 """
 

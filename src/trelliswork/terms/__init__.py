@@ -7,8 +7,9 @@
 """
 
 from trelliswork.terms.brackets import bracketed, parse_brackets
-from trelliswork.terms.canonical import beta_step, canonical, normal_form
+from trelliswork.terms.canonical import canonical
 from trelliswork.terms.notation import parse
+from trelliswork.terms.reduction import beta_step, normal_form
 from trelliswork.terms.term import (
     Abstraction,
     Application,

@@ -6,12 +6,6 @@
 
 Names of bound variables do not depend on the order, nor the order on names: terms are sorted with each variable as the
 number of abstractions between it and its own. De Bruijn (1972), Lambda calculus notation with nameless dummies.
-
-    >>> from trelliswork.terms import parse
-    >>> print(normal_form(parse("(λx.λy.(x y)) y")))
-    λy'.(y y')
-
-Curry and Feys (1958), Combinatory logic.
 """
 
 from __future__ import annotations
@@ -19,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from trelliswork.errors import TermError
 from trelliswork.terms.brackets import BINDERS
-from trelliswork.terms.term import Abstraction, Application, Constant, Term, Variable, free_variables, substituted
+from trelliswork.terms.term import Abstraction, Application, Constant, Term, Variable, free_variables
 
 UNORDERED = frozenset({"and", "or"})
 
@@ -77,47 +70,3 @@ def binds_together(term: Application) -> bool:
     """Whether its arguments are written with one variable, as those of argmax are."""
     is_binder = isinstance(term.function, Constant) and term.function.name in BINDERS
     return is_binder and all(isinstance(each, Abstraction) and each.type is None for each in term.arguments)
-
-
-# β-reduction in normal order, which finds the normal form of every term that has one; with a limit of steps.
-
-STEPS = 1000
-
-
-def beta_step(term: Term) -> Term | None:
-    """The term after reducing its leftmost outermost redex (λx.M) N -> M[x := N]; None in normal form.
-
-    >>> from trelliswork.terms import parse
-    >>> print(beta_step(parse("(λx.(f x)) a")))
-    f a
-    """  # [S2, beta-reduction]
-    if isinstance(term, Abstraction):
-        body = beta_step(term.body)
-        return None if body is None else Abstraction(term.variable, body, term.type)
-    if not isinstance(term, Application):
-        return None
-    if isinstance(term.function, Abstraction):
-        first, *rest = term.arguments
-        found = substituted(term.function.body, term.function.variable, first)
-        return Application(found, tuple(rest)) if rest else found
-    for i, part in enumerate(term.parts):
-        reduced = beta_step(part)
-        if reduced is not None:
-            parts = [*term.parts[:i], reduced, *term.parts[i + 1 :]]
-            return Application(parts[0], tuple(parts[1:]))
-    return None
-
-
-def normal_form(term: Term, *, steps: int = STEPS) -> Term:
-    """The term without a redex; an error after this many steps, as some terms have no normal form."""
-    found = term
-    for _ in range(steps + 1):
-        reduced = beta_step(found)
-        if reduced is None:
-            return found
-        found = reduced
-    shown = str(term)
-    raise TermError(
-        f"expected a normal form of {shown[:60]} within {steps} steps of β-reduction; got none; it may have none, "
-        "as (λx.(x x)) (λx.(x x)) has none; raise the limit if it has"
-    )

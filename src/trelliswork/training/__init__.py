@@ -1,17 +1,16 @@
 """Training: the common loop, its settings, objectives, optimizers, schedules, checkpoints and progress.
 
-loop.py, run.py                          the loop, its steps, and all that the next step depends on
-config.py, objectives.py,           what is minimized and how
-schedules.py, averaging.py
-checkpoint.py, finished.py         runs that are killed go on bit for bit
-exclusive.py           one run at a time in a folder
-interrupts.py, failures.py                         Ctrl-C between steps; batches that cannot be learned from
-progress.py, result.py,            what is shown and told
-search_result.py
-trials.py, search_space.py               several seeds, the search for settings
-lbfgs.py, vector_kernels.py                        L-BFGS and OWL-QN over numpy arrays
-processes.py, shares.py                            several processes train one network
-together.py, process_arrays.py                     the same over numpy arrays, for models without a network
+loop.py, run.py                            the loop, its steps, and all that the next step depends on
+config.py, objectives.py                   settings, and what is minimized
+schedules.py, averaging.py                 optimizers and their rates; averaged and best weights
+checkpoint.py, finished.py                 runs that are killed go on bit for bit
+exclusive.py, folder_names.py              one run at a time in a folder
+interrupts.py, failures.py                 Ctrl-C between steps; batches that cannot be learned from
+progress.py, tensorboard.py, result.py     what is shown, and what a run, several seeds or a search return
+trials.py, search_space.py                 the search for settings
+lbfgs.py, vector_kernels.py                L-BFGS and OWL-QN over numpy arrays
+processes.py, shares.py                    several processes train one network
+together.py, process_arrays.py             the same over numpy arrays, for models without a network
 
 What needs torch is imported when first used.
 """

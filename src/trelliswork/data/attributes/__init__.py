@@ -1,11 +1,13 @@
 """Sparse attributes of tokens: from templates, dicts or a function to integer ids, in bulk.
 
-templates.py   CRF++ templates, those of a file without any, and what they see of a word
-dicts.py                    attributes as given: dicts or lists of names, or what a function returns
-key_index.py                 from keys to numbers: a table of all, or hashes of bounded size
-rows.py                                  the numbers of each token, one array for a corpus
-conjunctions.py                          pairs of attributes as attributes of their own
-*_kernels.py                             the numba code of these
+templates.py     CRF++ templates, those of a file without any, and what they see of a word
+dicts.py         attributes as given: dicts or lists of names, or what a function returns
+expansion.py     the attributes of sentences by templates, a block at a time
+key_index.py     from keys to numbers: a table of all, or hashes of bounded size
+rows.py          the numbers of each token, one array for a corpus
+conjunctions.py  pairs of attributes as attributes of their own
+wording.py       attributes in words
+*_kernels.py     the numba code of these
 """
 
 from trelliswork.data.attributes.conjunctions import Conjunctions

@@ -1,9 +1,9 @@
 """Constituency trees: spans scored by a network, and treebank grammars.
 
+config.py                    settings of both
 parser.py, derivations.py    answers, unary chains, trees of the highest expected F1
-bracket_*.py                                       probabilities of all brackets, and what else a tree may be
-config.py                                          settings of both
-span_*.py, folded_spans.py                         labelled spans and CKY; answers with labels summed out
-pcfg*.py, treebank_rules.py                        grammars and their rules
-grammar_words.py                     what grammars know of words
+bracket_explanation.py       probabilities of all brackets, and what else a tree may be
+span_*.py, folded_spans.py   labelled spans and CKY; answers with labels summed out
+pcfg.py, treebank_rules.py   grammars, their rules and storage
+grammar_words.py             what grammars know of words
 """

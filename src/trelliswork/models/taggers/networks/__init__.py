@@ -5,7 +5,8 @@ tagger.py, segmenter.py     words under a linear chain, segments under a semi-Ma
 multi_tagger.py, tasks.py   several columns of tags on one encoder
 vector_tagger.py            real-valued vectors instead of words
 config.py                   the settings
-recipe.py    training by name, and from the weights of a trained network
+recipe.py                   training by name, and from the weights of a trained network
 dropout_average.py          answers averaged over dropout masks
+word_votes.py               which words speak for a tag
 onnx_export/                graphs for other runtimes
 """

@@ -30,7 +30,8 @@ from trelliswork.models.base import PartProbability
 from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
 from trelliswork.models.transducers.transducer import SpanPin, Symbols, Transduced
-from trelliswork.nn.edit.network import EditNetwork, Pairs, Sizes, Written
+from trelliswork.nn.edit.cells import Pairs
+from trelliswork.nn.edit.network import EditNetwork, Sizes, Written
 from trelliswork.nn.edit.pinned_search import PinnedBeam, PinnedLattice
 from trelliswork.nn.edit.search import Found, best_strings, search_inputs, widths_tried
 

@@ -1,20 +1,13 @@
-"""How a source and its best target are aligned, and what else the target may be.
-
-The pieces are those of the best alignment of the best target. That a piece becomes some symbols is a pin, so that its
-probability is the sum over all alignments that agree with the pin, as a share of the sum over all of them.
-"""
+"""How a source and its best target are aligned, and what else the target may be."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
-from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice
-from trelliswork.models.transducers.transducer import NOTHING, SpanPin, Symbols
+from trelliswork.models.transducers.transducer import NOTHING
 
 
 @dataclass(frozen=True)
@@ -78,59 +71,3 @@ class StringExplanation:
         second = f"<tr><th>target</th><th>probability</th></tr>{targets}"
         remark = f'<p class="note">{escape(self.remark)}</p>' if self.remark else ""
         return f'<table class="arcs">{first}</table><table class="arcs">{second}</table>{remark}'
-
-
-# What each piece of a source may become, with the exact probability of each target of the piece.
-
-MOST_TRIED = 60  # targets of a piece, by their chunk pairs alone; all the others together are the rest
-
-
-class PieceChoices(NamedTuple):
-    """Source symbols [start, end), and what they may become with the probability of each, the most probable first."""
-
-    start: int
-    end: int
-    shares: list[tuple[Symbols, float]]
-
-
-def piece_choices(
-    model: ChunkModel, source: Symbols, pins: Sequence[SpanPin], lattice: SourceLattice, target: Symbols
-) -> list[PieceChoices]:
-    """The choices of each piece given the pins, `lattice` being that of both, cut as the `target` is; what is missing
-    to 1 is that the source is cut elsewhere."""
-    pinned, found = {(pin.start, pin.end): pin.symbols for pin in pins}, []
-    for start, end, written in _pieces(lattice.align(target).chunks, target, pins):
-        shares = dict.fromkeys([written, *_targets(model, source[start:end])], 0.0)
-        if (start, end) in pinned:
-            shares[pinned[start, end]] = 1.0
-        else:
-            for symbols in shares:
-                known = sorted([*pins, SpanPin(start, end, symbols)])
-                shares[symbols] = min(math.exp(model.lattice(source, known).log_joint - lattice.log_joint), 1.0)
-        found.append(PieceChoices(start, end, sorted(shares.items(), key=lambda each: -each[1])))
-    return found
-
-
-def _pieces(chunks: Chunks, target: Symbols, pins: Sequence[SpanPin]) -> Iterator[tuple[int, int, Symbols]]:
-    """The source of each chunk and what it becomes; what is pinned together is one piece."""
-    for start, end, first, last in chunks:
-        pin = next((each for each in pins if each.start <= start and end <= each.end), None)
-        if pin is None:
-            yield start, end, target[first:last]
-        elif pin.start == start:
-            yield pin.start, pin.end, pin.symbols
-
-
-def _targets(model: ChunkModel, source: Symbols) -> list[Symbols]:
-    """What chunk pairs can make of a piece, whole or in several: those of the highest probability without a context."""
-    made: list[dict[Symbols, float]] = [{(): 1.0}]  # of its first symbols, as many as the place in the list
-    for end in range(1, len(source) + 1):
-        here: dict[Symbols, float] = {}
-        for start in range(max(0, end - model.longest), end):
-            for pair in range(*model.ranges.get(source[start:end], (0, 0))):
-                weight = float(model.ngrams.prob[pair + 1])
-                for before, share in made[start].items():
-                    symbols = before + model.chunks[pair][1]
-                    here[symbols] = max(here.get(symbols, 0.0), share * weight)
-        made.append(dict(sorted(here.items(), key=lambda each: -each[1])[:MOST_TRIED]))
-    return list(made[-1])

@@ -34,7 +34,8 @@ from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
-from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation, piece_choices
+from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
+from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
 from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice, Targets, sums_all
 from trelliswork.models.transducers.transducer import (
     NOTHING,

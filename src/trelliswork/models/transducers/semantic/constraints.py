@@ -19,7 +19,8 @@ from trelliswork.models.transducers.semantic.names import Lexicon, Opened
 from trelliswork.models.transducers.semantic.sql import SqlForm
 from trelliswork.nn.decoders.constraints import PrefixConstraint
 from trelliswork.terms.brackets import BINDERS, LAMBDA
-from trelliswork.terms.nesting import NEW, UNORDERED, is_mark
+from trelliswork.terms.clauses import UNORDERED
+from trelliswork.terms.nesting import NEW, is_mark
 
 Arity = tuple[int, int | None]  # fewest and most arguments; None is any number
 Arities = Mapping[str, Arity]

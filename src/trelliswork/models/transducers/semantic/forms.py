@@ -15,7 +15,8 @@ from typing import Literal, get_args
 from trelliswork.errors import TermError
 from trelliswork.terms import bracketed, canonical, parse_brackets
 from trelliswork.terms.brackets import LAMBDA, Nested, closed, nested, nested_tokens
-from trelliswork.terms.nesting import NEW, canonical_clause, flat_clause, is_mark, nested_clause
+from trelliswork.terms.clauses import canonical_clause
+from trelliswork.terms.nesting import NEW, flat_clause, is_mark, nested_clause
 
 Symbols = tuple[str, ...]
 FormName = Literal["auto", "brackets", "lambda", "prolog", "sql"]

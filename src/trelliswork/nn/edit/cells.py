@@ -1,0 +1,150 @@
+"""Scores of all edit steps of a batch from two sequences of vectors, as one step of autograd on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from trelliswork.nn.edit import kernels
+from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
+from trelliswork.nn.encoders.lstm_fused import can_fuse
+from trelliswork.runtime.autograd import fused
+from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.threads import over_rows
+
+INF = float("inf")
+MOST_CELLS = 1 << 19  # whose vectors are in memory at a time, where nothing is differentiated
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A batch of pairs: what copying x_i writes (-1: nothing), the symbols of y, and the lengths of both.
+
+    Symbols that are no outputs of the network have numbers from their count on, and can only be copied.
+    """
+
+    copies: Int[Tensor, "batch n"]
+    targets: Int[Tensor, "batch m"]
+    lengths: Int[Tensor, "batch"]
+    target_lengths: Int[Tensor, "batch"]
+
+    def arrays(self) -> tuple[Any, ...]:
+        """What kernels read: where the cells of each row begin, the lengths, copies and targets."""
+        lengths, target_lengths = self.lengths.numpy(), self.target_lengths.numpy()
+        sizes = (lengths + 1) * (target_lengths + 1)
+        offsets = np.cumsum(sizes) - sizes
+        return offsets, lengths, target_lengths, self.copies.numpy(), self.targets.numpy()
+
+
+def edit_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """log p of the step into each cell [batch, n+1, m+1, 3] as `EditAlignment` takes them, and of the end [batch].
+
+    In cell (i, j) the network's outputs are W tanh(left(i) + right(j)) + b: the first four are scores of the operations
+    delete, insert, substitute and copy, the others of the symbols to write.
+    """
+    if can_fuse(left, right, weight, bias) and not torch.is_grad_enabled():
+        return _block_by_block(left, right, weight, bias, pairs)
+    if can_fuse(left, right, weight, bias):
+        found: tuple[Tensor, Tensor] = fused(EditScores(pairs), left, right, weight, bias)
+        return found
+    return plain_scores(left, right, weight, bias, pairs)
+
+
+@dataclass(frozen=True)
+class EditScores:
+    """See `edit_scores`."""
+
+    pairs: Pairs
+
+    def forward(
+        self,
+        left: Float[Tensor, "batch n+1 d"],
+        right: Float[Tensor, "batch m+1 d"],
+        weight: Float[Tensor, "o d"],
+        bias: Float[Tensor, "o"],
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
+        arrays = self.pairs.arrays()
+        offsets, lengths, target_lengths = arrays[:3]
+        n_cells, batch = int(((lengths + 1) * (target_lengths + 1)).sum()), len(lengths)
+        hidden = left.new_empty(n_cells, left.shape[2])
+        rows = batch, n_cells * left.shape[2] * 4
+        given = as_array(left), as_array(right)
+        over_rows(kernels.meet, *rows, *given, offsets, lengths, target_lengths, hidden.numpy())
+        outputs = torch.addmm(bias, hidden, weight.T)
+        steps = left.new_full((batch, left.shape[1], right.shape[1], 3), -INF, dtype=torch.float64)
+        ends = steps.new_empty(batch)
+        over_rows(kernels.score, *rows, outputs.numpy(), *arrays, steps.numpy(), ends.numpy())
+        return (steps, ends), (hidden, outputs, steps)
+
+    def backward(
+        self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, ...]:
+        (left, right, weight, _), (hidden, outputs, steps) = tensors, kept
+        arrays, by_outputs = self.pairs.arrays(), torch.empty_like(outputs)
+        rows = len(left), hidden.numel() * 4
+        given = outputs.numpy(), arrays, steps.numpy(), *map(as_array, grads)
+        over_rows(kernels.unscore, *rows, *given, by_outputs.numpy())
+        by_weight, by_bias, by_hidden = by_outputs.T @ hidden, by_outputs.sum(0), by_outputs @ weight
+        by_left, by_right = left.new_zeros(left.shape), right.new_zeros(right.shape)
+        cells = hidden.numpy(), by_hidden.numpy(), *arrays[:3]
+        over_rows(kernels.part, *rows, *cells, by_left.numpy(), by_right.numpy())
+        return by_left, by_right, by_weight, by_bias
+
+    def reference(self, left: Tensor, right: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        return plain_scores(left, right, weight, bias, self.pairs)
+
+
+def _block_by_block(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """The scores without their gradients, some columns of the lattices at a time."""
+    n, m = left.shape[1] - 1, right.shape[1] - 1
+    width = max(1, MOST_CELLS // (len(left) * (n + 1)))
+    steps = left.new_full((len(left), n + 1, m + 1, 3), -INF, dtype=torch.float64)
+    ends = steps.new_empty(len(left))
+    for first in range(0, max(m, 1), width):
+        last, rest = min(first + width, m), pairs.target_lengths - first
+        targets = pairs.targets[:, first:last].contiguous()
+        block = Pairs(pairs.copies, targets, pairs.lengths, rest.clamp(0, last - first))
+        (found, at_end), _ = EditScores(block).forward(left, right[:, first : last + 1], weight, bias)
+        steps[:, :, first + 1 : last + 1] = found[:, :, 1:]
+        steps[:, :, first, kernels.BY_DELETION] = found[:, :, 0, kernels.BY_DELETION]
+        ends = torch.where((rest >= 0) & (rest <= last - first), at_end, ends)
+    return steps, ends
+
+
+def plain_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """What `EditScores` computes, in operations of torch, for all cells of the padded batch."""
+    outputs = F.linear(torch.tanh(left[:, :, None] + right[:, None]), weight, bias).double()
+    n, m, v = left.shape[1] - 1, right.shape[1] - 1, len(weight) - N_OPERATIONS
+    allowed = _allowed_operations(pairs, n)
+    operations = outputs[..., :N_OPERATIONS].masked_fill(~allowed[:, :, None], -INF).log_softmax(-1)
+    known = ((pairs.targets >= 0) & (pairs.targets < v))[:, None]
+    chosen = torch.where(known, pairs.targets[:, None], 0).expand(-1, n + 1, -1)[..., None]
+    symbols = outputs[:, :, :m, N_OPERATIONS:].log_softmax(-1).gather(-1, chosen).squeeze(-1)
+    symbols = torch.where(known, symbols, -INF)
+    insert = operations[:, :, :m, INSERT] + symbols
+    same = (pairs.copies[:, :, None] == pairs.targets[:, None]) & (pairs.copies[:, :, None] >= 0)
+    substitute, copy = operations[:, :n, :m, SUBSTITUTE] + symbols[:, :n], operations[:, :n, :m, COPY]
+    either = same & known  # where both write y; elsewhere no -inf may meet another
+    together = torch.logaddexp(torch.where(either, substitute, 0.0), torch.where(either, copy, 0.0))
+    written = torch.where(either, together, torch.where(same, copy, substitute))
+    steps = torch.stack([
+        F.pad(written, (1, 0, 1, 0), value=-INF),
+        F.pad(operations[:, :n, :, DELETE], (0, 0, 1, 0), value=-INF),
+        F.pad(insert, (1, 0), value=-INF),
+    ], -1)  # fmt: skip
+    rows = torch.arange(len(left), device=left.device)
+    return steps, operations[rows, pairs.lengths, pairs.target_lengths, DELETE]
+
+
+def _allowed_operations(pairs: Pairs, n: int) -> Tensor:
+    """[batch, n+1, 4]: at the end of x nothing is substituted or copied, elsewhere only some symbols are copied."""
+    inside = torch.arange(n + 1, device=pairs.lengths.device) < pairs.lengths[:, None]
+    copies = inside & F.pad(pairs.copies >= 0, (0, 1))
+    always = torch.ones_like(inside)
+    return torch.stack([always, always, inside, copies], -1)
