@@ -1,13 +1,13 @@
-"""Tables of stored results in other documents: the tutorial on choosing a model, and README.md."""
+"""Tables of stored results in other documents: the tutorial on choosing a model."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from benchmarks.accuracy.measure import ROOT, Result
-from benchmarks.accuracy.page import entity_score, letter_errors, of, score
-from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, WNUT17
-from benchmarks.report import RESULTS, table
+from benchmarks.accuracy.page import of, score
+from benchmarks.accuracy.runs import FEATURES, NETWORKS
+from benchmarks.report import table
 
 DEFAULT_CRF = [run for run in FEATURES if run.name == "crf-default"]
 
@@ -22,25 +22,8 @@ def tutorial_table(results: list[Result]) -> list[str]:
     return table(["model", "test F1", "CPU time", "parameters", "size"], rows)
 
 
-def readme_table(results: list[Result]) -> list[str]:
-    """What each model reaches on each corpus, in a line."""
-    rows = []
-    for run in (*DEFAULT_CRF, *NETWORKS, *PARTS_OF_SPEECH, *ENTITIES):
-        found = of(run, results)
-        if found:
-            scores = ", ".join(f"{score(run, each):.2f}" for each in found)
-            rows.append([run.corpus.title, run.title, run.corpus.score, scores])
-    recipe = entity_score(RESULTS)
-    if recipe is not None:
-        rows.append([WNUT17.title, f"BiLSTM-CRF + GloVe, {recipe[0]}", WNUT17.score, f"{recipe[1]:.2f}"])
-    for name, errors in letter_errors(RESULTS).items():
-        rows.append(["handwritten letters, ten folds", name, "error", f"{sum(errors) / len(errors):.2f}"])
-    return table(["corpus", "model", "score, per cent", "test"], rows)
-
-
 QUOTES = {
     ROOT / "docs" / "tutorials" / "choosing.md": ("figures of results/accuracy.md", "end of figures", tutorial_table),
-    ROOT / "README.md": ("accuracy", "end of accuracy", readme_table),
 }
 
 

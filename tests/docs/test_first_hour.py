@@ -1,4 +1,4 @@
-"""Every command of the README, run as printed in a fresh folder, and its Python; what is printed is compared."""
+"""Every command of the README and of the pages that list commands, run as printed, and the Python of the README."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from trelliswork.data.corpus import builtin_corpus, write_corpus
 from trelliswork.data.corpus.trees import write_treebank
 from trelliswork.text import Document
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs/guides/models.md", ROOT / "docs/guides/files.md")
 SOURCES = Path(trelliswork.__file__).parents[1]
 
 
@@ -29,8 +31,9 @@ QUICK = "trelliswork check train.conll"  # of the block that trains on the corpu
 
 
 def fenced() -> list[tuple[str, str]]:
-    """The language and the text of each block of the README."""
-    return re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(encoding="utf-8"), re.S | re.M)
+    """The language and the text of each block of the pages."""
+    texts = (page.read_text(encoding="utf-8") for page in PAGES)
+    return [block for text in texts for block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M)]
 
 
 def commands() -> list[list[str]]:
