@@ -26,7 +26,7 @@ from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import lazy_module
-from trelliswork.text.tokens import Token, Tokeniser
+from trelliswork.text.rules import Token, Tokeniser
 
 LONG = 100_000  # characters of a paragraph that are tokenised before its end is read
 BOM = "\ufeff"

@@ -4,7 +4,7 @@ loop.py, run.py                            the loop, its steps, and all that the
 config.py, objectives.py                   settings, and what is minimized
 schedules.py, averaging.py                 optimizers and their rates; averaged and best weights
 checkpoint.py, finished.py                 runs that are killed go on bit for bit
-exclusive.py, folder_names.py              one run at a time in a folder
+exclusive.py                               one run at a time in a folder
 interrupts.py, failures.py                 Ctrl-C between steps; batches that cannot be learned from
 progress.py, tensorboard.py, result.py     what is shown, and what a run, several seeds or a search return
 trials.py, search_space.py                 the search for settings

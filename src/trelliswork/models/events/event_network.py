@@ -21,8 +21,8 @@ from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import EventConfig
 from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, Inventory, encoded_record
 from trelliswork.models.networks.building import make_encoder
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.crf import CRF

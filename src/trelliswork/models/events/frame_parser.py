@@ -24,8 +24,8 @@ from trelliswork.metrics.frame_graphs import frame_scores
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import FrameConfig
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch

@@ -32,8 +32,8 @@ from trelliswork.distributions.span_values import allowed_by_nodes
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.networks.attribution import Attribution, affordable
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
 from trelliswork.models.parsers.constituency.bracket_explanation import BracketShares, rival_text
 from trelliswork.models.parsers.constituency.config import SpanConfig

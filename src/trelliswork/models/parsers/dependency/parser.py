@@ -18,8 +18,8 @@ from trelliswork.metrics.attachment import attachment
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.lemmatiser import lemma_scores
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
 from trelliswork.models.parsers.dependency.pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of

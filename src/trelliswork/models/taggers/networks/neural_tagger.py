@@ -14,8 +14,8 @@ from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.networks.attribution import Attribution
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels

@@ -19,8 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence
 from trelliswork.distributions.local import locally_normalised
-from trelliswork.models.networks.description import strongest_transitions
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import strongest_transitions
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.labels import Labels
