@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.scorers import RoleScorer
-from trelliswork.nn.scorers.linear import contrastive_margin
+from trelliswork.nn.scorers.tensor import contrastive_margin
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:

@@ -13,7 +13,7 @@ from trelliswork.nn.edit.cells import Pairs, edit_scores
 from trelliswork.nn.edit.kernels import N_OPERATIONS
 from trelliswork.nn.encoders.lstm_ahead import read_ahead
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
-from trelliswork.nn.inputs.lookup import VariationalDropout
+from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trelliswork.nn.inputs.lookup import PADDING, UNKNOWN, LookupTables, VariationalDropout, WordDropout
+from trelliswork.nn.inputs.dropout import VariationalDropout, WordDropout
+from trelliswork.nn.inputs.lookup import PADDING, UNKNOWN, LookupTables
 from trelliswork.nn.inputs.token_inputs import (
     CharacterCNN,
     CharacterLSTM,

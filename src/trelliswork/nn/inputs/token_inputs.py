@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.inputs.lookup import PADDING, LookupTables, WordDropout
+from trelliswork.nn.inputs.dropout import WordDropout
+from trelliswork.nn.inputs.lookup import PADDING, LookupTables
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 if TYPE_CHECKING:

@@ -1,19 +1,20 @@
 """Scorers: from one vector per token to scores of tags, `[batch, n, c]`, of arcs, or of spans.
 
-linear.py, hidden_units.py    tags of tokens
-spans.py                                segments and labelled spans
-biaffine.py                                          arcs and their labels
-roles.py, event_memory.py                            events
-softplus_kernels.py               what two of them compute, without large arrays
+linear.py, tensor.py, hidden_units.py    tags of tokens
+spans.py                                 segments and labelled spans
+biaffine.py                              arcs and their labels
+roles.py, event_memory.py                events
+softplus_kernels.py                      what two of them compute, without large arrays
 """
 
 from __future__ import annotations
 
 from trelliswork.nn.scorers.biaffine import BiaffineScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
-from trelliswork.nn.scorers.linear import ContextScorer, LinearScorer, NeuralTensor, TensorScorer, TransitionScorer
+from trelliswork.nn.scorers.linear import ContextScorer, LinearScorer, TransitionScorer
 from trelliswork.nn.scorers.roles import RoleScorer
 from trelliswork.nn.scorers.spans import EndpointScorer, PyramidScorer
+from trelliswork.nn.scorers.tensor import NeuralTensor, TensorScorer
 
 __all__ = [
     "BiaffineScorer",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-from trelliswork.nn.inputs.lookup import VariationalDropout
+from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float, Int
 

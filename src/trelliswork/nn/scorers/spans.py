@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-from trelliswork.nn.inputs.lookup import VariationalDropout
+from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
 
 MOST_SPANS = 1 << 12  # whose hidden vectors are in memory at a time, if nothing is learned
