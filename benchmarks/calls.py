@@ -27,7 +27,7 @@ CRFSUITE, LIMIT = "python-crfsuite", "limit"
 ITERATIONS = 30
 SINGLE_SENTENCES = 100
 FIRST = """
-from trelliswork.cli.kernels import ANNOUNCER
+from trelliswork.cli.compiling import ANNOUNCER
 from trelliswork.cli.main import run
 run({arguments!r})
 print(ANNOUNCER.seconds)

@@ -8,9 +8,9 @@ from our_parser import train
 from served import commands
 
 from trelliswork.data.treebank import read_treebank
+from trelliswork.models.catalogue import entry_of
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.parsers.dependency.config import ParserConfig
-from trelliswork.models.parsers.presets import PRESETS
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training import TrainingConfig
 from trelliswork.training import train as learn
@@ -22,7 +22,7 @@ BATCH = 5000
 def learner(model: str, source: str, target: str) -> Callable[[], object]:
     use_threads(1)
     _, sentences = read_treebank(source)
-    parser = BiaffineParser.from_data(sentences, ParserConfig(**PRESETS["biaffine"].network, min_count=2))
+    parser = BiaffineParser.from_data(sentences, ParserConfig(**entry_of("biaffine").values, min_count=2))
     return lambda: learn(parser, sentences, None, TrainingConfig(epochs=1, batch_tokens=BATCH), progress=Progress())
 
 

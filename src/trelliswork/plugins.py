@@ -1,4 +1,4 @@
-"""Extensions from other packages: encoders, data formats and structures that are found by entry points.
+"""Extensions from other packages: encoders, data formats, models and structures that are found by entry points.
 
 A package names them in its pyproject.toml, and installing it is all that a user does:
 
@@ -22,7 +22,7 @@ from typing import Any
 from trelliswork.errors import TrellisworkError
 from trelliswork.logs import tell
 
-KINDS = {"encoders": "encoder", "formats": "format", "structures": "structure"}
+KINDS = {"encoders": "encoder", "formats": "format", "models": "model", "structures": "structure"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from trelliswork.data.attributes import Conjunctions, HashedIndex, HashedNames
-from trelliswork.data.attributes.hashing import mixed
-from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.data.attributes.key_index import keys_of, mixed
 from trelliswork.errors import ScoreError
 
 

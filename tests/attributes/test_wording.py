@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trelliswork.data import Sentence
-from trelliswork.data.attributes.defaults import default_templates
-from trelliswork.data.attributes.templates import Template
+from trelliswork.data.attributes.templates import Template, default_templates
 from trelliswork.data.attributes.wording import Wording
 from trelliswork.models import FeatureTagger, LearningConfig
 

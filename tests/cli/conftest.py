@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from trelliswork.cli import kernels
+from trelliswork.cli import compiling
 from trelliswork.cli.main import run
 from trelliswork.data.corpus import builtin_corpus, write_corpus
 
@@ -43,7 +43,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
 @pytest.fixture(autouse=True)
 def no_word_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """What commands say is compared, whether kernels are compiled already or not."""
-    monkeypatch.setattr(kernels, "PATIENCE", math.inf)
+    monkeypatch.setattr(compiling, "PATIENCE", math.inf)
 
 
 @pytest.fixture(scope="package")

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.answering import Question
+from trelliswork.cli.answering import Job, Question
 from trelliswork.cli.bulk import ray_engine, shard_work
 from trelliswork.cli.bulk.shard_work import annotate_shard
 from trelliswork.cli.bulk.shards import Shard, shards_of
-from trelliswork.cli.predicting import Job
 from trelliswork.cli.tasks import load_reader
 from trelliswork.data import Choices
 
@@ -174,7 +173,7 @@ def test_a_full_disk_for_temporary_files_names_the_file(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "/tmp/tmp123/a.jsonl")
 
-    monkeypatch.setattr("trelliswork.cli.bulk.records.LineRecords.write", full)
+    monkeypatch.setattr("trelliswork.cli.bulk.shard_work.LineRecords.write", full)
     shard, _ = shards_of([str(folder)], str(tmp_path / "out"), None)
     shard.target.parent.mkdir()
     problem = annotate_shard(load_reader(str(model), None), shard, JOB).problem

@@ -16,8 +16,7 @@ from tests.data.test_crfsuite import DUMP
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import load_tagger
-from trelliswork.models.replacing import CONFIG
-from trelliswork.models.storage import METRICS
+from trelliswork.models.storage import CONFIG, METRICS
 
 DATA = "A-->B\tw\\:a b\nB\t-->:2.0\n\nB\t-->\t lead:0.5\n"
 

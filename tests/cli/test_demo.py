@@ -12,8 +12,7 @@ from tests.cli.conftest import Answer, Cli
 from tests.cli.pages import check_page
 from tests.conftest import RECORDER
 from trelliswork.cli.main import run
-from trelliswork.cli.report.charts import nice_ticks
-from trelliswork.cli.report.svg import element
+from trelliswork.cli.report.charts import element, nice_ticks
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,15 @@ from tests.cli.pages import check_page, sections
 from tests.conftest import RECORDER
 from trelliswork.data import open_conll
 from trelliswork.data.corpus import builtin_corpus
-from trelliswork.data.corpus.event_records import write_events
-from trelliswork.data.corpus.trees import write_treebank
+from trelliswork.data.corpus.trees import write_events, write_treebank
 from trelliswork.models import load_tagger
-from trelliswork.models.families import FAMILIES, MODELS, TOKENISER, family_of, recipe_class
-from trelliswork.models.taggers.networks.presets import PRESETS
-from trelliswork.models.transducers.config import PairFiles
+from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
 
-OVER_FEATURES = next(family for family in FAMILIES if family.title == "Feature-based taggers").phrases
-TAGGERS = [*PRESETS, *OVER_FEATURES]
-TRANSDUCERS = [name for name in MODELS if PairFiles in family_of(name).data]  # tests/cli/test_every_transducer.py
-OTHERS = [name for name in MODELS if name not in (*TAGGERS, *TRANSDUCERS, TOKENISER)]
+TITLES = by_title(ENTRIES.values())
+OVER_FEATURES = [each.name for each in TITLES["Feature-based taggers"]]
+TAGGERS = [*(each.name for each in TITLES["Neural taggers"]), *OVER_FEATURES]
+TRANSDUCERS = [name for name in ENTRIES if entry_of(name).learns_from == "pairs"]  # tests/cli/test_every_transducer.py
+OTHERS = [name for name in ENTRIES if name not in (*TAGGERS, *TRANSDUCERS, TOKENISER)]
 FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {
@@ -61,8 +59,8 @@ def test_a_model_is_trained_loaded_tagged_with_scored_and_shown(
     shown = cli("info", out)
     assert shown.status == 0 and f"{load_tagger(out).n_parameters:,} parameters" in shown.out
     assert json.loads(cli("info", out, "--json").out)["parameters"] == load_tagger(out).n_parameters
-    if name in PRESETS:
-        assert type(load_tagger(out)).__name__ == PRESETS[name].kind
+    model = load_tagger(out)
+    assert type(model).__name__ == entry_of(name).kind and model.learns_from == entry_of(name).learns_from
 
 
 def _check(record: dict, n: int) -> None:
@@ -81,8 +79,8 @@ def test_any_other_model_is_trained_loaded_asked_scored_and_shown(cli: Cli, tmp_
     corpus = builtin_corpus(sizes=(12, 4, 4))
     write_treebank(corpus, tmp_path)
     write_events(corpus, tmp_path)
-    train, out = tmp_path / FILES[recipe_class(name).learns_from], tmp_path / "model"
-    small = ["--epochs", "1", *SMALL] if family_of(name).presets else []
+    train, out = tmp_path / FILES[entry_of(name).learns_from], tmp_path / "model"
+    small = ["--epochs", "1", *SMALL] if entry_of(name).is_network else []
     with RECORDER.needs(f"train {name}"):
         trained = cli("train", train, "--model", name, "--out", out, "--quiet", "--tokeniser", "rules", *small)
     assert trained.status == 0, trained.err
@@ -93,5 +91,7 @@ def test_any_other_model_is_trained_loaded_asked_scored_and_shown(cli: Cli, tmp_
     records = [json.loads(line) for line in asked.out.splitlines()]
     assert [tuple(record["tokens"]) for record in records] == [each.words for each in corpus["train"]]
     assert cli("evaluate", out, train).status == 0
+    model = load_tagger(out)
+    assert type(model).__name__ == entry_of(name).kind and model.learns_from == entry_of(name).learns_from
     shown = cli("info", out)
     assert shown.status == 0 and f"{load_tagger(out).n_parameters:,} parameters" in shown.out

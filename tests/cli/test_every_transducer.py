@@ -11,7 +11,7 @@ import trelliswork as tw
 from tests.cli.conftest import Cli
 from tests.cli.test_every_model import TRANSDUCERS
 from tests.conftest import RECORDER
-from trelliswork.models.families import family_of
+from trelliswork.models.catalogue import entry_of
 
 PAIRS = [("ab", "A B"), ("ba", "B A"), ("bb", "B B"), ("aab", "A A B"), ("b", "B"), ("abab", "A B A B")] * 4
 OTHERS = ("seq2tree", "seq2sql")  # of questions and their meanings: tests/cli/test_questions.py, tests/models/semantic
@@ -21,7 +21,7 @@ OTHERS = ("seq2tree", "seq2sql")  # of questions and their meanings: tests/cli/t
 def test_a_transducer_is_trained_loaded_asked_scored_and_shown(cli: Cli, tmp_path: Path, name: str) -> None:
     train, out = tmp_path / "train.tsv", tmp_path / "model"
     train.write_text("".join(f"{x}\t{y}\n" for x, y in PAIRS), encoding="utf-8")
-    small = ["--epochs", "1", "--hidden", "8"] if family_of(name).presets else []
+    small = ["--epochs", "1", "--hidden", "8"] if entry_of(name).is_network else []
     with RECORDER.needs(f"train {name}"):
         trained = cli("train", train, "--model", name, "--out", out, "--quiet", *small)
     assert trained.status == 0, trained.err

@@ -18,7 +18,7 @@ from trelliswork.cli.commands.train import train
 from trelliswork.cli.model_help import OF_MODELS
 from trelliswork.data.settings import settings_in
 from trelliswork.models import TaggerConfig
-from trelliswork.models.families import FAMILIES, MODELS, family_of
+from trelliswork.models.catalogue import entries, entry_of
 from trelliswork.training import TrainingConfig
 
 HELP = [[command, "--help"] for command in COMMANDS] + [
@@ -30,7 +30,7 @@ HELP = [[command, "--help"] for command in COMMANDS] + [
 @pytest.fixture(scope="module")
 def programs() -> Iterator[Fresh]:
     """Processes that have imported what help shows; the guard covers that too."""
-    shown = "trelliswork.cli.commands.train", "trelliswork.models.families", "trelliswork.cli.model_help"
+    shown = "trelliswork.cli.commands.train", "trelliswork.models.catalogue", "trelliswork.cli.model_help"
     with fresh("trelliswork.cli.main", "typer._adapters", "typer.rich_utils", *shown) as programs:
         yield programs
 
@@ -87,7 +87,7 @@ def test_help_has_the_common_options_and_every_model(cli: Cli, command: str) -> 
     assert text.count("\n") <= 100
     assert 20 <= len(options_in(text)) <= 35
     assert {"--model", "--dev", "--out", "--tag-column", "--vectors", "--epochs"} <= options_in(text)
-    assert all(re.search(rf"\b{re.escape(name)}\b", text) for name in MODELS)
+    assert all(re.search(rf"\b{re.escape(name)}\b", text) for name in entries())
     assert f"trelliswork {command} --model NAME --help" in text and "--help-all" in text
 
 
@@ -105,10 +105,10 @@ def test_help_on_a_model_has_its_own_options(cli: Cli, arguments: str) -> None:
 
 
 @pytest.mark.usefixtures("wide")
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", entries())
 def test_every_model_has_help(cli: Cli, name: str) -> None:
     answer = cli("train", "--help", "--model", name)
-    config = family_of(name).model[0]
+    config = entry_of(name).sections["model"][0]
     shown = options_in(answer.out)
     assert answer.status == 0 and answer.out.count("\n") < 150 and "by the model" not in answer.out
     names = {about.option for _, about in settings_in(config) if about.option and not about.goes_with}
@@ -121,7 +121,7 @@ def test_all_options_are_shown_when_asked_for(cli: Cli, monkeypatch: pytest.Monk
     everything = cli("train", "--help-all").out
     options = {f"--{name.replace('_', '-')}" for name in OF_MODELS}
     assert options <= options_in(everything) and "Examples" in everything
-    assert all(phrase in " ".join(everything.split()) for family in FAMILIES for phrase in family.phrases.values())
+    assert all(each.phrase in " ".join(everything.split()) for each in entries().values())
 
 
 @pytest.mark.parametrize(

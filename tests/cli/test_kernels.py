@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from trelliswork.cli import kernels
+from trelliswork.cli import compiling
 from trelliswork.cli.messages import messages_shown
 from trelliswork.runtime.compilation import EXACT, kernel
 
@@ -23,16 +23,16 @@ def add_two(x):
 
 
 @pytest.fixture
-def announcer(monkeypatch: pytest.MonkeyPatch) -> kernels.Announcer:
+def announcer(monkeypatch: pytest.MonkeyPatch) -> compiling.Announcer:
     """One that has heard of nothing yet, and has no patience."""
-    fresh = kernels.Announcer()
-    monkeypatch.setattr(kernels.ANNOUNCER, "quiet", True)
-    monkeypatch.setattr(kernels, "ANNOUNCER", fresh)
-    monkeypatch.setattr(kernels, "PATIENCE", 0.0)
-    kernels.event.register("numba:compile", fresh)
+    fresh = compiling.Announcer()
+    monkeypatch.setattr(compiling.ANNOUNCER, "quiet", True)
+    monkeypatch.setattr(compiling, "ANNOUNCER", fresh)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    compiling.event.register("numba:compile", fresh)
     with messages_shown():
         yield fresh
-    kernels.event.unregister("numba:compile", fresh)
+    compiling.event.unregister("numba:compile", fresh)
 
 
 def compile_again(function: object) -> None:
@@ -45,9 +45,9 @@ def compile_again(function: object) -> None:
 
 
 def test_kernels_are_announced_by_the_outermost(
-    announcer: kernels.Announcer, capsys: pytest.CaptureFixture[str]
+    announcer: compiling.Announcer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kernels.announce_compiling()
+    compiling.announce_compiling()
     compile_again(add_two)
     first, second = capsys.readouterr().err.splitlines()
     assert first == "compiling kernels for this machine, once ..."
@@ -56,12 +56,12 @@ def test_kernels_are_announced_by_the_outermost(
 
 
 def test_little_compiling_and_quiet_commands_say_nothing(
-    announcer: kernels.Announcer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    announcer: compiling.Announcer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernels.announce_compiling(quiet=True)
+    compiling.announce_compiling(quiet=True)
     compile_again(add_two)
-    monkeypatch.setattr(kernels, "PATIENCE", 1000.0)
-    kernels.announce_compiling()
+    monkeypatch.setattr(compiling, "PATIENCE", 1000.0)
+    compiling.announce_compiling()
     compile_again(add_two)
     assert capsys.readouterr().err == ""
 
@@ -73,7 +73,7 @@ from trelliswork.runtime.kernel_heap import offer
 announce_compiling()
 print("numba" in sys.modules, end=" ")
 offer.dispatcher
-print(sys.modules["trelliswork.cli.kernels"].ANNOUNCER.quiet)
+print(sys.modules["trelliswork.cli.compiling"].ANNOUNCER.quiet)
 """
 
 

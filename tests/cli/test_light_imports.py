@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.fresh import Fresh, fresh
 
-HEAVY = ("torch", "numba", "numpy", "sklearn", "scipy.sparse", "rich.progress", "trelliswork.models.families")
+HEAVY = ("torch", "numba", "numpy", "sklearn", "scipy.sparse", "rich.progress", "trelliswork.models.networks.config")
 CALLS = {
     "import trelliswork as tw; tw.LinearChain; tw.nn.CRF": {"torch", "numpy"},
     "from trelliswork.sklearn import CRF": {"sklearn", "scipy.sparse", "numpy"},
@@ -60,4 +60,4 @@ def test_a_feature_model_predicts_without_numba(
 @pytest.mark.parametrize("arguments", [["train", "--help"], ["train", "missing.conll", "--out", "model"]])
 def test_help_and_first_checks_do_without_numpy(programs: Fresh, arguments: list[str]) -> None:
     code = "from trelliswork.cli.main import run\nrun(sys.argv[1:])"
-    assert imported(programs, code, *arguments) == {"trelliswork.models.families"}
+    assert imported(programs, code, *arguments) == {"trelliswork.models.networks.config"}

@@ -14,8 +14,7 @@ import pytest
 from tests.cli.conftest import WINDOW, Cli
 from tests.cli.test_bulk_kills import until
 from trelliswork.cli.main import run
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import LOCK
+from trelliswork.training.exclusive import LOCK, exclusive
 
 NETWORK = ["--epochs", "1", *WINDOW]
 FEATURES = ["--model", "crf", "--max-iterations", "2"]

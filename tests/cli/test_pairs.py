@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 
 import trelliswork as tw
-from tests.models.symbol_mapper import SymbolMapper
+from tests.models.symbol_mapper import ENTRY, SymbolMapper
 from trelliswork.data import PairFormat, Sentence, open_pairs, read_pairs
 from trelliswork.data.choices import Choices
 from trelliswork.errors import DataError
+from trelliswork.models.catalogue import ENTRIES
 from trelliswork.training import TrainingConfig, train
 
 LINES = "ab\tA B\nba\tB A\nbb\tB B\naab\tA A B\n"
+
+
+@pytest.fixture(autouse=True)
+def catalogued(monkeypatch):
+    monkeypatch.setitem(ENTRIES, ENTRY.name, ENTRY)
 
 
 @pytest.fixture
@@ -82,3 +88,18 @@ def test_the_commands_read_and_write_pairs(model, tmp_path, file, cli):
     assert [line.split("\t")[:2] for line in answer.out.splitlines()] == [["ab", "A B"], ["baa", "B A A"]]
     scores = cli("evaluate", tmp_path / "model", file)
     assert "word error rate           0.00" in scores.out
+
+
+def test_one_entry_of_the_catalogue_makes_it_a_name_of_every_command(cli, file, tmp_path):
+    """Help, training, loading, the search for settings and the file that makes it again."""
+    assert f"{ENTRY.name}: {ENTRY.phrase}" in cli("train", "--model", ENTRY.name, "--help").out
+    assert ENTRY.name in cli("train", "--help").out
+    out = tmp_path / "named"
+    trained = cli("train", file, "--dev", file, "--model", ENTRY.name, "--out", out)
+    assert trained.status == 0, trained.err
+    assert isinstance(tw.load(out), SymbolMapper) and 'name = "symbol-mapper"' in (out / "config.toml").read_text()
+    assert "A B" in cli("predict", out, file).out
+    again = cli("train", out / "config.toml", "--out", tmp_path / "again")
+    assert again.status == 0, again.err
+    refused = cli("train", file, "--model", ENTRY.name, "--hidden", 8, "--out", tmp_path / "no")
+    assert refused.status == 2 and "--hidden is not used by --model symbol-mapper" in refused.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.cli.treebanks import conllu, patterns
-from tests.models.table_parser import TableParser, TableRecipe
-from trelliswork.cli import training
+from tests.models.table_parser import TableParser
 from trelliswork.cli.answering import Question, answers
-from trelliswork.cli.from_text import report_from_text
 from trelliswork.cli.inputs import open_new
+from trelliswork.cli.judging import report_from_text
 from trelliswork.cli.main import run
 from trelliswork.cli.writing_answers import Inputs, writer_for
 from trelliswork.data import Choices, Sentence, Vocabulary, read_treebank
@@ -23,7 +23,15 @@ from trelliswork.data.files import read_bytes
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.models import load
 from trelliswork.models.base import Answer, PartProbability, arc_columns
+from trelliswork.models.catalogue import ENTRIES
 from trelliswork.text import Token, read_documents
+
+TABLE = replace(
+    ENTRIES["biaffine"],
+    home="tests.models.table_parser:TableParser",
+    settings="tests.models.table_parser:TableConfig",
+    recipe="tests.models.table_parser:TableRecipe",
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +45,8 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def table_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is trained is a table of pairs of words, whatever the name."""
-    monkeypatch.setattr(training, "recipe_of", TableRecipe)
+    """What --model biaffine trains is a table of pairs of words."""
+    monkeypatch.setitem(ENTRIES, "biaffine", TABLE)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +54,7 @@ def parser(bank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained parser with its tokeniser."""
     folder = tmp_path_factory.mktemp("parsers") / "en"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(training, "recipe_of", TableRecipe)
+        patched.setitem(ENTRIES, "biaffine", TABLE)
         command = ["train", bank / "train.conllu", "--dev", bank / "dev.conllu", "--out", folder, "--quiet"]
         assert run([*map(str, command)]) == 0
     return folder
@@ -98,9 +106,9 @@ def test_columns_are_read_and_may_be_predicted(cli: Cli, bank: Path, tmp_path: P
 
 def test_what_is_no_treebank_is_refused(cli: Cli, bank: Path, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"tokens": ["a"], "tags": ["X"]}\n')
-    answer = cli("train", tmp_path / "t.jsonl", "--out", tmp_path / "m")
+    answer = cli("train", tmp_path / "t.jsonl", "--model", "biaffine", "--out", tmp_path / "m")
     assert answer.status == 2 and "expected a treebank in CoNLL-U, with heads and labels, got JSON" in answer.err
-    answer = cli("train", bank / "train.conllu", "--tag-column", "UPOS", "--out", tmp_path / "m")
+    answer = cli("train", bank / "train.conllu", "--model", "biaffine", "--tag-column", "UPOS", "--out", tmp_path / "m")
     assert answer.status == 2 and "--tag-column is for taggers" in answer.err
     broken = conllu(list(patterns())[:3]).replace("\t0\troot\t", "\t_\t_\t", 1)
     (tmp_path / "t.conllu").write_text(broken, encoding="utf-8")

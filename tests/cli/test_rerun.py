@@ -17,10 +17,8 @@ import safetensors.numpy
 from tests.cli.conftest import SMALL, WINDOW, Cli
 from trelliswork.data import read_conll
 from trelliswork.data.corpus import builtin_corpus
-from trelliswork.data.corpus.event_records import write_events
-from trelliswork.data.corpus.trees import write_treebank
-from trelliswork.models.families import MODELS, TOKENISER, family_of, recipe_class
-from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.data.corpus.trees import write_events, write_treebank
+from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
 
 NETWORK = ["--epochs", "1", *SMALL]
 PYRAMID = ["--epochs", "1", "--segment-dim", "4", *SMALL[2:]]  # without an encoder, whose width would come first
@@ -78,13 +76,14 @@ def made_twice(cli: Cli, folder: Path, *command: object) -> None:
 
 def settings_of(model: str) -> list[str]:
     """Settings that make a model small; models that count and tokenisers have none."""
-    if model in PRESETS:
-        return PYRAMID if PRESETS[model].network.get("encoder") == "none" else NETWORK
-    if recipe_class(model).learns_from == "pairs":
+    entry = entry_of(model)
+    if entry in by_title(ENTRIES.values())["Neural taggers"]:
+        return PYRAMID if entry.values.get("encoder") == "none" else NETWORK
+    if entry_of(model).learns_from == "pairs":
         database = ["--database", "facts.sqlite"] if model == "seq2sql" else []
-        return [*database, *(["--epochs", "1", "--hidden", "8"] if family_of(model).presets else [])]
-    if recipe_class(model).learns_from in OTHER_FILES:
-        return [*(NETWORK if family_of(model).presets else ()), "--tokeniser", "rules"]
+        return [*database, *(["--epochs", "1", "--hidden", "8"] if entry_of(model).is_network else [])]
+    if entry_of(model).learns_from in OTHER_FILES:
+        return [*(NETWORK if entry_of(model).is_network else ()), "--tokeniser", "rules"]
     return [] if model in ("hmm", "naive-bayes", TOKENISER) else FEATURES
 
 
@@ -100,14 +99,14 @@ def write_pairs(folder: Path) -> None:
 
 
 def of_every_recipe() -> list[Any]:
-    """All models; those of a recipe beside its first are for thorough runs."""
-    firsts = {recipe_class(model): model for model in reversed(MODELS)}.values()
-    return [pytest.param(model, marks=() if model in firsts else pytest.mark.thorough) for model in MODELS]
+    """All models; those with the recipe and the settings of an earlier one are for thorough runs."""
+    firsts = {(entry.recipe, entry.settings): model for model, entry in reversed(ENTRIES.items())}.values()
+    return [pytest.param(model, marks=() if model in firsts else pytest.mark.thorough) for model in ENTRIES]
 
 
 @pytest.mark.parametrize("model", of_every_recipe())
 def test_the_settings_of_every_model_make_it_again(cli: Cli, files: Path, model: str) -> None:
-    file = {"tags": "t.conll", "text": "t.conllu"}.get(learns_from := recipe_class(model).learns_from, "")
+    file = {"tags": "t.conll", "text": "t.conllu"}.get(learns_from := entry_of(model).learns_from, "")
     if learns_from == "pairs":
         file = OF_PAIRS.get(model, "pairs.tsv")
         write_pairs(files)

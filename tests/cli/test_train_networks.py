@@ -13,8 +13,9 @@ from safetensors.numpy import load_file
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.cli.config_file import config_text, read_config
 from trelliswork.models import Segmenter, Tagger, load
-from trelliswork.models.families import recipe_of
-from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.models.catalogue import ENTRIES, by_title, recipe_of
+
+NETWORKS = {each.name: each for each in by_title(ENTRIES.values())["Neural taggers"]}
 
 QUICK = ["--epochs", "1", "--quiet", "--feature-columns", "none", *SMALL]
 WINDOW = ["--model", "window", *QUICK]
@@ -29,12 +30,12 @@ def small(data: Path, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_presets_are_settings_that_exist(name: str) -> None:
     plan: Any = recipe_of({"model": name, "hidden": 7, "epochs": 3})
-    assert plan.kind.__name__ == PRESETS[name].kind
+    assert plan.kind.__name__ == NETWORKS[name].kind
     assert (plan.network.hidden, plan.training.epochs) == (7, 3)
-    expected = {**PRESETS[name].network, "hidden": 7}
+    expected = {**NETWORKS[name].values, "hidden": 7}
     assert {key: getattr(plan.network, key) for key in expected} == expected
 
 

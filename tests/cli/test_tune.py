@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.tune_space import default_space
+from trelliswork.cli.tune_folder import default_space
 from trelliswork.models import Tagger
-from trelliswork.models.families import recipe_of
+from trelliswork.models.catalogue import ENTRIES, by_title, recipe_of
 from trelliswork.models.loading import tokeniser_in
-from trelliswork.models.taggers.networks.presets import PRESETS
+
+NETWORKS = {each.name: each for each in by_title(ENTRIES.values())["Neural taggers"]}
 
 pytest.importorskip("optuna", reason="the extra [tune] is not installed")
 
@@ -140,12 +141,12 @@ def test_several_seeds_count_as_their_mean(cli: Cli, small: Path, tmp_path: Path
     assert tomllib.loads((out / "best.toml").read_text())["training"]["seed"] == 0
 
 
-@pytest.mark.parametrize("name", [*PRESETS, "crf", "hucrf", "memm", "logistic", "hmm", "naive-bayes"])
+@pytest.mark.parametrize("name", [*NETWORKS, "crf", "hucrf", "memm", "logistic", "hmm", "naive-bayes"])
 def test_every_model_has_a_space_around_its_own_settings(name: str) -> None:
     features = {"algorithm": "lbfgs", "samples": 0, "hidden_units": 100, "c1": 0.0, "c2": 1.0, "min_freq": 0.0}
-    options: dict[str, Any] = {"model": name} if name in PRESETS else {"model": name, "smoothing": 0.1, **features}
+    options: dict[str, Any] = {"model": name} if name in NETWORKS else {"model": name, "smoothing": 0.1, **features}
     space = default_space(options)
-    if name in PRESETS:
+    if name in NETWORKS:
         options = recipe_of(options).settings()
     assert all(choice.holds(options[key]) for key, choice in space.items())
 

@@ -12,7 +12,7 @@ import torch
 import trelliswork as tw
 from tests.cli.conftest import Cli
 from tests.conftest import RECORDER
-from trelliswork.cli import compiling, kernels
+from trelliswork.cli import compiling
 from trelliswork.cli.messages import messages_shown
 from trelliswork.distributions.registry import KINDS, OF_STRUCTURE, exercise
 from trelliswork.errors import TrellisworkError
@@ -83,7 +83,7 @@ def test_the_command_says_what_it_does(one_kernel: None, cli: Cli, names: list[s
 def test_kernels_of_a_command_are_compiled_beside_it(
     one_kernel: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(kernels, "PATIENCE", 0.5)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.5)
     with messages_shown():
         compiling.compile_beside("train crf")
     assert re.fullmatch(r"compiling 1 kernels for this machine, once, for about \d s\n", capsys.readouterr().err)

@@ -8,7 +8,7 @@ import pytest
 
 from trelliswork.data import Sentence, read_jsonl
 from trelliswork.data.corpus import AnnotatedDocument, builtin_documents, document_records, write_documents
-from trelliswork.data.corpus.documents.grammar import NOUNS
+from trelliswork.data.corpus.documents import NOUNS
 from trelliswork.data.events import (
     IMPLIED,
     all_events_of,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from trelliswork.data import Choices, open_conll
+from trelliswork.data.conll import looks_like_text
 from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.data.files import numbered_lines
-from trelliswork.data.plain_text import looks_like_text
 from trelliswork.errors import DataError
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

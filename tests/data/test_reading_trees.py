@@ -10,8 +10,7 @@ import pytest
 
 from tests.oracles import dependencies as oracle
 from trelliswork.data import Choices, Sentence, read_treebank
-from trelliswork.data.arcs import is_projective, tree_problem
-from trelliswork.data.treebank import surveyed
+from trelliswork.data.treebank import is_projective, surveyed, tree_problem
 from trelliswork.errors import DataError
 
 ROWS = (

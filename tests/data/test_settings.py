@@ -11,13 +11,13 @@ from trelliswork.cli.panels import Columns
 from trelliswork.data.settings import LARGEST, LARGEST_SEED, Settings, kinds_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import VectorTaggerConfig
-from trelliswork.models.families import FAMILIES
+from trelliswork.models.catalogue import entries
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.training import TrainingConfig
 
 
 def configs() -> set[type[Settings]]:
-    return {Columns, VectorTaggerConfig, *(config for family in FAMILIES for config in family.settings)}
+    return {Columns, VectorTaggerConfig, *(config for entry in entries().values() for config in entry.configs)}
 
 
 def whole_numbers() -> Iterator[tuple[type[Settings], str, bool]]:

@@ -4,14 +4,16 @@ writes them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.panels import Columns
 from trelliswork.data.settings import About, Settings, kinds_of, settings_in
-from trelliswork.models.families import FAMILIES, Family, Machine
+from trelliswork.models.catalogue import Entry, by_title, entries
+from trelliswork.models.networks.config import Machine
 from trelliswork.models.networks.parts import CHARACTERS, ENCODERS
-from trelliswork.models.taggers.networks.scorers import SCORERS, SEGMENT_SCORERS
+from trelliswork.models.taggers.networks.config import SCORERS, SEGMENT_SCORERS
 from trelliswork.training.config import TrainingConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -36,10 +38,8 @@ NAMES = {
 
 def pages() -> dict[str, str]:
     """All pages by their paths below docs/."""
-    titles: dict[str, list[Family]] = {}
-    for family in FAMILIES:
-        titles.setdefault(family.title, []).append(family)
-    found = {path_of(title): page(title, families) for title, families in titles.items()}
+    titles = by_title(entries().values())
+    found = {path_of(title): page(title, group) for title, group in titles.items()}
     found |= {TRAINING: training_page(), PARTS: parts_page()}
     return {INDEX: index(titles, list(found)), **found}
 
@@ -48,10 +48,10 @@ def path_of(title: str) -> str:
     return f"settings/{title.lower().replace(' ', '-')}.md"
 
 
-def index(titles: dict[str, list[Family]], others: Sequence[str]) -> str:
+def index(titles: dict[str, list[Entry]], others: Sequence[str]) -> str:
     lines = [HEAD, "## Models\n", "| page | models |", "|---|---|"]
-    for title, families in titles.items():
-        models = ", ".join(f"`{name}`" for family in families for name in family.phrases)
+    for title, group in titles.items():
+        models = ", ".join(f"`{each.name}`" for each in group)
         lines.append(f"| [{title}]({path_of(title)}) | {models} |")
     lines += [
         f"| [Training of networks]({TRAINING}) | the section `[training]` of every network |",
@@ -65,27 +65,27 @@ def index(titles: dict[str, list[Family]], others: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(title: str, families: Sequence[Family]) -> str:
+def page(title: str, group: Sequence[Entry]) -> str:
     """The models of one title."""
     parts = [f"# Settings: {title[0].lower()}{title[1:]}\n", "Back to [all settings](../settings.md).\n"]
-    for family in families:
-        parts.append(f"## {', '.join(f'`{name}`' for name in family.phrases)}\n")
-        parts += [f"- `{name}`: {phrase}{differing(family, name)}" for name, phrase in family.phrases.items()]
+    for sections, alike in groupby(group, lambda each: each.sections):
+        models = list(alike)
+        parts.append(f"## {', '.join(f'`{each.name}`' for each in models)}\n")
+        parts += [f"- `{each.name}`: {each.phrase}{differing(each)}" for each in models]
         parts.append("")
-        for section, configs in (("data", family.data), ("model", family.model), ("training", family.training)):
+        for section, configs in sections.items():
             for config in configs:
                 if config not in OF_NETWORKS:
                     parts += [f"### `[{section}]`, {config.__name__}\n", table(config)]
-        if TrainingConfig in family.training:
+        if models[0].is_network:
             link = Path(TRAINING).name
             parts.append(f"The section `[training]` is that of [every network]({link}).\n")
     return "\n".join(parts)
 
 
-def differing(family: Family, name: str) -> str:
-    """The settings of a named network that differ from the defaults."""
-    preset = family.presets.get(name)
-    values = {} if preset is None else {**preset.network, **preset.learning}
+def differing(entry: Entry) -> str:
+    """Return the settings of a named network that differ from the defaults."""
+    values = {**entry.values, **entry.learning} if entry.is_network else {}
     return "; " + ", ".join(f"`{key}` {shown(value)}" for key, value in values.items()) if values else ""
 
 

@@ -12,7 +12,7 @@ from benchmarks.accuracy.quotes import QUOTES, quoted
 from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, RUNS, Run
 from benchmarks.report import RESULTS
 
-from trelliswork.models.families import MODELS
+from trelliswork.models.catalogue import ENTRIES
 
 BY_NAME = {run.name: run for run in RUNS}
 
@@ -42,7 +42,7 @@ def test_documents_quote_the_stored_results(path: Path) -> None:
 @pytest.mark.parametrize("run", [run for run in RUNS if "--model" in run.options], ids=lambda run: run.name)
 def test_a_run_names_a_model(run: Run) -> None:
     words = run.options.split()
-    assert words[words.index("--model") + 1] in MODELS
+    assert words[words.index("--model") + 1] in ENTRIES
 
 
 def test_goals_and_the_order_of_models_are_checked() -> None:

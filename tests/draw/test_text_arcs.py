@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.oracles.dependencies import trees
-from trelliswork.draw.text_arcs import _BOXES, DOWN, LEFT, UP, arc_lines
+from trelliswork.draw.dependencies import _BOXES, DOWN, LEFT, UP, arc_lines
 
 
 def read_back(lines: list[str], word: int) -> int:

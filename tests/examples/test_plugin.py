@@ -80,15 +80,19 @@ def test_the_example_package_is_found_and_trained_with(installed: Path, tmp_path
             ["evaluate", model, tmp_path / "test.slash"],
             ["evaluate", model, tmp_path / "bad.slash"],
             ["info", model],
+            ["train", "--help"],
+            ["train", tmp_path / "train.slash", "--model", "tiny", "--out", tmp_path / "tiny"],
+            ["predict", tmp_path / "tiny", tmp_path / "bare.slash"],
         ],
         installed,
     )
-    listed, train_help, predict_help, trained, refused, _, too_much, _, bad, described = found
-    assert [status for status, _, _ in found] == [0, 0, 0, 0, 2, 0, 2, 0, 2, 0], found
-    for kind, name in (("encoder", "mean"), ("format", "slash"), ("structure", "subset")):
+    listed, train_help, predict_help, trained, refused, _, too_much, _, bad, described, models_help, tiny, _ = found
+    assert [status for status, _, _ in found] == [0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0], found
+    for kind, name in (("encoder", "mean"), ("format", "slash"), ("model", "tiny"), ("structure", "subset")):
         assert [kind, name, "trelliswork-example", "0.1.0"] in [line.split() for line in listed[1].splitlines()]
     assert "mean" in train_help[1] and "slash" in predict_help[1]
     assert "the format slash" in trained[2]
+    assert "tiny" in models_help[1] and "of 3, " in tiny[1]
     assert "--window" in refused[2]  # the encoder does not read it
     assert "the format slash holds one tag for each word and no more; add --format jsonl" in too_much[2]
     assert "bad.slash:2: expected tokens such as Ann/B-PER" in bad[2]
@@ -104,7 +108,11 @@ def write_broken(folder: Path) -> None:
     about = folder / "broken_extras-2.5.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-extras\nVersion: 2.5\n", encoding="utf-8")
-    groups = {"encoders": "gone = broken_extras:Gone", "formats": "odd = broken_extras:Odd"}
+    groups = {
+        "encoders": "gone = broken_extras:Gone",
+        "formats": "odd = broken_extras:Odd",
+        "models": "lost = broken_extras:LOST",
+    }
     groups["structures"] = "chain = broken_extras:Chain\nloop = broken_extras:Loop"
     text = "\n".join(f"[trelliswork.{group}]\n{entries}\n" for group, entries in groups.items())
     (about / "entry_points.txt").write_text(text, encoding="utf-8")
@@ -126,13 +134,17 @@ def test_a_broken_package_is_named_and_hurts_nobody_else(tmp_path: Path) -> None
             ["info"],
             ["train", tmp_path / "train.odd", *train, "--force"],
             ["train", tmp_path / "train.conll", "--model", "window", "--encoder", "gone", "--out", tmp_path / "other"],
+            ["train", tmp_path / "train.conll", "--model", "lost", "--out", tmp_path / "other"],
         ],
         folder,
     )
-    assert [status for status, _, _ in found] == [0, 0, 0, 0, 2, 2], found
+    assert [status for status, _, _ in found] == [0, 0, 0, 0, 2, 2, 2], found
     problem = "of the package broken-extras 2.5 cannot be imported: RuntimeError: no such device"
     fix = "update it with pip install -U broken-extras, or remove it with pip uninstall broken-extras"
-    assert all(f"the {what} {problem}; {fix}" in found[3][1] for what in ("encoder 'gone'", "format 'odd'"))
+    assert all(
+        f"the {what} {problem}; {fix}" in found[3][1] for what in ("encoder 'gone'", "format 'odd'", "model 'lost'")
+    )
+    assert "expected a model, got 'lost'" in found[6][2] and f"the model 'lost' {problem}" in found[0][2]
     assert f"error: the format 'odd' {problem}; {fix}" in found[4][2]
     assert f"error: the encoder 'gone' {problem}; {fix}" in found[5][2]
     assert not (tmp_path / "other").exists() or not list((tmp_path / "other").glob("*.safetensors"))

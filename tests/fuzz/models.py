@@ -29,15 +29,13 @@ from trelliswork.models import (
     VectorTagger,
     VectorTaggerConfig,
 )
-from trelliswork.models.events.config import EventConfig
+from trelliswork.models.events.config import EventConfig, FrameConfig
 from trelliswork.models.events.factor_events import FactorEvents
-from trelliswork.models.events.frame_config import FrameConfig
 from trelliswork.models.events.frame_parser import FrameParser
 from trelliswork.models.events.memory_events import MemoryEvents
+from trelliswork.models.parsers.constituency.config import GrammarConfig, SpanConfig
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
-from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
-from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.transition.config import TransitionConfig

@@ -16,7 +16,7 @@ from tests.fuzz.mutations import mutated
 from trelliswork.cli.config_file import MODEL_NAME, read_config, values_in
 from trelliswork.cli.gold_files import open_events
 from trelliswork.cli.model_help import known_model
-from trelliswork.cli.tune_space import read_space
+from trelliswork.cli.tune_folder import read_space
 from trelliswork.data import Choices, Sentence, read_pairs, read_treebank, read_vectors
 from trelliswork.data.attributes.templates import Templates
 from trelliswork.data.crfsuite_models import read_crfsuite_model

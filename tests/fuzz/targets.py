@@ -19,7 +19,7 @@ from tests.fuzz.harness import Target
 from tests.fuzz.models import FEW, SMALL, TAGGED
 from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import file_targets, seeds
-from trelliswork.cli.pins import parse_pins, pins_for
+from trelliswork.cli.answering import parse_pins, pins_for
 from trelliswork.models import FeatureTagger, Tagger
 from trelliswork.training import TrainingConfig, train
 from trelliswork.web import requests

@@ -14,7 +14,7 @@ from tests.fuzz.harness import MEMORY, Target, fuzz, keep, outcome_of, regressio
 from tests.fuzz.mutations import mutated
 from tests.fuzz.targets import all_targets
 from trelliswork.errors import DataError
-from trelliswork.models.loading import KINDS
+from trelliswork.models.catalogue import own_homes
 
 INPUTS = int(os.environ.get("TRELLISWORK_FUZZ_INPUTS", "5200"))
 
@@ -26,7 +26,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
 
 def test_every_kind_of_model_is_fuzzed(targets: dict[str, Target]) -> None:
     made = {name.removeprefix("model-").partition("-")[0] for name in targets if name.startswith("model-")}
-    assert made == {kind for kind, place in KINDS.items() if place.startswith("trelliswork.")}
+    assert made == {kind for kind, place in own_homes().items() if place.startswith("trelliswork.")}
 
 
 def test_valid_inputs_are_answered(targets: dict[str, Target]) -> None:

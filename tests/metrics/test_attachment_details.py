@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trelliswork.data.arcs import is_projective
+from trelliswork.data.treebank import is_projective
 from trelliswork.metrics import Score
-from trelliswork.metrics.attachment_details import arcs_by_label, attachment_where, content_score, heads_by_distance
+from trelliswork.metrics.attachment import arcs_by_label, attachment_where, content_score, heads_by_distance
 
 GOLD = [
     [(2, "det"), (3, "nsubj"), (0, "root"), (3, "punct")],

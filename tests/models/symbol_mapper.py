@@ -1,6 +1,7 @@
 """A transducer in one file: each symbol of the source becomes the symbol that it mostly stands for.
 
-It shows what a network of pairs must answer; nothing in training, storage or the commands knows of it.
+It shows what a network of pairs must answer, and the entry of the catalogue that `trelliswork train` finds it by.
+Nothing in training, storage or the commands knows of it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from torch import Tensor, nn
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.settings import Settings
 from trelliswork.models.base import PartProbability
-from trelliswork.models.loading import KINDS
+from trelliswork.models.catalogue import PAIRS, Entry
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 
-KINDS["SymbolMapper"] = f"{__name__}:SymbolMapper"
+ENTRY = Entry(
+    "symbol-mapper", "each symbol becomes what it mostly stands for", "Transducers", f"{__name__}:SymbolMapper",
+    f"{__name__}:MapperConfig", "pairs", data=(PAIRS,), learning={"epochs": 40, "lr": 0.2},
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

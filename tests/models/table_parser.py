@@ -15,24 +15,25 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.data import Sentence, Vocabulary
+from trelliswork.data.settings import Settings
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.metrics import attachment
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report, arc_columns
 from trelliswork.models.batched import in_batches
-from trelliswork.models.loading import KINDS
+from trelliswork.models.catalogue import CLASSES
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation
-from trelliswork.models.parsers.dependency.head_pins import head_pin
 from trelliswork.models.parsers.dependency.parser import arcs_of
+from trelliswork.models.parsers.dependency.pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of
-from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.nn import DependencyCRF
 from trelliswork.training import TrainingConfig
 from trelliswork.training.loop import carry_out
 from trelliswork.training.result import TrainingResult
-from trelliswork.training.run import Run as TrainingRun
+from trelliswork.training.run import Run
 
-KINDS["TableParser"] = f"{__name__}:TableParser"
+CLASSES["TableParser"] = f"{__name__}:TableParser"
 UNKNOWN = "<unk>"
 
 
@@ -204,10 +205,13 @@ def _parts(arcs: Sequence[tuple[int, str]], marginals: Tensor, labels: Vocabular
     return found
 
 
+@dataclass(frozen=True)
+class TableConfig(Settings):
+    """It has no settings."""
+
+
 class TableRecipe(Recipe):
     """`trelliswork train` with such a parser."""
-
-    learns_from = "heads"
 
     def __init__(self, options: Options) -> None:
         self.training = TrainingConfig(epochs=options["epochs"] or 20, lr=options["lr"] or 0.3, seed=options["seed"])
@@ -224,8 +228,8 @@ class TableRecipe(Recipe):
     def begin(self, material: Material, note: Note) -> None:
         self.material = material
 
-    def learn(self, run: Run) -> tuple[TableParser, TrainingResult]:
+    def learn(self, run: RunOptions) -> tuple[TableParser, TrainingResult]:
         model = TableParser.from_data(self.material.train)
         self.material.told(model)
-        prepared = TrainingRun(model, self.material.train, self.material.dev, self.training, run.folder)
+        prepared = Run(model, self.material.train, self.material.dev, self.training, run.folder)
         return model, carry_out(prepared, run.progress)

@@ -27,8 +27,8 @@ from trelliswork.models import (
     VectorTagger,
     VectorTaggerConfig,
 )
+from trelliswork.models.catalogue import ENTRIES
 from trelliswork.models.networks.attribution import attribute
-from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.votes import TOLERANCE, WITHOUT_WORDS, Reason
 from trelliswork.tags.schemes import violations
 
@@ -41,7 +41,7 @@ TRAIN = [
     Sentence(("Rome", "is", "old"), ("B-LOC", "O", "O"), (("N", "V", "A"),)),
 ]
 SENTENCE = Sentence(("Bob", "met", "old", "Xanthippe"), features=(("N", "V", "A", "N"),))
-NETWORKS = {name: preset for name, preset in PRESETS.items() if preset.kind in ("Tagger", "Segmenter")}
+NETWORKS = {name: entry for name, entry in ENTRIES.items() if entry.kind in ("Tagger", "Segmenter")}
 
 
 def wide(model: Any, scale: float = 1.5, seed: int = 1) -> Any:
@@ -61,9 +61,9 @@ def is_complete(reason: Reason) -> bool:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_votes_sum_to_the_difference_of_scores(name: str) -> None:
-    preset = NETWORKS[name]
-    kind: Any = {"Tagger": Tagger, "Segmenter": Segmenter}[preset.kind]
-    model = wide(kind.from_data(TRAIN, TaggerConfig(**{**preset.network, **SMALL})))
+    entry = NETWORKS[name]
+    kind: Any = {"Tagger": Tagger, "Segmenter": Segmenter}[entry.kind]
+    model = wide(kind.from_data(TRAIN, TaggerConfig(**{**entry.values, **SMALL})))
     (found,) = model.explain([SENTENCE])
     (value,) = model.best_values([SENTENCE], None)
     assert [each.label for each in found.tokens] == model.tag(SENTENCE)

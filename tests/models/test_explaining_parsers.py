@@ -19,9 +19,9 @@ from tests.models.test_span_parser import TRAIN as BRACKETS
 from tests.models.test_treebank_grammar import AMBIGUOUS, WHOLE
 from tests.models.test_treebank_grammar import TRAIN as TREES
 from trelliswork.data import Sentence
+from trelliswork.models.parsers.constituency.config import SpanConfig
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
-from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.transition.config import TransitionConfig

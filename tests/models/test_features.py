@@ -9,8 +9,7 @@ import pytest
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError
 from trelliswork.models import TaggerConfig
-from trelliswork.models.networks.features import TokenFeatures, capitals, normalize
-from trelliswork.models.networks.remembered import Remembered
+from trelliswork.models.networks.features import Remembered, TokenFeatures, capitals, normalize
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.tags.schemes import convert
 

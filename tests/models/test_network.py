@@ -12,8 +12,7 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models import Segmenter, Tagger, TaggerConfig
-from trelliswork.models.networks.template_features import TemplateFeatures, parse_templates
-from trelliswork.models.networks.word_ngrams import WordNgrams, ngrams_of
+from trelliswork.models.networks.sparse_features import TemplateFeatures, WordNgrams, ngrams_of, parse_templates
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.progress import Progress
 

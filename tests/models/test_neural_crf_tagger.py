@@ -11,7 +11,7 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.models.networks.pretraining import pretrain_encoder
+from trelliswork.models.networks.building import pretrain_encoder
 from trelliswork.models.networks.word_network import PRETRAINING_RATE
 from trelliswork.nn import PretrainingConfig
 from trelliswork.training import TrainingConfig, train

@@ -7,8 +7,13 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions import LinearChain, SemiMarkov
-from trelliswork.models.taggers.networks.onnx_export.graphs import IMPOSSIBLE, _arriving, _finite
-from trelliswork.models.taggers.networks.onnx_export.search import best_labels, best_segments
+from trelliswork.models.taggers.networks.onnx_export.graphs import (
+    IMPOSSIBLE,
+    _arriving,
+    _finite,
+    best_labels,
+    best_segments,
+)
 
 INF = float("inf")
 SIZES = [(1, 1), (1, 6), (4, 1), (5, 9)]

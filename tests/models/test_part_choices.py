@@ -16,11 +16,10 @@ from trelliswork.data import Sentence
 from trelliswork.data.brackets import sentence_of
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models import FeatureTagger, Segmenter, Tagger, TaggerConfig
+from trelliswork.models.parsers.constituency.config import GrammarConfig, SpanConfig
 from trelliswork.models.parsers.constituency.derivations import brackets_of
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
-from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
-from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.taggers.ensemble import Ensemble

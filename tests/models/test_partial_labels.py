@@ -21,7 +21,7 @@ from trelliswork.models.taggers.features.learners.learning import learn
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.models.taggers.features.tagger import FeatureTagger
-from trelliswork.models.taggers.partial_tags import choices_of_tag, is_known, partial_gold, scheme_of
+from trelliswork.models.taggers.gold import choices_of_tag, is_known, partial_gold, scheme_of
 from trelliswork.sklearn import CRF
 from trelliswork.training.lbfgs import LBFGS
 

@@ -10,8 +10,7 @@ import pytest
 
 from trelliswork.data import Sentence
 from trelliswork.models import FeatureTagger, LearningConfig, load
-from trelliswork.models.replacing import NEW
-from trelliswork.models.storage import is_newer
+from trelliswork.models.storage import NEW, is_newer
 from trelliswork.writing import exchanged
 
 FEW = LearningConfig(max_iterations=2)

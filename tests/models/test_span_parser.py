@@ -17,9 +17,9 @@ import trelliswork as tw
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import sentence_of
 from trelliswork.errors import ConstraintError, DataError, TrellisworkError
+from trelliswork.models.parsers.constituency.config import SpanConfig
 from trelliswork.models.parsers.constituency.derivations import ChainLabels, brackets_of
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
-from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.structures.grammar.tree import Tree
 from trelliswork.training import TrainingConfig, make_progress, train
 

@@ -14,9 +14,8 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.tokenisers import CharacterTokeniser
 from trelliswork.models.tokenisers.character_kernels import N_ATTRIBUTES
-from trelliswork.models.tokenisers.characters import Paragraphs
-from trelliswork.models.tokenisers.multiword import MultiwordTable
-from trelliswork.models.tokenisers.tokeniser import INSIDE, LABELS
+from trelliswork.models.tokenisers.learned_rules import MultiwordTable
+from trelliswork.models.tokenisers.tokeniser import INSIDE, LABELS, Paragraphs
 from trelliswork.text import Document, Token
 
 TEXTS = [

@@ -18,7 +18,7 @@ from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.edit.transducer import EditTransducer
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
-from trelliswork.models.transducers.pins import NOTHING, span_pins
+from trelliswork.models.transducers.transducer import NOTHING, span_pins
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
 
 CASES = [

@@ -15,11 +15,11 @@ import trelliswork as tw
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import sentence_of
 from trelliswork.errors import ConstraintError, DataError, TrellisworkError
-from trelliswork.models.parsers.constituency.expected_brackets import expected_brackets
+from trelliswork.models.parsers.constituency.config import GrammarConfig
+from trelliswork.models.parsers.constituency.derivations import expected_brackets
+from trelliswork.models.parsers.constituency.grammar_words import WordTags
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
-from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, annotated, label_of, word_of
-from trelliswork.models.parsers.constituency.word_tags import WordTags
 from trelliswork.structures.grammar.tree import Tree
 
 TEXTS = [

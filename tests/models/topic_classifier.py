@@ -1,6 +1,6 @@
 """A model of a new kind in one file: the topic of a text from the sum of its words' weights.
 
-It answers what `Model` asks and adds one line to `KINDS`. Nothing in training, storage or the commands knows of it.
+It answers what `Model` asks and adds one line to `CLASSES`. Nothing in training, storage or the commands knows of it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.models.base import Alternative, Answer, Description
-from trelliswork.models.loading import KINDS
+from trelliswork.models.catalogue import CLASSES
 from trelliswork.models.networks.stored_network import StoredNetwork
 
-KINDS["TopicClassifier"] = f"{__name__}:TopicClassifier"
+CLASSES["TopicClassifier"] = f"{__name__}:TopicClassifier"
 
 
 class TopicClassifier(StoredNetwork):

@@ -19,8 +19,7 @@ from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.errors import DataError, ModelError, OutputError, ScoreError, TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig, storage
 from trelliswork.training import TrainingConfig, train
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import LOCK
+from trelliswork.training.exclusive import LOCK, exclusive
 from trelliswork.training.progress import Progress
 
 DATA = [each for part in builtin_corpus(sizes=(12, 1, 1)).values() for each in as_sentences(part)]

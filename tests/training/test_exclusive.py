@@ -15,8 +15,7 @@ from trelliswork.errors import OutputError
 from trelliswork.models import FeatureTagger, LearningConfig
 from trelliswork.models.storage import check_output
 from trelliswork.training import exclusive as module
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import LOCK
+from trelliswork.training.exclusive import LOCK, exclusive
 
 HOLD = """
 import sys

@@ -27,8 +27,8 @@ from trelliswork.models.taggers.features.encoding import Encoded, Source
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.learning import parameters_of
 from trelliswork.runtime.scratch import Scratch
-from trelliswork.training import shared_memory
-from trelliswork.training.shared_memory import MARK, SharedFile, SharedMemory, opened
+from trelliswork.training import processes
+from trelliswork.training.processes import MARK, SharedFile, SharedMemory, opened
 from trelliswork.training.together import OneProcess
 
 ALONE = OneProcess()
@@ -86,8 +86,8 @@ def test_a_file_of_another_machine_is_not_taken_for_shared_memory(tmp_path: Path
 
 
 def test_nobody_waits_for_a_process_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_memory, "LOOK", 0.0)
-    memory = np.zeros(2 * (8 * shared_memory.LINE + 24), np.uint8)
+    monkeypatch.setattr(processes, "LOOK", 0.0)
+    memory = np.zeros(2 * (8 * processes.LINE + 24), np.uint8)
     one, other = (SharedMemory(memory, rank, 2) for rank in range(2))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

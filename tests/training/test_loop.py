@@ -20,9 +20,8 @@ from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.training import EpochRecord, Parts, TrainingConfig, make_progress, train, train_seeds
 from trelliswork.training.failures import half_precision
-from trelliswork.training.optimizers import make_optimizer
 from trelliswork.training.progress import BarProgress, LineProgress, Progress
-from trelliswork.training.schedules import make_schedule
+from trelliswork.training.schedules import make_optimizer, make_schedule
 from trelliswork.training.tensorboard import TensorBoardProgress
 
 SENTENCES = [Sentence(("a",) * n, ("O",) * n, file="toy.conll", line=line) for line, n in enumerate((1, 2, 3, 4), 4)]

@@ -11,8 +11,14 @@ from torch import Tensor, nn
 
 from trelliswork.training.averaging import WeightAverage, averages_in
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.optimizers import GradualUnfreezing, layer_groups, make_optimizer
-from trelliswork.training.schedules import make_schedule, noam, slanted_triangle
+from trelliswork.training.schedules import (
+    GradualUnfreezing,
+    layer_groups,
+    make_optimizer,
+    make_schedule,
+    noam,
+    slanted_triangle,
+)
 
 RATE = 0.1
 

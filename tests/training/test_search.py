@@ -10,7 +10,7 @@ import pytest
 
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.training import Numbers, OneOf, SearchConfig, search
-from trelliswork.training.search_result import SearchResult, TrialRow
+from trelliswork.training.result import SearchResult, TrialRow
 from trelliswork.training.trials import JOURNAL, Attempt
 
 pytest.importorskip("optuna", reason="the extra [tune] is not installed")

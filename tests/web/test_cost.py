@@ -30,8 +30,7 @@ from trelliswork.web import Client, ServerError, worker
 from trelliswork.web.frames import PIECES, Reply, unpacked_pieces
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
-from trelliswork.web.pool import Pool, Worker
-from trelliswork.web.queue import Call, CallQueue
+from trelliswork.web.pool import Call, CallQueue, Pool, Worker
 
 
 def treebank(n: int) -> list[Sentence]:

@@ -22,7 +22,7 @@ from trelliswork.web.endpoints import ENDPOINTS
 from trelliswork.web.guard import Access
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
-from trelliswork.web.off_loop import INLINE
+from trelliswork.web.pool import INLINE
 from trelliswork.web.seldom import Seldom
 
 LONGEST_STALL = 15.0  # seconds; before, a body of 1.6 MB took minutes
@@ -171,7 +171,7 @@ def test_idle_connections_keep_nobody_out(tagger: Path, tmp_path: Path, token: s
 def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
     import uvicorn
 
-    from trelliswork.web.connections import BACKLOG, connection_class
+    from trelliswork.web.server import BACKLOG, connection_class
 
     dropped = threading.Event()
 

@@ -29,8 +29,7 @@ from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.web import Client, ServerError
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.journal import Journal
-from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, TREES, Lesson
-from trelliswork.web.teaching.trees import check_arcs, check_words
+from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, TREES, Lesson, check_arcs, check_words
 
 KILLS = int(os.environ.get("TRELLISWORK_KILLS", "10"))
 

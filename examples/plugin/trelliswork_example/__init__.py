@@ -1,1 +1,1 @@
-"""An encoder, a data format and a structure for Trelliswork, in a package of their own."""
+"""An encoder, a data format, a model with a name and a structure for Trelliswork, in a package of their own."""

@@ -4,11 +4,11 @@ main.py, entry.py, commands/    the table of commands; errors become sentences
 panels.py, options.py           options, made from the settings of models
 model_help.py                   the help of train and tune: common options, those of one model, all
 early.py, choosing.py           what is checked before torch is loaded; the model that the data choose
-config_file.py, toml_file.py    the same settings in TOML files
-inputs.py, tasks.py, pins.py    what commands are given
+config_file.py                  the same settings in TOML files
+inputs.py, tasks.py             what commands are given
 training.py, train_data.py      the one way in which every model is trained
 tune_*.py                       the search for settings
-answering.py, writers.py        answers about a stream of sentences, as text
-kernels.py, compiling.py        kernels are compiled at an announced moment; compiling.py needs torch
+answering.py, writers/          answers about a stream of sentences, as text
+compiling.py                    kernels are compiled at an announced moment
 story.py, report/               the demo and its page
 """

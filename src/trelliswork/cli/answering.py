@@ -1,14 +1,25 @@
-"""Answers about a stream of sentences, batch by batch, with as much explanation as is asked for."""
+"""Answers about a stream of sentences, batch by batch, with as much explanation as is asked for.
+
+A value is what the model makes of it: a tag such as B-PER, or of a parser a head, with a label or without, such as 2 or
+2:nsubj. Of a transducer it is the symbols that a place of the source becomes, or that several do, such as 2-3=F.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any
 
-from trelliswork.cli.pins import Pin, pins_for, require_used, shown_pins
-from trelliswork.data import Sentence
+from trelliswork.cli.inputs import choices_of, kind_of, open_new
+from trelliswork.cli.messages import say
+from trelliswork.cli.tasks import bare, words_alone
+from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
+from trelliswork.data import Choices, Sentence
+from trelliswork.data.kept_lines import KeptLines
+from trelliswork.data.readers import InputKind
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.base import Answer, Model
 
@@ -78,3 +89,188 @@ def _answer_group(
             yield from _answer_group(model, [sentence], question, [pins[i]], before + i)
         return
     yield from found
+
+
+# Pins: what the user knows of a word, written TOKEN=VALUE for every sentence or SENTENCE:TOKEN=VALUE for one.
+
+SHOWN = 100  # characters of a pin that a message shows
+_PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})(?:-(?P<last>\d{1,9}))?=(?P<value>.+)")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What is known of tokens `token` to `last` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
+
+    sentence: int | None
+    token: int
+    last: int
+    value: str
+    text: str
+
+    @property
+    def place(self) -> Any:
+        """What `predict` calls it: a token, or where several begin and end, counted from 0."""
+        return self.token - 1 if self.last == self.token else (self.token - 1, self.last)
+
+    def read_by(self, model: Model, n: int | None = None) -> Any:
+        """The value as the model takes it, for a sentence of `n` words."""
+        try:
+            return model.pinned(self.value, n)
+        except TrellisworkError as error:
+            raise TrellisworkError(f"--pin {self.text[:SHOWN]}: {error}") from error
+
+
+def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
+    """Pins as typed, refused if they are malformed or say what the model does not know."""
+    pins = []
+    for text in texts:
+        match = _PIN.fullmatch(text.strip())
+        if match is None or int(match["token"]) < 1 or match["sentence"] == "0":
+            problem = (
+                "expected TOKEN=TAG or SENTENCE:TOKEN=TAG, counted from 1, such as 3=B-PER, 2:3=B-PER or 3=2:nsubj"
+            )
+            raise TrellisworkError(f"--pin: {problem}; got {text!r}")
+        sentence, token = int(match["sentence"]) if match["sentence"] else None, int(match["token"])
+        last = int(match["last"] or token)
+        if match["last"] and (model.learns_from != "pairs" or last < token):
+            problem = "expected one token, or of a transducer the first and the last of several, such as 2-3=F"
+            raise TrellisworkError(f"--pin: {problem}; got {text!r}")
+        pin = Pin(sentence, token, last, match["value"], text)
+        pin.read_by(model)
+        pins.append(pin)
+    return pins
+
+
+def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[Any, Any]:
+    """The pins of the sentence with this number, by place counted from 0."""
+    found: dict[Any, Pin] = {}
+    for pin in pins:
+        if pin.sentence not in (None, number):
+            continue
+        if pin.last > len(sentence):
+            problem = f"--pin {pin.text} names token {pin.last}, the sentence has {len(sentence)}; pin one of those"
+            raise DataError(sentence.file, problem, line=sentence.line)
+        other = found.setdefault(pin.place, pin)
+        if other.value != pin.value:
+            raise TrellisworkError(f"--pin {pin.text}: token {pin.token} is already pinned to {other.value}; drop one")
+    return {i: pin.read_by(model, len(sentence)) for i, pin in found.items()}
+
+
+def shown_pins(pins: Sequence[Pin], number: int) -> str:
+    """The pins of the sentence with this number as they were typed."""
+    return ", ".join(pin.text for pin in pins if pin.sentence in (None, number))
+
+
+def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:
+    """A pin on a sentence that never came is a mistake worth telling."""
+    for pin in pins:
+        if pin.sentence is not None and pin.sentence > n_sentences:
+            problem = f"--pin {pin.text} names sentence {pin.sentence}, the input has {n_sentences}; correct the pin"
+            raise DataError(file, problem)
+
+
+# From one file to its answers: what `predict` does, and what bulk annotation does to each shard.
+
+Rename = Callable[[Sentence], Sentence]
+
+
+@dataclass(frozen=True)
+class Job:
+    """How to read files, what to find out about each sentence, and what to write."""
+
+    question: Question
+    layout: Choices
+    read_as: str | None = None  # what the files are; None goes by their names
+    output: Output | None = None  # None is the format that is read
+    by_line: bool = False  # of plain text: each line is a separate text
+    unit: str | None = None  # of character offsets in plain text
+
+    def how(self, kind: InputKind) -> dict[str, Any]:
+        """The options of plain text."""
+        if kind == "text":
+            return {"by_line": self.by_line, "unit": self.unit or "code-points"}
+        if self.unit is not None:
+            raise TrellisworkError("--offsets is for plain text, whose words have places in the file; add --text")
+        return {}
+
+
+def opened(model: Any, file: str, job: Job) -> tuple[Inputs, Any]:
+    """What is known about a file, and its sentences, which are read as they are asked for."""
+    kind = kind_of(file, job.read_as, model)
+    layout = replace(job.layout, are_columns=job.read_as is not None)
+    choices, several = choices_of(model, layout, kind), any(model.heads)
+    inputs = Inputs(file, kind, choices)
+    if keeps(kind, job.output, job.question.top_k, model):
+        inputs.kept = KeptLines(quoted=kind == "csv")
+    keep = None if inputs.kept is None else inputs.kept.keep
+    columns = words_alone(choices) if several else choices
+    inputs.format, sentences = open_new(file, kind, columns, keep, **job.how(kind))
+    return inputs, map(bare, sentences) if several else sentences
+
+
+def write_answers(
+    model: Any, file: str, job: Job, target: IO[Any], *, batch: int = BATCH, rename: Rename | None = None
+) -> int:
+    """Answer all sentences of a file; how many there were. Notes about a copy are about the file that `rename` says."""
+    inputs, sentences = opened(model, file, job)
+    if rename is not None and inputs.kept is None:  # lines that are kept have the places of the copy
+        sentences = map(rename, sentences)
+    writer, n = writer_for(job.output, inputs, model, job.question.top_k, target), 0
+    target.write(writer.begin())
+    found_all = answers(model, noting_unknown(model, sentences), job.question, batch=batch)
+    for found in noting_uncertain(model, found_all):
+        target.write(writer.write(*found))
+        n += 1
+        if batch == 1:
+            target.flush()
+    target.write(writer.end())
+    return n
+
+
+# What is worth knowing about new sources: symbols that a transducer has never seen, and searches that it gave up.
+
+
+def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
+    """The sources of a transducer as they are; after the last, a line about symbols that it does not know."""
+    if model.learns_from != "pairs":
+        yield from pairs
+        return
+    known: dict[str, bool] = {}
+    unknown: Counter[str] = Counter()
+    n_sources, n_affected, first = 0, 0, ""
+    for pair in pairs:
+        n_sources += 1
+        strange = [word for word in set(pair.words) if not _looked_up(word, model, known)]
+        if strange:
+            unknown.update(strange)
+            n_affected += 1
+            first = first or f"{pair.file}:{pair.line}"
+        yield pair
+    if unknown:
+        symbols = model.unknown_text([symbol for symbol, _ in unknown.most_common()])
+        say(f"note: {n_affected:,} of {n_sources:,} sources have symbols that the model has never seen, "
+            f"the first in {first}: {symbols}")  # fmt: skip
+
+
+def _looked_up(word: str, model: Any, known: dict[str, bool]) -> bool:
+    """Whether the model knows a symbol, asked once for each; one that cannot say knows all."""
+    if word not in known:
+        known[word] = model.knows(word) is not False
+    return known[word]
+
+
+def noting_uncertain(model: Any, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
+    """The answers as they are; after the last, a line about those that may not be the best.
+
+    Models that search with a beam anyway are never certain, and nothing is said.
+    """
+    total, uncertain, first = 0, 0, ""
+    for pair, answer in answers:
+        total += 1
+        if model.search == "exact" and not answer.certain:
+            uncertain += 1
+            first = first or f"{pair.file}:{pair.line}"
+        yield pair, answer
+    if uncertain:
+        say(f"note: {uncertain:,} of {total:,} answers are the best that was found, and others may be more probable: "
+            f"the search was given up, first in {first}")  # fmt: skip

@@ -15,7 +15,7 @@ from trelliswork.data.conll import format_of
 from trelliswork.data.events import EVENTS as EVENTS_MEMBER
 from trelliswork.data.files import name_of, numbered_lines, require_file
 from trelliswork.data.jsonl import array_records, is_array, parse_record
-from trelliswork.models.families import NETWORK, family_of
+from trelliswork.models.catalogue import NETWORK, entry_of
 from trelliswork.tags.schemes import infer_scheme
 
 CHOSEN = "chosen"  # the entry of options that says why the model is what it is
@@ -53,7 +53,7 @@ def chosen_model(options: Mapping[str, Any]) -> tuple[str, str]:
     if data is TAGS and vectors:
         name, why = NETWORK, f"{data.phrase} and {vectors}"
     others = f"{data.otherwise}, --model NAME another" if data.otherwise else "--model NAME chooses another"
-    return name, f"model: {name} ({family_of(name).phrases[name]}), the default for {why}; {others}"
+    return name, f"model: {name} ({entry_of(name).phrase}), the default for {why}; {others}"
 
 
 def _trained_in(*folders: str) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import time
 from collections.abc import Collection, Sequence
+from typing import Any
 
-from trelliswork.cli import kernels
+from numba.core import event
+
 from trelliswork.cli.messages import NOTE, say
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
@@ -24,12 +27,12 @@ def compile_beside(*calls: str, quiet: bool = False) -> None:
     """
     missing = missing_of(read_entries(*calls)) if calls else []
     seconds = estimate(missing)
-    if seconds < kernels.PATIENCE:
+    if seconds < PATIENCE:
         return
     helpers = Helpers(missing)
     atexit.register(helpers.stop)
     if helpers.processes and not quiet:
-        kernels.ANNOUNCER.told = True  # once is enough
+        ANNOUNCER.told = True  # once is enough
         tell(f"compiling {len(missing)} kernels for this machine, once, for about {seconds:.0f} s", event="compiling")
 
 
@@ -66,3 +69,50 @@ def _exercise_foreign(name: str) -> None:
         named(f"{registry}:exercise")(named(f"{registry}:distribution_of")(name)._structure)
     except TrellisworkError as error:
         say(f"{NOTE}{error}")
+
+
+# Saying on standard error that kernels are compiled, and how long that takes.
+
+PATIENCE = 2.0  # seconds of compiling that nobody need hear of
+
+
+class Announcer(event.Listener):
+    """Hears when numba starts and ends to compile a kernel; kernels that are read from the cache are not among them.
+
+    A kernel is compiled while that of its caller is, so only the outermost are told of.
+    """
+
+    def __init__(self) -> None:
+        self.quiet, self.told = True, False
+        self.depth, self.began, self.seconds = 0, 0.0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            self.began = time.perf_counter()
+        self.depth += 1
+        if not self.told and self.seconds + time.perf_counter() - self.began > PATIENCE:
+            self.told = True
+            self._say("compiling kernels for this machine, once ...")
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth:
+            return
+        took = time.perf_counter() - self.began
+        self.seconds += took
+        if took > PATIENCE:
+            function = event.data["dispatcher"].py_func
+            self._say(f"{function.__module__.rpartition('.')[2]}.{function.__name__} compiled in {took:.1f} s")
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            tell(text, event="compiling")
+
+
+ANNOUNCER = Announcer()
+event.register("numba:compile", ANNOUNCER)
+
+
+def announce_compiling(*, quiet: bool = False) -> None:
+    """From now on say when kernels are compiled and it takes more than `PATIENCE` seconds; `quiet` ends that."""
+    ANNOUNCER.quiet = quiet

@@ -7,15 +7,19 @@ is the option --model. Paths are seen from where the command runs.
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trelliswork.cli.messages import did_you_mean
+from trelliswork.cli.options import MOST_THREADS
 from trelliswork.cli.panels import Columns
-from trelliswork.cli.toml_file import TomlFile
-from trelliswork.data.settings import keys_of
-from trelliswork.errors import TrellisworkError
-from trelliswork.models.families import FAMILIES, family_of, nearest_model
-from trelliswork.training.folder_names import SETTINGS
+from trelliswork.data.files import open_text
+from trelliswork.data.settings import keys_of, misfit
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.catalogue import entries, entry_of, nearest_model
+from trelliswork.training.exclusive import SETTINGS
 
 CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"
@@ -29,12 +33,12 @@ _FILES = ("train", "dev", "out", "tokeniser")
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
     """The keys of each section, with their types, for a model of that name."""
-    family = family_of(model)
-    files = [config for each in FAMILIES for config in each.data]
+    sections = entry_of(model).sections
+    files = [config for each in entries().values() for config in each.sections["data"]]
     return {
         "data": {**dict.fromkeys(_FILES, "str"), **_keys(files), **keys_of(Columns), "field": "tuple[str, ...]"},
-        "model": {MODEL_NAME: "str", **_keys(family.model)},
-        "training": {"seed": "int", **_keys(family.training), "threads": "int"},
+        "model": {MODEL_NAME: "str", **_keys(sections["model"])},
+        "training": {"seed": "int", **_keys(sections["training"]), "threads": "int"},
     }
 
 
@@ -73,7 +77,11 @@ def read_config(path: str, model: str, others: tuple[str, ...] = ()) -> Settings
 
 def require_used(file: TomlFile, key: str, known: Mapping[str, str], model: str, what: str) -> None:
     """Refuse a setting that the model does not have, and say which models do."""
-    users = [name for family in FAMILIES if key in _keys((*family.model, *family.training)) for name in family.phrases]
+    users = [
+        name
+        for name, entry in entries().items()
+        if key in _keys((*entry.sections["model"], *entry.sections["training"]))
+    ]
     if key not in known and users:
         other = nearest_model(model, users)
         fix = f'leave it out, or write name = "{other}" under [model]'
@@ -82,7 +90,9 @@ def require_used(file: TomlFile, key: str, known: Mapping[str, str], model: str,
 
 
 def _section_of(key: str, known: Mapping[str, Mapping[str, str]]) -> str:
-    of_all = [(section, _keys(getattr(family, section))) for family in FAMILIES for section in ("model", "training")]
+    of_all = [
+        (section, _keys(entry.sections[section])) for entry in entries().values() for section in ("model", "training")
+    ]
     return next((f"[{section}]" for section, keys in (*known.items(), *of_all) if key in keys), "a section")
 
 
@@ -102,9 +112,8 @@ def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
     named = {MODEL_NAME if key == "model" else key: value for key, value in settings.items() if value is not None}
     code = named.get("features")  # a file never chooses code, so it must be given again
     text = _HEAD.format(name=name, features=f" --features {code}" if code else "")
-    others = _keys(config for each in FAMILIES for config in each.data).keys() - _keys(
-        family_of(settings["model"]).data
-    )
+    files = _keys(config for each in entries().values() for config in each.sections["data"])
+    others = files.keys() - _keys(entry_of(settings["model"]).sections["data"])
     for section, known in known_settings(settings["model"]).items():
         lines = [f"{key} = {_toml(named[key])}" for key in known if key in named and key not in others]
         text += "\n".join(["", f"[{section}]", *lines, ""]) if lines else ""
@@ -119,3 +128,65 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool | int | str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     raise TrellisworkError(f"expected a number, a text, a truth value or a list of them, got {value!r}")
+
+
+# A TOML file that a user wrote: its sections, and errors that name the line.
+
+
+class TomlFile:
+    """`sections` has what the file says; text that is no TOML is a `DataError`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with open_text(path) as lines:
+            self.text = "".join(f"{line}\n" for line in lines)
+        self.sections = _parsed(self.text, path)
+
+    def error(self, problem: str, name: str) -> DataError:
+        """What is wrong with a section or a key, with its line."""
+        return DataError(self.path, problem, line=_line_of(name, self.text))
+
+    def require_known(self, name: str, known: Mapping[str, Any], what: str, of: str = "") -> None:
+        """Raise an error that names the nearest known name, if this is none; it is a part of `of`, if that is given."""
+        if name not in known:
+            fix = did_you_mean(name, known, cutoff=0.5) or f"known are {', '.join(known)}"
+            raise self.error(f"expected a {what}, got {name!r}; {fix}", of or name)
+
+    def checked(self, key: str, value: Any, kind: str, of: str = "") -> Any:
+        """The value of a key, of `of` if it is a part of that, which must be of its kind."""
+        if problem := misfit(f"{key} of {of}" if of else key, value, kind):
+            raise self.error(f"{problem}; change it", of or key)
+        if key == "threads" and not 1 <= value <= MOST_THREADS:
+            raise self.error(f"expected 1 to {MOST_THREADS} threads, got {value}; change it", key)
+        return tuple(value) if isinstance(value, list) else value
+
+
+def _parsed(text: str, path: str) -> dict[str, Any]:
+    place: dict[str, int] = {}
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        problem, place = _split_place(str(error), n_lines=text.rstrip().count("\n") + 1)
+        cause: Exception = error
+    except RecursionError as error:
+        problem, cause = "nested too deeply", error
+    except ValueError as error:  # Python's limit on the digits of a number, an impossible date
+        problem, cause = "a number of thousands of digits, or no date", error
+    raise DataError(path, f"expected TOML, got something else ({problem}); fix it", **place) from cause
+
+
+def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
+    """What is wrong, and where, of a message of tomllib about a text of so many lines.
+
+    >>> _split_place("Invalid value (at line 4, column 8)", 7), _split_place("Expected '=' (at end of document)", 7)
+    (('invalid value', {'line': 4, 'column': 8}), ("expected '='", {'line': 7}))
+    """
+    problem = message[:1].lower() + message[1:].partition(" (at ")[0]
+    place = {name: int(number) for name, number in re.findall(r"(line|column) (\d+)", message)}
+    return problem, place or {"line": n_lines}
+
+
+def _line_of(name: str, text: str) -> int | None:
+    """The line where a section or a key of that name begins."""
+    start = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[]=.]""")
+    return next((number for number, line in enumerate(text.split("\n"), 1) if start.match(line)), None)

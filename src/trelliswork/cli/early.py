@@ -11,19 +11,17 @@ from trelliswork.data.brat import is_brat
 from trelliswork.data.files import require_file
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
-from trelliswork.lazy import named, require
+from trelliswork.lazy import require
+from trelliswork.models.catalogue import entries
 from trelliswork.models.loading import known_kind, tokeniser_in
 from trelliswork.models.recipe import Options
-from trelliswork.models.replacing import CONFIG
-from trelliswork.models.storage import check_output
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import HISTORY, CheckpointFolder
+from trelliswork.models.storage import CONFIG, check_output
+from trelliswork.training.exclusive import HISTORY, CheckpointFolder, exclusive
 from trelliswork.training.shares import n_processes
 from trelliswork.writing import check_target
 
 AUTO, RULES = "auto", "rules"  # tokenisers without a folder
 PRETRAINED = ("transformers", "a pretrained encoder", "transformers")  # a module, what for, and its extra
-FAMILIES = "trelliswork.models.families:FAMILIES"  # the settings of every model, which commands that train need
 
 
 def check_training(options: Options) -> None:
@@ -40,7 +38,7 @@ def check_training(options: Options) -> None:
 
 def check_files(options: Options) -> None:
     """Refuse files and folders to read from that are missing, and options whose packages are."""
-    configs = {config for family in named(FAMILIES) for config in family.settings}
+    configs = {config for entry in entries().values() for config in entry.configs}
     files = [str(about.option) for config in configs for _, about in settings_in(config) if about.metavar == "FILE"]
     check_paths(read=[options.get(name) for name in ("train", "dev", *sorted(files))])
     if options.get("pretrained"):

@@ -6,21 +6,27 @@ import glob
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.data import Choices, ColumnFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_untagged
-from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.runtime.compilation import before_compiling
 from trelliswork.text import RuleTokeniser, read_text
 
+if TYPE_CHECKING:
+    from trelliswork.data.attributes import FeatureFunction
+
 Keep = Callable[[bytes], None] | None
-ANNOUNCE = "trelliswork.cli.kernels:announce_compiling"  # imports numba, which takes a while
+ANNOUNCE = "trelliswork.cli.compiling:announce_compiling"  # imports numba, which takes a while
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
@@ -153,3 +159,59 @@ def _data_of(tagger: Any) -> dict[str, Any]:
 def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
     """The inverse of `stored_format`."""
     return None if format is None else asdict(format)
+
+
+# The feature function of --features, the only code that a command takes from the current folder.
+
+
+def given_function(path: str | None) -> FeatureFunction | None:
+    """The function MODULE:FUNCTION that the command line names; an installed module goes before one of this folder."""
+    if path is None:
+        return None
+    top = path.partition(":")[0].partition(".")[0]
+    with _found_here(top):
+        try:
+            found: FeatureFunction = named("trelliswork.data.attributes:FeatureFunction").of(path)  # needs numba
+            return found
+        except ModelError as error:
+            if not _is_beside(missing := _missing_module(error)):
+                raise
+            problem = f"imports {missing!r}, and only {top!r} is taken from the current folder"
+            fix = "put both into one package (a folder), or set PYTHONPATH=."
+            raise ModelError(f"the feature function {path} {problem}; {fix}") from error
+
+
+def _missing_module(error: ModelError) -> str:
+    cause = error.__cause__
+    return (cause.name or "") if isinstance(cause, ModuleNotFoundError) else ""
+
+
+def _is_beside(module: str) -> bool:
+    """Whether the current folder has a module of that name."""
+    return bool(module) and PathFinder.find_spec(module, [os.getcwd()]) is not None
+
+
+@contextmanager
+def _found_here(name: str) -> Iterator[None]:
+    """Inside, the module or package of this name is found in the current folder, and nothing else there is.
+
+    With the folder on `sys.path`, every library that looks for an optional module would run a file of that name.
+    """
+    finder = _Finder(name)
+    sys.meta_path.append(finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder:
+    """Finds one top-level name in the current folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, [os.getcwd()]) if name == self.name else None

@@ -27,8 +27,8 @@ from trelliswork.cli.messages import (
     choose_messages,
     did_you_mean,
     messages_shown,
+    visible,
 )
-from trelliswork.cli.visible import visible
 from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_memory
 from trelliswork.logs import tell
 

@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -19,8 +20,8 @@ from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.visible import visible
 from trelliswork.logs import LOGGER, tell
+from trelliswork.training.progress import BarProgress, LineProgress, Progress
 
 NOTE = "note: "
 _PREFIXES = {logging.WARNING: NOTE, logging.ERROR: "error: "}
@@ -146,3 +147,35 @@ class _Lines(logging.Formatter):
 
 def _in_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Text of others on a terminal: control characters are shown, not obeyed.
+
+# C0 without tab and line end, DEL, C1, marks that turn the direction of what follows, and halves of surrogate pairs.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""The text with every character that could steer a terminal written as an escape.
+
+    >>> print(visible("\x1b[2Jred"))
+    \x1b[2Jred
+    """
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+# Progress of training as a command shows it.
+
+SECONDS = 5.0  # between lines about an epoch
+
+
+def progress_for(*, quiet: bool = False) -> Progress:
+    """A bar on a terminal, else a message for each epoch, and within it if --progress asks for that."""
+    if quiet:
+        return Progress()
+    how = progress_shown()
+    return BarProgress() if how is Shown.bar else LineProgress(within=SECONDS if how is Shown.lines else None)

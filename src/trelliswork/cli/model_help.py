@@ -16,7 +16,7 @@ from trelliswork.cli.messages import did_you_mean
 from trelliswork.cli.panels import BY_MODEL, Panel, panel_of
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.families import FAMILIES, MODELS, family_of, models_with
+from trelliswork.models.catalogue import by_title, entries, entry_of
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 
@@ -32,11 +32,11 @@ RARE = {  # others that it leaves out
 
 
 def _of_models() -> Panel:
-    """The settings of all models; one that several families have is offered by the first.
+    """Return the settings of all models; one that several models have is offered by the first.
 
     If their defaults differ, that of an option depends on the model.
     """
-    configs = [config for family in FAMILIES for config in family.settings]
+    configs = list(dict.fromkeys(config for entry in entries().values() for config in entry.configs))
     found: Panel = {}
     listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
     by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
@@ -51,22 +51,21 @@ ALSO = {"multi-task": ("tag_columns", "tasks"), "span-cky": ("detail",), "pcfg":
 
 def known_model(name: str) -> str:
     """A name of a model; one that is none is an error that names the nearest."""
-    if name in MODELS:
+    models = list(entries())
+    if name in models:
         return name
-    near = did_you_mean(name.lower(), MODELS)
-    fix = f"{near} trelliswork train --help lists all" if near else f"choose one of {', '.join(MODELS)}"
+    near = did_you_mean(name.lower(), models)
+    fix = f"{near} trelliswork train --help lists all" if near else f"choose one of {', '.join(models)}"
     raise TrellisworkError(f"expected a model, got {name!r}; {fix}")
 
 
 def model_list(phrases: bool) -> str:
     """All models by what they are for, each with a few words or only by name."""
-    titles: dict[str, dict[str, str]] = {}
-    for family in FAMILIES:
-        titles.setdefault(family.title, {}).update(family.phrases)
     lines: list[str] = []
-    for title, models in sorted(titles.items(), key=lambda item: DEFAULT not in item[1]):
+    for title, group in sorted(by_title(entries().values()).items(), key=lambda item: entry_of(DEFAULT) not in item[1]):
+        models = [each.name for each in group]
         if phrases:
-            lines += [f"  {title}:", *(f"    {name:<17} {phrase}" for name, phrase in models.items())]
+            lines += [f"  {title}:", *(f"    {each.name:<17} {each.phrase}" for each in group)]
         else:
             indents: Any = {"initial_indent": f"  {title:<23}", "subsequent_indent": " " * 25}
             lines += textwrap.wrap(", ".join(models), WIDTH, break_on_hyphens=False, **indents)
@@ -105,7 +104,7 @@ class ModelCommand(TyperCommand):
                 each.rich_help_panel = "Models"
 
     def show_model(self, name: str) -> None:
-        """Hide what this model does not have; what is shown is as its family has it, as families share names."""
+        """Hide what this model does not have; options are described as it has them, as models share names."""
         own = _settings_of(name)
         for each in cast("list[Any]", self.params):
             each.hidden = each.name not in {*own, *ALSO.get(name, ()), "help"}
@@ -116,7 +115,7 @@ class ModelCommand(TyperCommand):
         examples = [each for each in self.examples if f"--model {name} " in each]
         more = f"\n\n\b\nExamples:\n{_lines(examples)}" if examples else ""
         rest = f"trelliswork {self.name} --help has the options that all models share."
-        self.help = f"{name}: {family_of(name).phrases[name]}.\n\nThe options of this model; {rest}{more}"
+        self.help = f"{name}: {entry_of(name).phrase}.\n\nThe options of this model; {rest}{more}"
 
     def _text(self, models: str, examples: Sequence[str]) -> str:
         how = f"trelliswork {self.name} --model NAME --help shows the options of one, {HELP_ALL} those of all"
@@ -137,18 +136,17 @@ def _model_in(given: Sequence[str]) -> str | None:
 
 def _settings_of(name: str) -> dict[str, dict[str, Any]]:
     """The options of a model: help, panel and the value that it has where nothing is given."""
-    family = family_of(name)
-    preset = family.presets.get(name)
-    own: dict[str, Any] = {} if preset is None else {**preset.network, **preset.learning}
+    entry = entry_of(name)
+    own = {**entry.values, **entry.learning}
     return {
         about.option: {
             "help": about.text,
             "rich_help_panel": config.PANEL,
             "show_default": about.default_text or _shown(own.get(each.name, each.default)),
         }
-        for config in family.settings
+        for config in entry.configs
         for each, about in settings_in(config)
-        if about.option and name in models_with(about.option, {"model": name})
+        if about.option and entry.uses(about.option, {"model": name})
     }
 
 

@@ -11,18 +11,17 @@ from pathlib import Path
 import typer
 
 from trelliswork import ctrl_c
-from trelliswork.cli.compiling import compile_beside
+from trelliswork.cli.compiling import announce_compiling, compile_beside
 from trelliswork.cli.inputs import format_to_store
-from trelliswork.cli.kernels import announce_compiling
+from trelliswork.cli.messages import progress_for
 from trelliswork.cli.report import report_page
-from trelliswork.cli.showing import progress_for
 from trelliswork.cli.writers import marked_text
 from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence, atomic_write
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
 from trelliswork.draw import Drawing, trellis
 from trelliswork.models import Analysis, Confidences, Tagger, TaggerConfig
 from trelliswork.models.examined import Examined, Example
-from trelliswork.models.taggers.scores import Scores, compare, examined, score
+from trelliswork.models.taggers.evaluation import Scores, compare, examined, score
 from trelliswork.training import EpochRecord, TrainingConfig, TrainingResult, train
 from trelliswork.training.progress import Progress
 

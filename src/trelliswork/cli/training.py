@@ -10,25 +10,22 @@ import typer
 
 from trelliswork import ctrl_c
 from trelliswork.cli.choosing import CHOSEN
-from trelliswork.cli.compiling import compile_beside
+from trelliswork.cli.compiling import announce_compiling, compile_beside
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.early import check_folder, reserved, seed_folders
-from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.kernels import announce_compiling
-from trelliswork.cli.messages import say
-from trelliswork.cli.showing import progress_for
+from trelliswork.cli.inputs import given_function
+from trelliswork.cli.messages import progress_for, say, visible
 from trelliswork.cli.train_data import config_first, read_data, read_texts
-from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
-from trelliswork.models.families import recipe_of
-from trelliswork.models.recipe import Material, Options, Recipe, Result, Run
+from trelliswork.models.catalogue import entry_of, recipe_of
+from trelliswork.models.recipe import Material, Options, Recipe, Result, RunOptions
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import Progress
-from trelliswork.training.seeds_result import SeedRow, SeedsResult
+from trelliswork.training.result import SeedRow, SeedsResult
 from trelliswork.training.shares import n_processes
 from trelliswork.training.tensorboard import TensorBoardProgress
 
@@ -50,11 +47,11 @@ def train_model(options: Options, choices: Choices) -> None:
     out, resume = Path(options["out"]), options["resume"]
     if not is_first:
         begin(recipe, options, choices)
-        learn(recipe, Run(None, options["seed"], progress_of(options)), options)
+        learn(recipe, RunOptions(None, options["seed"], progress_of(options)), options)
         return
     with reserved(out, options["force"], resume):
         material = begin(recipe, options, choices)
-        model, result = learn(recipe, Run(out, options["seed"], progress_of(options), resume), options)
+        model, result = learn(recipe, RunOptions(out, options["seed"], progress_of(options), resume), options)
     print(f"{result.summary}; on the dev sentences:\n")
     print(visible(model.report(material.dev).text))
     print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE {model.next_options}")
@@ -74,7 +71,8 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
 
     files = recipe.read_files()
-    read = read_texts if recipe.learns_from == "text" else partial(read_data, files=GOLD_FILES[recipe.learns_from])
+    learns_from = entry_of(options["model"]).learns_from
+    read = read_texts if learns_from == "text" else partial(read_data, files=GOLD_FILES[learns_from])
     material = recipe.read(read(options, recipe.layout(choices))._replace(files=files), note)
     if options.get(CHOSEN):
         note(options[CHOSEN])
@@ -83,7 +81,7 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
     return material
 
 
-def learn(recipe: Recipe, run: Run, options: Options) -> tuple[Model, Result]:
+def learn(recipe: Recipe, run: RunOptions, options: Options) -> tuple[Model, Result]:
     """Learn, with the settings of the run in its folder from the beginning; the folder must be locked."""
     if run.folder is None:
         return recipe.learn(run)
@@ -116,7 +114,7 @@ def _all_seeds(recipe: Recipe, options: Options, folders: Sequence[Path]) -> See
     rows: list[SeedRow] = []
     for seed, folder in enumerate(folders, options["seed"]):
         with exclusive(folder):
-            run = Run(folder, seed, progress_of(options, folder.name), options["resume"], of_several=True)
+            run = RunOptions(folder, seed, progress_of(options, folder.name), options["resume"], of_several=True)
             _, found = learn(recipe, run, options)
         rows.append(SeedRow(seed, found.best_score, None, found.best_epoch, found.seconds))
         if found.interrupted:

@@ -9,17 +9,30 @@ best.toml      its settings, fit for trelliswork train
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from trelliswork.cli.config_file import CONFIG_FILE, MODEL_NAME, config_text, read_config, values_in
+from trelliswork.cli.config_file import (
+    CONFIG_FILE,
+    MODEL_NAME,
+    SPACE,
+    TomlFile,
+    config_text,
+    known_settings,
+    read_config,
+    require_used,
+    values_in,
+)
 from trelliswork.data import atomic_write
-from trelliswork.errors import OutputError
-from trelliswork.models.replacing import CONFIG
-from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import LOCK
-from trelliswork.training.search_result import SearchResult
+from trelliswork.data.settings import settings_in
+from trelliswork.errors import DataError, OutputError, TrellisworkError
+from trelliswork.models.catalogue import entry_of, recipe_of
+from trelliswork.models.storage import CONFIG
+from trelliswork.training.exclusive import LOCK, exclusive
+from trelliswork.training.result import SearchResult
+from trelliswork.training.search_space import Around, Numbers, OneOf, Space
 from trelliswork.training.trials import JOURNAL
 from trelliswork.writing import is_part_of
 
@@ -87,3 +100,66 @@ def settle(folder: Path, result: SearchResult) -> None:
             shutil.rmtree(folder / TRIALS / str(row.number), ignore_errors=True)
     if (folder / TRIALS).is_dir() and not any((folder / TRIALS).iterdir()):
         (folder / TRIALS).rmdir()
+
+
+# What `trelliswork tune` chooses from: the section `[space]` of a file, or a space around the model's own settings.
+
+_RANGE = {"low": "float", "high": "float", "log": "bool", "step": "float"}
+_NUMBERS = ("int", "float")
+_NOT_CHOSEN = (MODEL_NAME, "seed", "threads", "vector_dim", "checkpoint_every", "features")
+_EXAMPLE = "lr = {low = 1e-4, high = 1e-2, log = true} or encoder = ['lstm', 'gru']"
+
+
+def read_space(path: str, model: str) -> Space | None:
+    """The section [space] of a file of settings; None without one."""
+    file = TomlFile(path)
+    found = file.sections.get(SPACE)
+    if found is None:
+        return None
+    if not isinstance(found, dict) or not found:
+        raise file.error(f"expected settings to choose under [{SPACE}], got {found!r}; write {_EXAMPLE}", SPACE)
+    known = _known(model)
+    space = {}
+    for name, value in found.items():
+        require_used(file, name, known, model, f"setting of {model} to choose")
+        try:
+            space[name] = _choice(file, name, value, known[name])
+        except DataError:
+            raise
+        except TrellisworkError as error:
+            raise file.error(f"{name}: {error}", name) from error
+    return space
+
+
+def _known(model: str) -> dict[str, str]:
+    sections = known_settings(model)
+    found = {**sections["model"], **sections["training"]}
+    return {name: kind for name, kind in found.items() if name not in _NOT_CHOSEN}
+
+
+def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf:
+    if isinstance(value, list):
+        return OneOf(tuple(file.checked(name, each, kind) for each in value))
+    if not isinstance(value, dict) or kind not in _NUMBERS:
+        ranges = f"a list of values{' or a range' if kind in _NUMBERS else ''}"
+        raise file.error(f"expected {ranges} for {name}, got {value!r}; write {_EXAMPLE}", name)
+    for key, part in value.items():
+        file.require_known(key, _RANGE, f"part of the range of {name}", of=name)
+        file.checked(key, part, kind if _RANGE[key] == "float" else _RANGE[key], of=name)
+    if not {"low", "high"} <= set(value):
+        raise file.error(f"expected low and high for {name}, got {value!r}; write {_EXAMPLE}", name)
+    return Numbers(**value, whole=kind == "int")
+
+
+def default_space(options: Mapping[str, Any]) -> Space:
+    """A space around the settings of a model: those that say where to search, if they matter for it."""
+    values, space = recipe_of({**options, "resume": False}).search_values(), {}
+    for config in entry_of(options["model"]).configs:
+        for each, about in settings_in(config):
+            matters = all(values.get(name) in allowed for name, allowed in about.searched_with.items())
+            where = about.search
+            if isinstance(where, Around):
+                where = where.of(values[each.name]) if values[each.name] else None
+            if where is not None and matters:
+                space[about.option or each.name] = where
+    return space

@@ -11,11 +11,10 @@ from trelliswork.cli.messages import Shown, progress_shown
 from trelliswork.cli.training import begin, learn, make_recipe
 from trelliswork.data import Choices
 from trelliswork.errors import ModelError
-from trelliswork.models.recipe import Run
+from trelliswork.models.recipe import RunOptions
 from trelliswork.runtime.threads import use_threads
-from trelliswork.training.exclusive import exclusive
+from trelliswork.training.exclusive import HISTORY, exclusive
 from trelliswork.training.finished import read_history
-from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.progress import BarProgress, Progress
 from trelliswork.training.trials import Attempt
 
@@ -48,7 +47,7 @@ class Trials:
         for i in range(options["seeds"]):
             own = folder if i == 0 else None
             told = attempt.report if i == 0 else None
-            run = Run(own, options["seed"] + i, self._progress(attempt), attempt.resumed and i == 0, told)
+            run = RunOptions(own, options["seed"] + i, self._progress(attempt), attempt.resumed and i == 0, told)
             with exclusive(own):
                 _, result = learn(recipe, run, options)
             if result.interrupted:

@@ -1,17 +1,17 @@
 """Readers and writers of tagged text, vocabularies and batching.
 
-sentence.py, vector_sequence.py, events.py, arcs.py    what is read: words with tags, vectors, events, trees
-readers.py, choices.py, files.py    the reader that fits a file
-columns.py, conll.py, csv_files.py, csv_header.py    tokens as lines: CoNLL columns, CSV
-treebank.py, brackets.py    trees: CoNLL-U, brackets
-jsonl.py, json_*.py         JSON records of several shapes
-crfsuite.py, crfsuite_*.py  CRFsuite's data and models
-plain_text.py               plain text told from columns
-raw_sentences.py, cutting.py, kept_lines.py    raw text; tokens cut smaller; a file given back with one column replaced
-vocabulary.py, vectors.py, batching.py, baseline.py    for taggers
-spilled.py                  sentences in a temporary file, for data larger than memory
-settings.py, folder_files.py, weight_files.py    settings as fields of dataclasses; folders of models
-attributes/, corpus/        attributes of tokens by templates; the built-in corpora
+sentence.py, events.py, event_frames.py        what is read: words with tags, vectors, events and their frames
+readers.py, choices.py, files.py               the reader that fits a file, formats of other packages
+columns.py, conll.py, csv_files.py, pairs.py   tokens as lines: CoNLL columns, CSV; pairs of strings
+treebank.py, brackets.py                       trees: CoNLL-U, brackets
+jsonl.py, json_shapes.py, json_values.py       JSON records of several shapes
+brat.py, parquet.py, database.py               BRAT folders, Parquet, the databases of questions
+crfsuite.py, crfsuite_*.py                     CRFsuite's data and models
+raw_sentences.py, kept_lines.py                raw text, tokens cut smaller; a file given back with one column replaced
+vocabulary.py, vectors.py, batching.py, baseline.py, subwords.py    for models
+spilled.py                                     sentences in a temporary file, for data larger than memory
+settings.py, folder_files.py, weight_files.py  settings as fields of dataclasses; folders of models
+attributes/, corpus/                           attributes of tokens by templates; the built-in corpora
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ from trelliswork.data.choices import Choices
 from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_conll, read_conll
 from trelliswork.data.crfsuite import read_crfsuite
 from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
-from trelliswork.data.cutting import FINE_TOKENS, cut_tokens
 from trelliswork.data.files import open_text
-from trelliswork.data.formats import FileFormat
-from trelliswork.data.json_fields import JsonFields
+from trelliswork.data.json_shapes import JsonFields
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
-from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
-from trelliswork.data.sentence import Sentence
+from trelliswork.data.raw_sentences import FINE_TOKENS, cut_tokens
+from trelliswork.data.readers import FileFormat, FileKind, file_kind, is_jsonl, reader_for
+from trelliswork.data.sentence import Sentence, VectorSequence
 from trelliswork.data.treebank import read_treebank
-from trelliswork.data.vector_sequence import VectorSequence
 from trelliswork.data.vocabulary import Vocabulary
 from trelliswork.lazy import lazy_names
 from trelliswork.writing import atomic_write

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.data.files import numbered_lines, read_bytes
-from trelliswork.data.json_texts import Texts
-from trelliswork.data.json_words import Piece, Place, Reading
+from trelliswork.data.json_shapes import Piece, Place, Reading, Texts
 from trelliswork.data.jsonl import notes_on
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning

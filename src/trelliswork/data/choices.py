@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from trelliswork.data.json_fields import JsonFields
+from trelliswork.data.json_shapes import JsonFields
 from trelliswork.errors import DataError
 
 Column = int | str  # a number from 1, or a name

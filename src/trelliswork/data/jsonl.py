@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.data.files import name_of, numbered_lines, read_bytes
-from trelliswork.data.json_checks import kind_of
-from trelliswork.data.json_fields import JsonFields
-from trelliswork.data.json_shapes import Place, Reading, shape_of
-from trelliswork.data.json_values import BadJSONError, parse_json
+from trelliswork.data.json_shapes import JsonFields, Place, Reading, shape_of
+from trelliswork.data.json_values import BadJSONError, kind_of, parse_json
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
 

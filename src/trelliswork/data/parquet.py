@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.data.files import name_of, open_bytes
-from trelliswork.data.json_fields import JsonFields
-from trelliswork.data.json_shapes import Reading
+from trelliswork.data.json_shapes import JsonFields, Reading
 from trelliswork.data.jsonl import sentences_of_records
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, MissingExtraError

@@ -1,9 +1,9 @@
 """Scores of predictions against gold answers.
 
-accuracy.py, spans.py                       tags, and the spans that they spell
-attachment*.py, brackets.py                 dependency trees, constituency trees
+spans.py                                    tags, and the spans that they spell
+attachment.py, brackets.py                  dependency trees, constituency trees
 aligned_words.py                            words of two tokenisations, side by side
-events.py, frame_graphs.py                  events and frames
+frame_graphs.py                             events and frames
 strings.py, string_kernels.py               strings: error rates and BLEU
 calibration.py, significance.py             are probabilities right, and is a difference luck?
 """
@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trelliswork.lazy import lazy_names
-from trelliswork.metrics.accuracy import Confusion, confusion, token_accuracy
 from trelliswork.metrics.attachment import Attachment, attachment
 from trelliswork.metrics.calibration import Bin, Calibration, calibration
-from trelliswork.metrics.spans import Average, Score, SpanReport, span_scores
+from trelliswork.metrics.spans import Average, Confusion, Score, SpanReport, confusion, span_scores, token_accuracy
 
 if TYPE_CHECKING:
     from trelliswork.metrics.significance import Difference, paired_bootstrap

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trelliswork.metrics.attachment_details import is_content, universal
+from trelliswork.metrics.attachment import is_content, universal
 from trelliswork.metrics.spans import Score
 
 ROOT = -1

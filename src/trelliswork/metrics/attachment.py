@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
+from trelliswork.metrics.spans import Score
 
 Arc = tuple[int, str]  # head, counted from 1 with 0 for the root, and label
 
@@ -68,3 +70,75 @@ def attachment(gold: Sequence[Sequence[Arc]], found: Sequence[Sequence[Arc]]) ->
         labels += sum(a[1] == b[1] for a, b in zip(right, given, strict=True))
         both, words, exact = both + n_both, words + len(right), exact + (n_both == len(right))
     return Attachment(words, heads, labels, both, len(gold), exact)
+
+
+# Where the mistakes of a dependency parser are: by label, by the length of arcs, in some of the trees.
+
+# Function words and punctuation, which content-word scores leave out: Zeman et al. (2018), "CoNLL 2018 Shared Task:
+# Multilingual Parsing from Raw Text to Universal Dependencies".
+FUNCTIONS = frozenset(("aux", "case", "cc", "clf", "cop", "det", "mark", "punct"))
+DISTANCES = ("root", "1", "2", "3-6", "7 and more")
+
+Trees = Sequence[Sequence[Arc]]
+
+
+def universal(label: str) -> str:
+    """A label without its subtype.
+
+    >>> universal("nsubj:pass")
+    'nsubj'
+    """
+    return label.partition(":")[0]
+
+
+def is_content(label: str) -> bool:
+    """Whether words with this label are neither function words nor punctuation."""
+    return universal(label) not in FUNCTIONS
+
+
+def arcs_by_label(gold: Trees, found: Trees) -> dict[str, Score]:
+    """Counts of arcs with head and label right, found and gold, of each label; the most frequent first.
+
+    >>> arcs_by_label([[(2, "nsubj"), (0, "root")]], [[(0, "root"), (1, "nsubj")]])["nsubj"]
+    Score(correct=0, predicted=1, gold=1)
+    """
+    n_gold, n_found, n_right = (Counter[str]() for _ in range(3))
+    for right, given in zip(gold, found, strict=True):
+        n_gold.update(label for _, label in right)
+        n_found.update(label for _, label in given)
+        n_right.update(a[1] for a, b in zip(right, given, strict=True) if a == b)
+    labels = sorted(n_gold | n_found, key=lambda label: (-n_gold[label], label))
+    return {label: Score(n_right[label], n_found[label], n_gold[label]) for label in labels}
+
+
+def content_score(gold: Trees, found: Trees) -> Score:
+    """Counts of the arcs of content words (CLAS), with universal labels: subtypes do not count."""
+    pairs = [pair for right, given in zip(gold, found, strict=True) for pair in zip(right, given, strict=True)]
+    right = sum(a[0] == b[0] and universal(a[1]) == universal(b[1]) and is_content(a[1]) for a, b in pairs)
+    return Score(right, sum(is_content(b[1]) for _, b in pairs), sum(is_content(a[1]) for a, _ in pairs))
+
+
+def heads_by_distance(gold: Trees, found: Trees) -> dict[str, Score]:
+    """Counts of the words whose head is right, by the distance of the head: precision and recall differ."""
+    n_gold, n_found, n_right = (Counter[str]() for _ in range(3))
+    for right, given in zip(gold, found, strict=True):
+        for m, (a, b) in enumerate(zip(right, given, strict=True), 1):
+            n_gold[distance(a[0], m)] += 1
+            n_found[distance(b[0], m)] += 1
+            n_right[distance(a[0], m)] += a[0] == b[0]
+    names = [name for name in DISTANCES if n_gold[name] + n_found[name]]
+    return {name: Score(n_right[name], n_found[name], n_gold[name]) for name in names}
+
+
+def distance(head: int, word: int) -> str:
+    """How far a head is from its word, in a few classes."""
+    if head == 0:
+        return DISTANCES[0]
+    n = abs(head - word)
+    return str(n) if n < 3 else DISTANCES[3] if n < 7 else DISTANCES[4]
+
+
+def attachment_where(gold: Trees, found: Trees, wanted: Callable[[Sequence[int]], bool]) -> Attachment:
+    """The scores of some trees: those whose gold heads are as wanted."""
+    chosen = [(right, given) for right, given in zip(gold, found, strict=True) if wanted([head for head, _ in right])]
+    return attachment([right for right, _ in chosen], [given for _, given in chosen])

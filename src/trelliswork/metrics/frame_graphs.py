@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from trelliswork.data.events import Entity, Event
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
 from trelliswork.structures.beam.frames.graph import FrameGraph
@@ -143,3 +144,38 @@ def _parts(graph: FrameGraph, names: Mapping[int, int]) -> dict[str, Counter[tup
         "roles": Counter((names[s], role, names[t]) for s, role, t in slots if not isinstance(t, str) and t in names),
         "labels": Counter((names[s], role, t) for s, role, t in slots if isinstance(t, str)),
     }
+
+
+# Precision, recall and F1 of entities, triggers and arguments.
+
+Found = tuple[Sequence[Entity], Sequence[Event]]
+
+
+def event_scores(gold: Sequence[Found], found: Sequence[Found]) -> dict[str, PartScores]:
+    """Scores of entities (span and type), triggers (token and type) and arguments (event, span and role).
+
+    >>> gold = [([(0, 1, "PER")], [Event(1, "Sing", ((0, 1, "Agent"),))])]
+    >>> found = [([(0, 1, "PER")], [Event(1, "Sing", ())])]
+    >>> {name: scores.f1 for name, scores in event_scores(gold, found).items()}
+    {'entities': 1.0, 'triggers': 1.0, 'arguments': 0.0}
+    """
+    if len(gold) != len(found):
+        raise TrellisworkError(f"expected events found for each of {len(gold)} sentences; got {len(found)}")
+    mine, other = _event_parts(gold), _event_parts(found)
+    return {
+        name: PartScores(mine[name].total(), other[name].total(), (mine[name] & other[name]).total()) for name in mine
+    }
+
+
+def _event_parts(rows: Iterable[Found]) -> dict[str, Counter[tuple[object, ...]]]:
+    entities, triggers, arguments = (
+        Counter[tuple[object, ...]](),
+        Counter[tuple[object, ...]](),
+        Counter[tuple[object, ...]](),
+    )
+    for row, (spans, events) in enumerate(rows):
+        entities.update((row, *span) for span in spans)
+        for event in events:
+            triggers[row, event.trigger, event.type] += 1
+            arguments.update((row, event.trigger, event.type, *argument) for argument in event.arguments)
+    return {"entities": entities, "triggers": triggers, "arguments": arguments}

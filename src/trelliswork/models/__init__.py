@@ -1,19 +1,13 @@
 """Models: features, network and structure put together, with a folder format.
 
-base.py, batched.py, part_choices.py, examined.py   what every model answers
-loading.py, storage.py, stored_metrics.py,          models on disk, their cards, folders for other programs
-card.py, export_folder.py
-recipe.py, families.py                              how models are trained by name
-placing.py                                          models on a device
-taggers/, parsers/, transducers/, events/,          the models, and what networks share
-tokenisers/, networks/
-
 Names are imported when first used: a feature CRF is trained without torch, which takes more memory than its data.
 
-base.py, part_choices.py, examined.py, batched.py    what every model answers
-storage.py, replacing.py, stored_metrics.py, card.py, export_folder.py    folders of models and of exports
-loading.py                  any model from its folder
-recipe.py, families.py      how models are trained by name
+catalogue.py                                       the models by name, in one entry each
+base.py, part_choices.py, examined.py, batched.py  what every model answers
+votes.py, lemmatiser.py                            what speaks for an answer; lemmas
+storage.py, export_folder.py                       folders of models and of exports, and the cards in them
+loading.py, placing.py                             any model from its folder, on a device
+recipe.py, counting.py                             how models are trained by name
 networks/, taggers/, parsers/, transducers/, events/, tokenisers/    the models
 """
 
@@ -25,7 +19,7 @@ from trelliswork.lazy import lazy_names
 
 if TYPE_CHECKING:
     from trelliswork.models.loading import load, load_tagger
-    from trelliswork.models.networks.pretraining import pretrain_encoder
+    from trelliswork.models.networks.building import pretrain_encoder
     from trelliswork.models.taggers.ensemble import Ensemble
     from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
@@ -59,7 +53,7 @@ _HOME = {
     "VectorTaggerConfig": "taggers.networks.vector_tagger",
     "load": "loading",
     "load_tagger": "loading",
-    "pretrain_encoder": "networks.pretraining",
+    "pretrain_encoder": "networks.building",
     "token_calibration": "taggers.networks.dropout_average",
 }
 

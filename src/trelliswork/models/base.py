@@ -26,7 +26,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
 from trelliswork.structures.grammar.tree import Tree
 from trelliswork.text import RuleTokeniser, sentences_in
-from trelliswork.training.folder_names import COLUMNS, LEMMAS, TOKENISER
+from trelliswork.training.exclusive import COLUMNS, LEMMAS, TOKENISER
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]

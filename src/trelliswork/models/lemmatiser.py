@@ -25,7 +25,7 @@ from trelliswork.data import Sentence
 from trelliswork.data.folder_files import read_object
 from trelliswork.data.unicode_forms import Spelling, lowered
 from trelliswork.errors import ModelError
-from trelliswork.models.replacing import CONFIG
+from trelliswork.models.storage import CONFIG
 from trelliswork.writing import atomic_write
 
 NOTHING, LEMMA = "_", "LEMMA"

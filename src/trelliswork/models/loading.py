@@ -1,4 +1,4 @@
-"""Any model from its folder, and the table of kinds that a folder may name."""
+"""Any model from its folder; the catalogue has the class of each kind that a folder may name."""
 
 from __future__ import annotations
 
@@ -11,42 +11,16 @@ from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.data.folder_files import read_object
 from trelliswork.errors import ModelError
 from trelliswork.lazy import named
-from trelliswork.models.replacing import CONFIG, finish_replacing
-from trelliswork.models.storage import RULES, stored_kind
+from trelliswork.models.catalogue import home_of
+from trelliswork.models.storage import CONFIG, RULES, finish_replacing, stored_kind
 from trelliswork.text import Token
 from trelliswork.text.first_rules import FirstRules
-from trelliswork.training.folder_names import COLUMNS, KEPT, LEMMAS, TOKENISER
+from trelliswork.training.exclusive import COLUMNS, KEPT, LEMMAS, TOKENISER
 
 if TYPE_CHECKING:
-    from trelliswork.data.attributes.function import FeatureFunction, Function
+    from trelliswork.data.attributes.dicts import FeatureFunction, Function
     from trelliswork.models.base import Model
 
-# The kind that config.json names -> the class that reads the folder. A new kind of model is one more line. The class is
-# imported when a folder asks for it, so that a model over features needs no network.
-KINDS = {
-    "AttentionNetwork": "trelliswork.models.transducers.attention.network:AttentionNetwork",
-    "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",
-    "BiaffineParser": "trelliswork.models.parsers.dependency.biaffine:BiaffineParser",
-    "CharacterTokeniser": "trelliswork.models.tokenisers.tokeniser:CharacterTokeniser",
-    "EditTransducer": "trelliswork.models.transducers.edit.transducer:EditTransducer",
-    "Ensemble": "trelliswork.models.taggers.ensemble:Ensemble",
-    "FactorEvents": "trelliswork.models.events.factor_events:FactorEvents",
-    "FeatureTagger": "trelliswork.models.taggers.features.tagger:FeatureTagger",
-    "FrameParser": "trelliswork.models.events.frame_parser:FrameParser",
-    "LearnedRules": "trelliswork.models.tokenisers.learned_rules:LearnedRules",
-    "MemoryEvents": "trelliswork.models.events.memory_events:MemoryEvents",
-    "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
-    "PairNgram": "trelliswork.models.transducers.pair_ngram.model:PairNgram",
-    "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
-    "Seq2SQL": "trelliswork.models.transducers.semantic.seq2sql:Seq2SQL",
-    "Seq2Tree": "trelliswork.models.transducers.semantic.seq2tree:Seq2Tree",
-    "SpanParser": "trelliswork.models.parsers.constituency.span_cky:SpanParser",
-    "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
-    "TransducerEnsemble": "trelliswork.models.transducers.ensemble:TransducerEnsemble",
-    "TransitionParser": "trelliswork.models.parsers.transition.parser:TransitionParser",
-    "TreebankGrammar": "trelliswork.models.parsers.constituency.pcfg:TreebankGrammar",
-    "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
-}
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"
 LEMMATISER = "trelliswork.models.lemmatiser:Lemmatiser"
 
@@ -76,7 +50,7 @@ def known_kind(directory: str | Path) -> str:
         raise ModelError(
             f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
         )
-    return stored_kind(next(iter(model_folders(directory)), directory), KINDS, "Tagger")
+    return stored_kind(next(iter(model_folders(directory)), directory), home_of, "Tagger")
 
 
 class FolderTokeniser:
@@ -126,8 +100,8 @@ def _rules_of(directory: str | Path) -> FirstRules | None:
 
 
 def class_of(kind: str) -> Any:
-    """The class of a kind of model."""
-    return named(KINDS[kind])
+    """Import the class of a kind of model."""
+    return named(home_of(kind))
 
 
 def model_folders(directory: str | Path) -> list[Path]:

@@ -1,12 +1,13 @@
 """How a model with a name learns from files: what `trelliswork train` and `trelliswork tune` ask, and nothing else.
 
-`families.py` says which recipe makes the model of a name.
+The catalogue says which recipe makes the model of a name.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -42,7 +43,7 @@ class Material(NamedTuple):
         model.lemmatiser = self.lemmatiser
 
 
-class Run(NamedTuple):
+class RunOptions(NamedTuple):
     """Where and how to learn: the folder of the model, None to keep it in memory, and who sees how it goes.
 
     `on_score` is told the step and the dev score now and then; it may raise to end the run.
@@ -74,12 +75,27 @@ class Result(Protocol):
         """In a few words."""
 
 
+@dataclass
+class LearningResult:
+    """How a run without epochs went, and how large the model is."""
+
+    best_epoch: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+    best_score: float | None = None
+    metric: str = ""
+    size: str = ""
+
+    @property
+    def summary(self) -> str:
+        return f"{self.best_epoch} iterations, {self.seconds:.1f} s, {self.size}"
+
+
 class Recipe(ABC):
     """From options to a model; what cannot be combined is refused when it is made."""
 
     steps: ClassVar[str] = "epochs"  # what `on_score` counts
     unpruned_steps: ClassVar[int] = 2  # of a trial, before it may be ended
-    learns_from: ClassVar[str] = "tags"  # as in `Model`: tags, heads, brackets, events, pairs, or the tokens of a text
 
     @abstractmethod
     def __init__(self, options: Options) -> None: ...
@@ -105,7 +121,7 @@ class Recipe(ABC):
         """Take the material; notes say what is worth knowing about it."""
 
     @abstractmethod
-    def learn(self, run: Run) -> tuple[Model, Result]:
+    def learn(self, run: RunOptions) -> tuple[Model, Result]:
         """Learn from what was taken; the model is saved in the folder of the run."""
 
     @abstractmethod

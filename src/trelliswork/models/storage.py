@@ -6,6 +6,10 @@ metrics.json           scores
 MODEL_CARD.md          the same for people
 tokeniser/             a model folder of its own: how the model reads raw text, if it has learned that
 columns/               model folders of the taggers for columns that new text may lack
+
+The folder stays where it is, for a run has its checkpoint there. The new files come into it together, under one hidden
+name: with that rename the model is replaced. Giving them their own names can be done again and again, so whoever reads
+the folder next finishes what a killed process began.
 """
 
 from __future__ import annotations
@@ -13,12 +17,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import safetensors
 
@@ -26,11 +32,8 @@ from trelliswork import __version__
 from trelliswork.data.folder_files import check_regular, read_object
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.lazy import lazy_module
-from trelliswork.models.replacing import CONFIG, finish_replacing, put_in_place
-from trelliswork.models.stored_metrics import check_metrics
 from trelliswork.text.rules import VERSION
-from trelliswork.training.exclusive import exclusive_unless_held
-from trelliswork.training.folder_names import KEPT, OF_TRAINING, TOKENISER, is_stray
+from trelliswork.training.exclusive import KEPT, OF_TRAINING, TOKENISER, exclusive_unless_held, is_stray
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
@@ -126,15 +129,15 @@ def _write_kept(folder: Path, kept: Mapping[str, Any]) -> None:
             model.save(folder / name)
 
 
-def stored_kind(directory: str | Path, kinds: Collection[str], default: str) -> str:
-    """Return the kind of the model in a folder; what is no model of these kinds is a `ModelError`.
+def stored_kind(directory: str | Path, home_of: Callable[[str], str], default: str) -> str:
+    """Return the kind of the model in a folder; what is no model of a known kind is a `ModelError`.
 
     The class is not imported. `default` is the kind that the error names as expected.
     """
     folder = Path(directory)
     config = _read_config(folder)
     kind = str(config.get("kind"))
-    _check_head(folder, config, kind if kind in kinds else default)
+    _check_head(folder, config, kind if home_of(kind) else default)
     check_regular(folder / WEIGHTS)
     return kind
 
@@ -209,3 +212,98 @@ def _read_metrics(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ModelError(f"{path}: {error}; copy the model again or train again") from error
     return metrics
+
+
+# Checks of metrics.json: what commands read from it must be there in the form in which it was written.
+
+_NUMBERS = ("n_columns", "word_column", "tag_column", "sentence_column")
+
+
+def check_metrics(metrics: Mapping[str, Any]) -> None:
+    """Raise `ValueError` unless data, its format, training and its settings, and dev are what they were."""
+    data = _section(metrics, "data")
+    _section(metrics, "dev")
+    _section(_section(metrics, "training"), "settings")
+    _items(data, "fields", str)
+    _items(data, "examples", str)
+    format = _section(data, "format")
+    names = _items(format, "names", str)
+    columns = _items(format, "feature_columns", int)
+    columns += [format[name] for name in _NUMBERS if format.get(name) is not None]
+    for column in columns:
+        if not _is_of(column, int) or column < 1 or (names and column > len(names)):
+            raise ValueError(f"expected the number of a column in the format of the data, got {column!r}")
+
+
+def _section(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = holder.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(f"expected an object under {name!r}, got {type(found).__name__}")
+    return found or {}
+
+
+def _items(holder: Mapping[str, Any], name: str, kind: type) -> list[Any]:
+    found = holder.get(name)
+    if found is not None and not (isinstance(found, list) and all(_is_of(each, kind) for each in found)):
+        raise ValueError(f"expected a list under {name!r}, got {found!r}")
+    return list(found or ())
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+# A new model in the folder of an earlier one, so that a kill at any moment leaves the one or the other, whole.
+
+CONFIG = "config.json"
+NEW = ".new-model"
+LINK = ".link"  # the end of names that are there for a moment
+
+
+def put_in_place(partial: Path, target: Path) -> None:
+    """Replace the model in `target` by that in `partial`, a folder beside it, which is gone then."""
+    if not target.exists():
+        partial.rename(target)
+        return
+    _finish(target)
+    shutil.rmtree(target / NEW, ignore_errors=True)
+    partial.rename(target / NEW)
+    _finish(target)
+
+
+def finish_replacing(directory: str | Path) -> None:
+    """Finish what a killed process began, as far as the folder can be written."""
+    with suppress(OSError):
+        _finish(Path(directory))
+
+
+def _finish(target: Path) -> None:
+    """Several processes may do it at once: each step can be done again, and what is gone was done by another."""
+    new = target / NEW
+    if not (new / CONFIG).is_file():
+        return
+    for name in KEPT:
+        if not (new / name).exists() and ((target / name / CONFIG).is_file() or any(target.glob(f"{name}/*/{CONFIG}"))):
+            shutil.rmtree(target / name, ignore_errors=True)
+    try:
+        for path in sorted(each for each in new.rglob("*") if each.is_file() and each.suffix != LINK):
+            place = target / path.relative_to(new)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _link(path, place)
+        (new / CONFIG).unlink()  # finished
+    except FileNotFoundError:
+        if (new / CONFIG).exists():
+            raise
+    shutil.rmtree(new, ignore_errors=True)
+
+
+def _link(path: Path, place: Path) -> None:
+    """The same file under a further name, which it takes from another."""
+    other = path.with_name(f"{path.name}-{uuid4().hex}{LINK}")
+    try:
+        os.link(path, other)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system without links
+        shutil.copy2(path, other)
+    os.replace(other, place)

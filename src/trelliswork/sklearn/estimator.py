@@ -19,7 +19,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames, KeyIndex, from_dicts, token_lists
 from trelliswork.data.attributes.dicts import joined_names
-from trelliswork.data.attributes.hashing import new_index
+from trelliswork.data.attributes.key_index import new_index
 from trelliswork.data.attributes.rows import first_entries_of, offsets_of
 from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, MissingExtraError, ScoreError

@@ -4,12 +4,10 @@
 >>> [[token.text for token in sentence] for sentence in text.tokenise("Mr. Smith's dog barks. Why?")]
 [['Mr.', 'Smith', "'s", 'dog', 'barks', '.'], ['Why', '?']]
 
-tokens.py       what a tokeniser returns, and its protocol
-rules.py        the default tokeniser: rules for all languages, nothing to train
+rules.py        what a tokeniser returns; the default one: rules for all languages, nothing to train
 first_rules.py  the rules of version 1, for models that were trained with them
 spacing.py      a plausible text of tokens whose white space is not known
 habits.py       rules corrected by how a file of tokens cuts
-offsets.py      places in a text counted in code points, UTF-16 units or bytes
 documents.py    raw texts whose tokens are known: from CoNLL-U, or a text beside its tokens
 reading.py      texts and text files as sentences with the place of every word
 scores.py       F1 of tokens, words and sentences against a known tokenisation
@@ -23,10 +21,8 @@ from typing import TYPE_CHECKING
 
 from trelliswork.lazy import lazy_names
 from trelliswork.text.documents import Document, read_documents
-from trelliswork.text.offsets import OFFSETS, Offsets
-from trelliswork.text.reading import read_text, sentences_in
-from trelliswork.text.rules import RuleTokeniser, tokenise
-from trelliswork.text.tokens import Token, Tokeniser
+from trelliswork.text.reading import OFFSETS, Offsets, read_text, sentences_in
+from trelliswork.text.rules import RuleTokeniser, Token, Tokeniser, tokenise
 
 if TYPE_CHECKING:
     from trelliswork.text.scores import tokenisation_scores

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
-from trelliswork.text.tokens import Token
+from trelliswork.text.rules import Token
 
 BLANK_LINE = "\n\n"
 MOST_DIGITS = 18  # of an id

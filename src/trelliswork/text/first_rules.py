@@ -12,7 +12,7 @@ from itertools import pairwise
 import regex
 
 from trelliswork.lazy import Later
-from trelliswork.text.tokens import Token
+from trelliswork.text.rules import Token
 
 # Words that are written with a full stop and do not end a sentence by themselves.
 _TITLES = "mr mrs ms dr prof rev hon st gen col lt sgt capt gov sen rep pres mme mlle hr fr frl dott sig sra dra"

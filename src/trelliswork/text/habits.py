@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 import regex
 
 from trelliswork.text.documents import Document
-from trelliswork.text.rules import Piece, ends_sentence, mark_of, paragraphs, pieces, split
-from trelliswork.text.tokens import Token
+from trelliswork.text.rules import Piece, Token, ends_sentence, mark_of, paragraphs, pieces, split
 
 STRENGTH = 1.5  # how many places a more general description counts for
 SURE = 0.98  # what the decision of the rules is worth, as a probability

@@ -2,6 +2,14 @@
 
 A blank line ends a paragraph, and a sentence; a single line break is white space. Paragraphs are tokenised one by one,
 and very long ones in parts, so that memory stays bounded.
+
+Python counts code points. JavaScript, Java and C# count UTF-16 units, of which most emoji have two; editors and C
+libraries count bytes.
+
+>>> Offsets("a😀b", "utf-16")[2]
+3
+>>> Offsets("a😀b", "bytes")[2]
+5
 """
 
 from __future__ import annotations
@@ -11,13 +19,14 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.data.sentence import Sentence
-from trelliswork.errors import DataError
-from trelliswork.text.offsets import Offsets
-from trelliswork.text.tokens import Token, Tokeniser
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.lazy import lazy_module
+from trelliswork.text.rules import Token, Tokeniser
 
 LONG = 100_000  # characters of a paragraph that are tokenised before its end is read
 BOM = "\ufeff"
@@ -112,3 +121,39 @@ class _Part:
     def _sentence(self, text: str, tokens: list[Token], offsets: Offsets, line: int) -> Sentence:
         base = self.base
         return sentence_of_tokens(text, tokens, lambda place: base + offsets[place], line=line, file=self.file)
+
+
+# Places in a text, counted as the reader of an answer counts: in code points, UTF-16 units or bytes of UTF-8.
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")  # which help and the first checks of a command do without
+
+OFFSETS = ("code-points", "utf-16", "bytes")
+
+
+class Offsets:
+    """From code points to `unit`, for the places 0..len(text) of one text."""
+
+    def __init__(self, text: str, unit: str = "code-points") -> None:
+        if unit not in OFFSETS:
+            raise TrellisworkError(f"offsets must be counted in one of {', '.join(OFFSETS)}; got {unit!r}")
+        self._before: np.ndarray[Any, Any] | None = None
+        if unit != "code-points" and not text.isascii():
+            widths = _WIDTHS[unit](np.array([*map(ord, text)], np.int64))
+            self._before = np.concatenate([[0], np.cumsum(widths)])
+
+    def __getitem__(self, place: int) -> int:
+        return place if self._before is None else int(self._before[place])
+
+
+def _utf16_units(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return 1 + (codes > 0xFFFF).astype(np.int64)
+
+
+def _bytes(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return 1 + (codes > 0x7F).astype(np.int64) + (codes > 0x7FF) + (codes > 0xFFFF)
+
+
+_WIDTHS = {"utf-16": _utf16_units, "bytes": _bytes}

@@ -11,12 +11,12 @@ Annex 29). Han characters and hiragana, whose words no rule can tell, are one to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import regex
 
 from trelliswork.lazy import Later
-from trelliswork.text.tokens import Token
 
 VERSION = 2  # of these rules; the first are in `first_rules`, for models that were trained when there were no others
 # Words that are written with a full stop and do not end a sentence by themselves: before a name, before a number, and
@@ -183,3 +183,31 @@ def ends_sentence(tokens: Sequence[Token], at: int) -> bool:
     if _WIDE_END.fullmatch(mark.text):
         return not _ENDS.fullmatch(following.text)
     return following.start > tokens[at].end and bool(_BEGINS.match(following.text))
+
+
+# What a tokeniser returns.
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token and its place text[start:end], counted in code points.
+
+    `words` are the syntactic words of a multi-word token, such as "de" and "le" of French "du"; else the token alone.
+    """
+
+    text: str
+    start: int
+    end: int
+    words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            object.__setattr__(self, "words", (self.text,))
+
+
+class Tokeniser(Protocol):
+    """Anything that finds the sentences of a text and their tokens."""
+
+    def tokenise(self, text: str) -> list[list[Token]]:
+        """The sentences of a text; tokens never overlap and keep their order."""
+        ...

@@ -16,7 +16,7 @@ import numpy as np
 
 from trelliswork.metrics.spans import Score
 from trelliswork.text.documents import Document
-from trelliswork.text.tokens import Token, Tokeniser
+from trelliswork.text.rules import Token, Tokeniser
 
 Sentences = Sequence[Sequence[Token]]
 

@@ -19,7 +19,7 @@ from itertools import islice
 import regex
 
 from trelliswork.text.documents import BLANK_LINE, WRITTEN_FOR, Document
-from trelliswork.text.tokens import Token
+from trelliswork.text.rules import Token
 
 MOST_CHARACTERS = 1_000_000  # of a text; more tokens say little more of how they are cut
 FREQUENT, AT_LEAST = 100, 20  # words, and times that they are seen, that rarely are parts of a compound: and, the, of

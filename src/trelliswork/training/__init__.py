@@ -1,19 +1,16 @@
 """Training: the common loop, its settings, objectives, optimizers, schedules, checkpoints and progress.
 
-loop.py, run.py, state.py                          the loop, its steps, and all that the next step depends on
-config.py, objectives.py, optimizers.py,           what is minimized and how
-schedules.py, averaging.py, early_stopping.py
-checkpoint.py, fingerprint.py, finished.py         runs that are killed go on bit for bit
-exclusive.py, folder_names.py, strays.py           one run at a time in a folder
-interrupts.py, failures.py                         Ctrl-C between steps; batches that cannot be learned from
-progress.py, tensorboard.py, result.py,            what is shown and told
-seeds_result.py, search_result.py
-seeds.py, trials.py, search_space.py               several seeds, the search for settings
-lbfgs.py, vector_kernels.py                        L-BFGS and OWL-QN over numpy arrays
-processes.py, shares.py                            several processes train one network
-together.py, process_arrays.py                     the same over numpy arrays, for models without a network
-shared_memory.py                                   memory that the processes of one machine share
-trainable.py                                       what the loop asks of a model
+loop.py, run.py                            the loop, its steps, and all that the next step depends on
+config.py, objectives.py                   settings, and what is minimized
+schedules.py, averaging.py                 optimizers and their rates; averaged and best weights
+checkpoint.py, finished.py                 runs that are killed go on bit for bit
+exclusive.py                               one run at a time in a folder
+interrupts.py, failures.py                 Ctrl-C between steps; batches that cannot be learned from
+progress.py, tensorboard.py, result.py     what is shown, and what a run, several seeds or a search return
+trials.py, search_space.py                 the search for settings
+lbfgs.py, vector_kernels.py                L-BFGS and OWL-QN over numpy arrays
+processes.py, shares.py                    several processes train one network
+together.py, process_arrays.py             the same over numpy arrays, for models without a network
 
 What needs torch is imported when first used.
 """
@@ -25,14 +22,12 @@ from typing import TYPE_CHECKING
 from trelliswork.lazy import lazy_names
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.progress import EpochRecord, make_progress
-from trelliswork.training.result import TrainingResult
+from trelliswork.training.result import SeedsResult, TrainingResult
 from trelliswork.training.search_space import Numbers, OneOf
-from trelliswork.training.seeds_result import SeedsResult
 from trelliswork.training.trials import SearchConfig, search
 
 if TYPE_CHECKING:
-    from trelliswork.training.loop import train
-    from trelliswork.training.seeds import Parts, train_seeds
+    from trelliswork.training.loop import Parts, train, train_seeds
 
 __all__ = [
     "EpochRecord",
@@ -48,4 +43,4 @@ __all__ = [
     "train",
     "train_seeds",
 ]
-__getattr__ = lazy_names(__name__, {"train": "loop", "Parts": "seeds", "train_seeds": "seeds"})
+__getattr__ = lazy_names(__name__, {"train": "loop", "Parts": "loop", "train_seeds": "loop"})

@@ -10,6 +10,7 @@ import errno
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,8 +20,7 @@ from pathlib import Path
 
 from trelliswork import ctrl_c
 from trelliswork.errors import OutputError
-from trelliswork.training.folder_names import LOCK
-from trelliswork.training.strays import clear_strays
+from trelliswork.writing import PART, is_part_of
 
 if sys.platform == "win32":
     import msvcrt
@@ -197,3 +197,69 @@ def _release(path: Path, descriptor: int) -> None:
     if sys.platform == "win32":
         with suppress(OSError):
             path.unlink()
+
+
+# What a killed run leaves half-written in its folder, by the names that only this library gives.
+
+
+def clear_strays(out: Path) -> None:
+    """Remove half-written files of dead runs; only for the one who holds the lock of the folder."""
+    clear_partial(out)
+    CheckpointFolder(out).clear_partial()
+    for path in out.iterdir():
+        if is_stray(path.name):
+            with suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+# What a run leaves in the folder of its model, by the names that only this library gives.
+
+LOCK = ".trelliswork.lock"  # of the run that trains there
+SETTINGS = "config.toml"
+CHECKPOINT = "checkpoint"
+STATE = "state.safetensors"  # in the checkpoint
+HISTORY = "history.jsonl"
+TOKENISER = "tokeniser"  # the folder of the tokeniser that a model reads raw text with
+COLUMNS = "columns"  # the folder of the taggers for columns that new text may lack
+LEMMAS = "lemmas"  # the folder of the lemmatiser that fills the column LEMMA
+KEPT = (TOKENISER, COLUMNS, LEMMAS)
+# What a run leaves in a folder before there is a model.
+OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, *KEPT}
+
+
+def is_stray(name: str) -> bool:
+    """Whether a name in a model folder is temporary, of the settings or the tokeniser, which a kill may leave."""
+    return is_part_of(name, Path(SETTINGS)) or is_part_of(name, Path(TOKENISER))
+
+
+def clear_partial(directory: str | Path) -> None:
+    """Remove what a process that was killed while it wrote this folder has left beside it."""
+    target = Path(directory)
+    for path in target.parent.iterdir():
+        if is_part_of(path.name, target):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+class CheckpointFolder:
+    """Where the checkpoint of one output folder is."""
+
+    def __init__(self, out: str | Path) -> None:
+        self.out = Path(out)
+        self.folder = self.out / CHECKPOINT
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is something to go on from."""
+        return (self.folder / STATE).is_file()
+
+    def clear(self) -> None:
+        """Remove the checkpoint; the state goes first, so that no half of one is left to go on from."""
+        (self.folder / STATE).unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def clear_partial(self) -> None:
+        """Remove what a killed run has left half-written; without a state, the whole folder is that."""
+        if self.folder.is_dir() and not self.exists:
+            self.clear()
+        for path in self.folder.glob(f".*.safetensors{PART}"):
+            path.unlink(missing_ok=True)

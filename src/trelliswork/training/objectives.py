@@ -12,18 +12,19 @@ segments, lie in a segment that gold does not have; of constituency trees, it is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence, Sized
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
+from trelliswork.data import Sentence
 from trelliswork.distributions import LinearChain, SemiMarkov, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime.shapes import Float
-from trelliswork.training.trainable import Trainable
 
 INF = float("inf")
 Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree
@@ -138,3 +139,32 @@ def _helped(found: Structure, costs: Tensor) -> Structure:
     if isinstance(found, LinearChain):
         return found._like(found.emissions + costs, found.transitions, found.start, found.end)
     return found._like(found.segments + costs, found.transitions, found.start, found.end)
+
+
+# What the loop asks of a model.
+
+
+class Trainable(Protocol):
+    """What the loop asks of a model, besides being an `nn.Module`.
+
+    Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value, and the
+    loss of what is learned beside it, if there is any. A model whose loss is not the same in all epochs has
+    `begin_epoch(epoch, n_epochs)`, which is called before each of them.
+    """
+
+    metrics: dict[str, Any]
+
+    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> Sequence[Sized]:
+        """Examples, made once and reused in each epoch."""
+
+    def loss(self, batch: Any) -> Tensor:
+        """The summed loss of a batch of encoded examples."""
+
+    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+        """Scores of the model on gold data; `score` is the one that counts and `metric` its name."""
+
+    def check_output(self, directory: str | Path) -> None:
+        """Raise `OutputError` if `save` could not write there; asked before the first epoch."""
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Write the model folder."""

@@ -1,11 +1,28 @@
-"""How a run went."""
+"""How a run went.
+
+>>> result = SeedsResult("f1", [SeedRow(0, 0.93, None, 5, 10.0), SeedRow(1, 0.95, None, 4, 9.0)])
+>>> print(result.table())
+seed   dev f1  best epoch  seconds
+   0    93.00           5     10.0
+   1    95.00           4      9.0
+mean    94.00
+ +/-     1.41
+
+>>> rows = [TrialRow(0, "finished", 0.91, {"lr": 0.002}, 5, 10.0), TrialRow(1, "pruned", 0.4, {"lr": 0.3}, 3, 6.0)]
+>>> print(SearchResult(rows).table("f1"))
+rank  trial  dev f1  epochs  seconds     lr
+   1      0   91.00       5     10.0  0.002
+   -      1   40.00       3      6.0    0.3  pruned
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from trelliswork.draw.notebook import Piece, Rich, Table
+from trelliswork.lazy import lazy_module
 from trelliswork.training.progress import EpochRecord
 
 
@@ -38,3 +55,130 @@ class TrainingResult(Rich):
     def summary(self) -> str:
         """In a few words."""
         return f"best epoch {self.best_epoch} of {len(self.history)}, {self.seconds:.1f} s"
+
+
+# How training with several seeds went: how much of a score is luck.
+
+statistics = lazy_module("statistics")
+
+
+@dataclass(frozen=True)
+class SeedRow:
+    """The scores of one seed; `test` is None without test data, `dev` without dev data."""
+
+    seed: int
+    dev: float | None
+    test: float | None
+    best_epoch: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SeedsResult:
+    """One row a seed; the deviation is that of a sample, 0 for a single seed."""
+
+    metric: str
+    rows: list[SeedRow]
+    interrupted: bool = False
+
+    def scores(self, part: str) -> list[float]:
+        """The scores of all seeds on "dev" or "test", where there are any."""
+        return [getattr(row, part) for row in self.rows if getattr(row, part) is not None]
+
+    def mean(self, part: str) -> float:
+        """Of the scores on "dev" or "test"."""
+        return statistics.fmean(self.scores(part))
+
+    def deviation(self, part: str) -> float:
+        """Of the scores on "dev" or "test"."""
+        return statistics.stdev(self.scores(part)) if len(self.scores(part)) > 1 else 0.0
+
+    @property
+    def parts(self) -> list[str]:
+        """ "dev" and "test", as far as they were scored."""
+        return [part for part in ("dev", "test") if self.scores(part)]
+
+    def table(self) -> str:
+        """For people: a line for each seed, the mean and the deviation, in percent."""
+        heads = "".join(f"{part + ' ' + self.metric:>9}" for part in self.parts)
+        lines = [f"seed{heads}  best epoch  seconds"]
+        for row in self.rows:
+            found = "".join(f"{100 * getattr(row, part):>9.2f}" for part in self.parts)
+            lines.append(f"{row.seed:>4}{found}{row.best_epoch:>12}{row.seconds:>9.1f}")
+        for name, value in (("mean", self.mean), ("+/-", self.deviation)):
+            lines.append(f"{name:>4}" + "".join(f"{100 * value(part):>9.2f}" for part in self.parts))
+        return "\n".join(lines)
+
+
+# How a search went.
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial; `state` is finished, pruned, failed or stopped, and `score` the best so far of one not finished."""
+
+    number: int
+    state: str
+    score: float | None
+    settings: Mapping[str, Any]
+    steps: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """All trials in their order, and whether Ctrl-C ended the search."""
+
+    rows: list[TrialRow] = field(default_factory=list)
+    interrupted: bool = False
+
+    def row(self, number: int) -> TrialRow:
+        """The trial of that number."""
+        return next(row for row in self.rows if row.number == number)
+
+    @property
+    def ranked(self) -> list[TrialRow]:
+        """Finished trials, the best first."""
+        finished = [row for row in self.rows if row.state == "finished"]
+        return sorted(finished, key=lambda row: (-(row.score or 0.0), row.number))
+
+    @property
+    def best(self) -> TrialRow | None:
+        """The finished trial with the highest score, the earliest of several."""
+        return next(iter(self.ranked), None)
+
+    def table(self, metric: str, steps: str = "epochs") -> str:
+        """For people: the finished trials by rank, then the others."""
+        others = [row for row in self.rows if row.state != "finished"]
+        names = list(dict.fromkeys(name for row in self.rows for name in row.settings))
+        table = [["rank", "trial", f"dev {metric}", steps, "seconds", *names, ""]]
+        for rank, row in enumerate([*self.ranked, *others], start=1):
+            score = "" if row.score is None else f"{100 * row.score:.2f}"
+            place, note = (str(rank), "") if row.state == "finished" else ("-", row.state)
+            values = [shown(row.settings.get(name)) for name in names]
+            table.append([place, str(row.number), score, str(row.steps), f"{row.seconds:.1f}", *values, note])
+        return _aligned(table)
+
+
+def shown(value: Any) -> str:
+    """A setting in a few characters.
+
+    >>> shown(0.00123456), shown("lstm"), shown((2, 3)), shown(True)
+    ('0.00123', 'lstm', '2,3', 'yes')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(shown, value)) or "none"
+    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def _aligned(table: list[list[str]]) -> str:
+    """Columns to the right, the last one, a remark, to the left."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for *cells, remark in table:
+        line = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths[:-1], strict=True))
+        lines.append(f"{line}  {remark}".rstrip())
+    return "\n".join(lines)

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import ConstraintError, ModelError, ScoreError, TrellisworkError
-from trelliswork.training.averaging import averages_in, make_average
-from trelliswork.training.checkpoint import Checkpoint
+from trelliswork.training.averaging import BestWeights, averages_in, make_average
+from trelliswork.training.checkpoint import Checkpoint, Position, random_state, restore, tensors_of, values_of
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.early_stopping import BestWeights
+from trelliswork.training.exclusive import HISTORY
 from trelliswork.training.failures import (
     BadBatchError,
     BadValueError,
@@ -28,19 +28,14 @@ from trelliswork.training.failures import (
     half_precision,
     refuse_bad_value,
 )
-from trelliswork.training.fingerprint import fingerprint, refuse_differences
-from trelliswork.training.finished import earlier_run
-from trelliswork.training.folder_names import HISTORY
+from trelliswork.training.finished import earlier_run, fingerprint, refuse_differences
 from trelliswork.training.interrupts import Interrupts
-from trelliswork.training.objectives import make_objective
-from trelliswork.training.optimizers import GradualUnfreezing, make_optimizer
+from trelliswork.training.objectives import Trainable, make_objective
 from trelliswork.training.processes import join
 from trelliswork.training.progress import EpochRecord, Progress
 from trelliswork.training.result import TrainingResult
-from trelliswork.training.schedules import make_schedule
+from trelliswork.training.schedules import GradualUnfreezing, make_optimizer, make_schedule
 from trelliswork.training.shares import sharing
-from trelliswork.training.state import Position, random_state, restore, tensors_of, values_of
-from trelliswork.training.trainable import Trainable
 
 LONGEST_SHARE = 0.05  # of the time, at most, goes into checkpoints within epochs
 

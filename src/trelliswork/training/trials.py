@@ -23,7 +23,7 @@ from typing import Any
 
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.lazy import optional
-from trelliswork.training.search_result import SearchResult, TrialRow
+from trelliswork.training.result import SearchResult, TrialRow
 from trelliswork.training.search_space import Space
 
 JOURNAL = "study.log"
@@ -32,7 +32,7 @@ FAILURES = 3  # so many trials that fail, with none that does not, end a search
 UNPRUNED_TRIALS = 4  # the first ones run to their end
 RANDOM_TRIALS = 8  # before the sampler looks at what was found
 
-Run = Callable[["Attempt"], float]
+TrialFunction = Callable[["Attempt"], float]
 
 
 class Pruned(Exception):  # noqa: N818, no error
@@ -72,7 +72,7 @@ class SearchConfig:
 
 
 def search(
-    run: Run,
+    run: TrialFunction,
     space: Space,
     config: SearchConfig | None = None,
     *,
@@ -174,7 +174,7 @@ def _next_attempt(optuna: Any, study: Any, space: Space, seed: int) -> Attempt:
     return Attempt(study.ask(), space)
 
 
-def _one_trial(optuna: Any, study: Any, attempt: Attempt, run: Run) -> None:
+def _one_trial(optuna: Any, study: Any, attempt: Attempt, run: TrialFunction) -> None:
     began, trial, states = time.monotonic(), attempt._trial, optuna.trial.TrialState
     before = trial.user_attrs.get("seconds", 0.0)
     try:

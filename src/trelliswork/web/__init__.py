@@ -3,12 +3,12 @@
 | file | what is in it |
 |---|---|
 | `schema.py`, `requests.py`, `problems.py` | what requests may say, checked and described by the same declarations |
-| `limits.py`, `guard.py`, `connections.py` | how much is served, and to whom: Host, Origin, token, sizes, time |
-| `off_loop.py`, `seldom.py` | what grows with a request leaves the event loop; messages of a kind come once a minute |
-| `frames.py`, `worker.py`, `pool.py`, `queue.py`, `parent.py` | models answer in processes, batched across clients |
+| `limits.py`, `guard.py` | how much is served, and to whom: Host, Origin, token, sizes, time |
+| `seldom.py` | messages of a kind come once a minute |
+| `frames.py`, `worker.py`, `pool.py` | models answer in processes, batched across clients |
 | `planning.py` | what a request costs: refused, answered at once, or divided into pieces |
-| `answers.py`, `describing.py`, `pictures.py`, `asking.py` | from questions to models, and from answers to JSON |
-| `app.py`, `endpoints.py`, `openapi.py`, `measures.py`, `server.py` | the application, its routes and metrics |
+| `describing.py`, `asking.py` | from questions to models, and from answers to JSON |
+| `app.py`, `endpoints.py`, `measures.py`, `server.py` | the application, its routes and metrics |
 | `teaching/` | unlabelled sentences in a useful order, decisions kept durably, training on them |
 | `client.py` | `Client`, which retries |
 | `static/` | the page |

@@ -16,15 +16,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from trelliswork.errors import OutputError, TrellisworkError
-from trelliswork.web.endpoints import ENDPOINTS, Endpoint
+from trelliswork.web.endpoints import ENDPOINTS, Endpoint, docs_page, openapi
 from trelliswork.web.frames import Reply, packed_call
 from trelliswork.web.guard import BODY, ROUTE, Access, Guard
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
-from trelliswork.web.off_loop import off_loop
-from trelliswork.web.openapi import docs_page, openapi
 from trelliswork.web.palette import palette_css
-from trelliswork.web.pool import Pool
+from trelliswork.web.pool import Pool, off_loop
 from trelliswork.web.problems import PROBLEM_JSON, Problem, json_bytes
 from trelliswork.web.requests import read_json
 from trelliswork.web.teaching.school import School

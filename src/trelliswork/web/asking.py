@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trelliswork.data import Sentence
-from trelliswork.models.base import Answer, PartProbability
+from trelliswork.data.brackets import bracket_text
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Alternative, Answer, PartProbability
 from trelliswork.models.part_choices import PartChoices
-from trelliswork.web.answers import choices_record, sentence_record, span_choices_record
-from trelliswork.web.pinning import has_span_tags, known_parts
+from trelliswork.models.taggers.labels import OR
+from trelliswork.tags.schemes import spans_of, split_tag, tags_of
 from trelliswork.web.problems import Problem
 
 Body = Mapping[str, Any]
@@ -168,3 +170,193 @@ def _record(
     found = sentence_record(sentence, answer, model.scheme)
     found |= {} if choices is None else {"choices": choices_record(choices)}
     return found if spans is None else {**found, "span_choices": span_choices_record(spans)}
+
+
+# Answers as plain values for JSON.
+
+PLAIN = "plain"
+
+
+def sentence_record(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, Any]:
+    """What is known of one sentence."""
+    found: dict[str, Any] = {"text": sentence.text or None, "tokens": list(sentence.words)}
+    found["offsets"] = [list(each) for each in sentence.offsets] or None
+    if answer.tasks:
+        found["tasks"] = {name: _answer_record(each, scheme) for name, each in answer.tasks.items()}
+        return found
+    return found | _answer_record(answer, scheme)
+
+
+def _answer_record(answer: Answer, scheme: str) -> dict[str, Any]:
+    lemmas = {"LEMMA": answer.lemmas} if answer.lemmas else {}
+    return {
+        "value": value_record(answer.value),
+        "probability": answer.probability,
+        "parts": [each.record() for each in answer.parts],
+        "spans": _spans(answer, scheme),
+        "columns": {name: list(values) for name, values in {**lemmas, **answer.columns}.items()},
+        "alternatives": [_alternative(each, scheme) for each in answer.alternatives],
+    }
+
+
+def value_record(value: Any) -> Any:
+    """A value as JSON has it: tags, [head, label] pairs, a tree in brackets, a string."""
+    if isinstance(value, list):
+        return [list(each) if isinstance(each, tuple) else each for each in value]
+    if value is None or isinstance(value, str | int | float | bool | dict):
+        return value
+    return bracket_text(value)
+
+
+def _spans(answer: Answer, scheme: str) -> list[dict[str, Any]]:
+    """The spans of an answer, with their places in raw text if it was that."""
+    if answer.spans or answer.has_brackets:
+        found = [each.record() for each in answer.spans]
+    else:
+        found = _spelled(answer.value, scheme)
+    for each in found if answer.offsets else ():
+        each["start_char"] = answer.offsets[each["start"]][0]
+        each["end_char"] = answer.offsets[each["end"] - 1][1]
+    return found
+
+
+def _spelled(value: Any, scheme: str) -> list[dict[str, Any]]:
+    if scheme == PLAIN or not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return []
+    return [{"start": a, "end": b, "label": label, "probability": None} for a, b, label in spans_of(value, scheme)]
+
+
+def _alternative(each: Alternative, scheme: str) -> dict[str, Any]:
+    spans = [{key: span[key] for key in ("start", "end", "label")} for span in _spelled(each.value, scheme)]
+    return {"value": value_record(each.value), "probability": each.probability, "spans": spans}
+
+
+def choices_record(choices: Sequence[PartChoices]) -> list[dict[str, Any]]:
+    """What each part may be, and how unsure the model is of it."""
+    return [
+        {
+            "start": each.start,
+            "end": each.end,
+            "entropy": each.entropy,
+            "choices": [_choice(part) for part in each.choices],
+        }
+        for each in choices
+    ]
+
+
+def _choice(part: PartProbability) -> dict[str, Any]:
+    found: dict[str, Any] = {"label": part.label, "probability": part.probability}
+    if part.head is not None:
+        found |= {"head": part.head, "head_probability": part.head_probability}
+    return found
+
+
+def span_choices_record(spans: Sequence[PartProbability]) -> list[dict[str, Any]]:
+    """The spans that are likely enough, each with the labels that it may have, the most probable first."""
+    found: dict[tuple[int, int], list[PartProbability]] = {}
+    for each in sorted(spans, key=lambda span: (span.start, span.end, -span.probability)):
+        found.setdefault((each.start, each.end), []).append(each)
+    return [
+        {"start": start, "end": end, "choices": [_choice(part) for part in parts]}
+        for (start, end), parts in found.items()
+    ]
+
+
+# Pins of a request as the model takes them: tags, heads, constituents, and whole spans.
+
+Pin = Mapping[str, Any]
+SPAN = ("start", "end", "label")
+EXACT_SCHEMES = ("IOB2", "IOBES")  # in which tags alone say that a span ends
+
+
+def known_parts(model: Any, pins: Sequence[Pin], inputs: Sequence[Sequence[Sentence]]) -> list[Any]:
+    """What is known of each sentence, as `predict` of the model takes it."""
+    if pins and not model.takes_pins:
+        raise Problem(422, f"body.pins: expected none, as the answers of a {type(model).__name__} cannot be pinned")
+    found = {(i, j): _Known(len(s)) for i, each in enumerate(inputs) for j, s in enumerate(each)}
+    for number, pin in enumerate(pins):
+        place = f"body.pins[{number}]"
+        known = found.get((pin["input"], pin["sentence"]))
+        if known is None:
+            raise Problem(422, _astray(pin, inputs, place))
+        known.add(model, pin, place)
+    return [known.brackets if model.learns_from == "brackets" else known.tokens for known in found.values()]
+
+
+def has_span_tags(model: Any) -> bool:
+    """Whether its tags spell spans."""
+    return model.learns_from == "tags" and not any(model.heads) and model.scheme != "plain"
+
+
+def _astray(pin: Pin, inputs: Sequence[Sequence[Sentence]], place: str) -> str:
+    """What is wrong with a pin on a sentence that is not there."""
+    if pin["input"] >= len(inputs):
+        return f"{place}.input: expected one of the {len(inputs)} inputs, from 0; got {pin['input']}"
+    n = len(inputs[pin["input"]])
+    return f"{place}.sentence: expected one of the {n} sentences, from 0; got {pin['sentence']}"
+
+
+class _Known:
+    """What is known of one sentence of `n` tokens."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.tokens: dict[Any, Any] = {}  # by token, or by (start, end) of a transducer
+        self.brackets: list[Any] = []
+
+    def add(self, model: Any, pin: Pin, place: str) -> None:
+        """Take a pin in; one that contradicts another is a problem."""
+        is_span = pin["label"] is not None
+        if is_span == (pin["value"] is not None) or is_span != (pin["end"] is not None):
+            raise Problem(422, f"{place}: expected token and value, or start, end and label")
+        if is_span and model.learns_from == "pairs":
+            self._piece(model, pin, place)
+        elif is_span:
+            for token, value in self._span(model, pin, place).items():
+                self._token(model, token, value, place)
+        elif pin["token"] >= self.n:
+            raise Problem(422, f"{place}.token: expected one of the {self.n} tokens, from 0; got {pin['token']}")
+        else:
+            self._token(model, pin["token"], pin["value"], place)
+
+    def _token(self, model: Any, token: int, text: str, place: str) -> None:
+        try:
+            value = model.pinned(text, self.n)
+        except TrellisworkError as error:
+            raise Problem(422, f"{place}: {error}") from error
+        if model.learns_from == "brackets":
+            self.brackets.append((token, *value))
+            return
+        before = self.tokens.get(token, value)
+        if before != value and model.learns_from == "tags":
+            both = [tag for tag in model.labels.one_of(before) if tag in model.labels.one_of(value)]
+            value = OR.join(both) if both else None
+        elif before != value:
+            value = None
+        if value is None:
+            raise Problem(422, f"{place}: token {token} is pinned to something else already; drop one of the two")
+        self.tokens[token] = value
+
+    def _piece(self, model: Any, pin: Pin, place: str) -> None:
+        """A transducer makes these symbols of places [start, end) of the source."""
+        start, end, label = (pin[name] for name in SPAN)
+        if not start < end <= self.n:
+            raise Problem(422, f"{place}: expected symbols start..end within 0..{self.n}; got {start}..{end}")
+        self.tokens[start, end] = model.pinned(label)
+
+    def _span(self, model: Any, pin: Pin, place: str) -> dict[int, str]:
+        """The tags that say: exactly these tokens are one span of this label."""
+        start, end, label = (pin[name] for name in SPAN)
+        if not has_span_tags(model) or model.scheme not in EXACT_SCHEMES:
+            raise Problem(422, f"{place}: expected a model whose tags spell spans (IOB2, IOBES); pin tokens instead")
+        kinds = {split_tag(tag)[1] for tag in model.labels.data_tags}
+        if label not in kinds:
+            known = ", ".join(sorted(kinds - {""}))
+            raise Problem(422, f"{place}.label: expected one of {known}; got {label!r}")
+        if not start < end <= self.n:
+            raise Problem(422, f"{place}: expected tokens start..end within 0..{self.n}; got {start}..{end}")
+        tags = tags_of([(start, end, label)], self.n, model.scheme)
+        found = {i: tags[i] for i in range(start, end)}
+        if end < self.n and model.scheme == "IOB2":
+            found[end] = OR.join(tag for tag in model.labels.data_tags if tag != f"I-{label}")
+        return found

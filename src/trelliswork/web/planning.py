@@ -7,11 +7,10 @@ from typing import Any
 
 from trelliswork.data import Sentence
 from trelliswork.models.base import count
-from trelliswork.web.asking import LONGEST, Asked, Body, sentence_json
+from trelliswork.web.asking import LONGEST, Asked, Body, has_span_tags, sentence_json
 from trelliswork.web.describing import can_choose
 from trelliswork.web.frames import Reply, packed_call, packed_pieces
 from trelliswork.web.limits import Limits
-from trelliswork.web.pinning import has_span_tags
 from trelliswork.web.problems import Problem
 
 PIECE = 0.25  # seconds of a piece

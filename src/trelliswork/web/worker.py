@@ -21,15 +21,27 @@ from trelliswork.models.placing import place
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.web.asking import Asked, Body, asked, predictions
-from trelliswork.web.describing import described, require_servable
+from trelliswork.web.describing import described, pictures, require_servable
 from trelliswork.web.frames import Reply, packed_json, packed_replies, receive, unpacked_replies
 from trelliswork.web.limits import Limits
-from trelliswork.web.pictures import pictures
 from trelliswork.web.planning import PIECE, planned
 from trelliswork.web.problems import Problem, json_bytes, problem_json
 from trelliswork.web.seldom import Seldom, place_of
 from trelliswork.web.teaching.uncertainty import sentences_in_file, uncertainties
-from trelliswork.web.votes import votes
+
+
+def votes(model: Any, question: Asked) -> list[dict[str, Any]]:
+    """What speaks for the answers to the sentences of a question."""
+    if not model.explains:
+        raise Problem(422, f"expected a model with explanations, got a {type(model).__name__}; see can.explain")
+    most = question.body["shown"]
+    return [_record(each, most) for each in model.explain(question.sentences)]
+
+
+def _record(explained: Any, most: int) -> dict[str, Any]:
+    told = {"title": explained.title, "lead": explained.lead, "tokens": list(explained.words)}
+    return told | explained.record(most)
+
 
 Models = Mapping[str, Any]
 SELDOM = Seldom()

@@ -10,8 +10,7 @@ import torch
 import trelliswork as tw
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.models.transducers.semantic.config import TreeConfig
-from trelliswork.models.transducers.semantic.question_words import QuestionWords, words_of
-from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
+from trelliswork.models.transducers.semantic.seq2tree import QuestionWords, Seq2Tree, words_of
 
 VECTORS = WordVectors(("river", "stream", "city"), np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32))
 PAIRS = [Sentence(("which", "river"), target=("f", "(", "a", ")")), Sentence(("which", "city"), target=("a",))] * 2

@@ -15,7 +15,7 @@ from tests.web.browser.server import Server
 from trelliswork.data import read_treebank
 from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.web.teaching.lesson import Lesson
-from trelliswork.web.teaching.material import prepared
+from trelliswork.web.teaching.training import prepared
 
 GOLD = as_sentences(builtin_corpus(seed=7, sizes=(20, 1, 1))["train"])
 

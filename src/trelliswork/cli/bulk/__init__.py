@@ -2,8 +2,6 @@
 
 shards.py     which files there are, what each becomes, which are done
 shard_work.py one file: its answers, and its bad records in a file of their own
-records.py    taking bad records out of a file
 local.py      processes on this machine that share one model
 ray_engine.py actors on a Ray cluster
-annotate.py   all of it, with progress and a summary
 """

@@ -8,13 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.findings import Finding, Survey, overlap
+from trelliswork.cli.findings import Finding, Survey, TreeSurvey, overlap, survey_pairs
 from trelliswork.cli.inputs import expanded, kind_of, layout
+from trelliswork.cli.messages import visible
 from trelliswork.cli.options import layout_in
-from trelliswork.cli.pair_findings import survey_pairs
 from trelliswork.cli.panels import TO_COMPARE, with_options
-from trelliswork.cli.tree_findings import TreeSurvey
-from trelliswork.cli.visible import visible
 from trelliswork.data import Choices, PairFormat
 from trelliswork.data.readers import open_tagged
 from trelliswork.data.treebank import TREEBANK

@@ -10,19 +10,24 @@ from typing import Annotated, Any
 
 import typer
 
+from trelliswork.cli.answering import noting_unknown
 from trelliswork.cli.early import check_paths
-from trelliswork.cli.from_text import report_from_text
-from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.inputs import announce_compiling, choices_of, expanded, kind_of, layout, require_different
-from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text
-from trelliswork.cli.messages import say
+from trelliswork.cli.inputs import (
+    announce_compiling,
+    choices_of,
+    expanded,
+    given_function,
+    kind_of,
+    layout,
+    require_different,
+)
+from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text, report_from_text
+from trelliswork.cli.messages import say, visible
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Quiet, Threads, Threshold, layout_in
-from trelliswork.cli.pair_notes import noting_unknown
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.cli.tasks import load_reader
-from trelliswork.cli.visible import visible
 from trelliswork.data import ColumnFormat, Sentence, atomic_write
 from trelliswork.data.files import name_of
 from trelliswork.errors import TrellisworkError
@@ -201,5 +206,5 @@ def _known_documents(files: Sequence[str], columns: dict[str, Any], quiet: bool)
         return [document for file in files for document in read_documents(file)]
     if len(files) > 1:
         raise TrellisworkError(f"--raw is the text of one FILE, got {len(files)} of them; evaluate them one by one")
-    known_texts = named("trelliswork.cli.tokenising:known_texts")
+    known_texts = named("trelliswork.cli.train_data:known_texts")
     return known_texts(files[0], raw, layout_in(columns), note=partial(say, quiet=quiet))

@@ -9,21 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
+from trelliswork.cli.answering import noting_unknown
 from trelliswork.cli.early import check_paths
-from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import choices_of, kind_of, open_new
-from trelliswork.cli.messages import say
+from trelliswork.cli.inputs import choices_of, given_function, kind_of, open_new
+from trelliswork.cli.messages import say, visible
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, layout_in
-from trelliswork.cli.pair_notes import noting_unknown
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.tasks import load_on
-from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.files import name_of
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
 
-PAGE = "trelliswork.cli.report.explanation:explanation_page"  # imports numba
+PAGE = "trelliswork.cli.report.evaluation:explanation_page"  # imports numba
 MOST = 1000  # votes, others and answers of each part in JSON
 
 
@@ -85,7 +83,7 @@ def explain(
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
     found = tagger.explain(list(noting_unknown(tagger, itertools.islice(stream, limit))))
     if getattr(tagger, "hashed", False):
-        say(f"note: {named('trelliswork.data.attributes.hashing:HINT')}")
+        say(f"note: {named('trelliswork.data.attributes.key_index:HINT')}")
     if as_json:
         for each in found:
             told = {"title": each.title, "lead": each.lead, "tokens": list(each.words)}

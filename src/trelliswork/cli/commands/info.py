@@ -9,16 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork import __version__
-from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import given_function
+from trelliswork.cli.messages import visible
 from trelliswork.cli.options import Features
-from trelliswork.cli.visible import visible
 from trelliswork.data.choices import CONLLU_NAMES
-from trelliswork.data.formats import OWN as OWN_FORMATS
+from trelliswork.data.readers import OWN as OWN_FORMATS
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models import load
 from trelliswork.models.base import Description, Model
-from trelliswork.models.card import flatten
+from trelliswork.models.catalogue import ENTRIES
+from trelliswork.models.export_folder import flatten
 from trelliswork.models.networks.parts import ENCODERS
 from trelliswork.plugins import KINDS, plugins_of
 
@@ -26,6 +27,7 @@ STRONGEST = 8
 OWN: Mapping[str, Callable[[], Collection[str]]] = {  # the names that the library uses itself
     "encoders": lambda: ENCODERS,
     "formats": lambda: OWN_FORMATS,
+    "models": lambda: ENTRIES,
     "structures": lambda: named("trelliswork.distributions.registry:OF_STRUCTURE"),
 }
 

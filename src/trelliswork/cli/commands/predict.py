@@ -13,23 +13,19 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import BATCH, Question
-from trelliswork.cli.bulk.annotate import annotate_all
-from trelliswork.cli.bulk.local import annotate_locally
+from trelliswork.cli.answering import BATCH, Job, Question, parse_pins, write_answers
+from trelliswork.cli.bulk.local import annotate_all, annotate_locally
 from trelliswork.cli.bulk.shard_work import packed_write
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.early import check_paths
-from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import announce_compiling, kind_of
+from trelliswork.cli.inputs import announce_compiling, given_function, kind_of
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
-from trelliswork.cli.pins import parse_pins
-from trelliswork.cli.predicting import Job, write_answers
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
 from trelliswork.data import json_text
-from trelliswork.data.formats import foreign_formats
+from trelliswork.data.readers import foreign_formats
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.runtime.threads import use_threads

@@ -18,7 +18,7 @@ from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.families import SHARED, family_of, models_with, nearest_model
+from trelliswork.models.catalogue import SHARED, entry_of, models_with, nearest_model
 
 TrainFile = Annotated[
     str | None,
@@ -165,7 +165,7 @@ def refuse_unused(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
             if options[CHOSEN]:
                 problem = f"{option} is not used by {model}, the default for this data; leave it out"
                 raise TrellisworkError(f"{problem}, or add --model {nearest_model(model, users)} or one of {others}")
-            which = f"{model} with --encoder {encoder}" if encoder and family_of(model).presets else model
+            which = f"{model} with --encoder {encoder}" if encoder and entry_of(model).is_network else model
             raise TrellisworkError(f"{option} is not used by --model {which}; leave it out, or choose one of {others}")
 
 

@@ -26,11 +26,10 @@ from trelliswork.cli.messages import say
 from trelliswork.cli.model_help import OF_MODELS, ModelCommand
 from trelliswork.cli.options import Quiet, Threads
 from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
-from trelliswork.cli.tune_folder import reserved_search, settle
-from trelliswork.cli.tune_space import default_space, read_space
+from trelliswork.cli.tune_folder import default_space, read_space, reserved_search, settle
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.training.search_result import SearchResult, TrialRow, shown
+from trelliswork.training.result import SearchResult, TrialRow, shown
 from trelliswork.training.search_space import Space
 from trelliswork.training.trials import SearchConfig, require_optuna, search
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 
-from trelliswork.cli.report.svg import picture, text
 from trelliswork.draw.svg import element, hint, percent
-from trelliswork.metrics import Calibration
+from trelliswork.metrics import Calibration, Confusion
 
 WIDTH, HEIGHT = 430.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 18.0, 50.0
@@ -105,3 +105,92 @@ def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(i * step, 10) for i in range(first, max(last, first + 1) + 1)]
+
+
+# Small pieces of SVG. Colours are classes and variables of `style.css`, so that light and dark both work.
+
+LETTER = 7.6  # width of a letter at the text size of the pictures, on average
+STRONG = 0.5  # from this heat on, text is light on dark (dark on light in dark mode)
+
+
+def text(x: float, y: float, content: str, **attributes: object) -> str:
+    """A line of text."""
+    return element("text", escape(content), x=x, y=y, **attributes)
+
+
+def picture(width: float, height: float, label: str, content: Iterable[str]) -> str:
+    """A whole drawing, which keeps its size on wide screens and scrolls on narrow ones."""
+    return element(
+        "svg",
+        content,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        width=round(width),
+        height=round(height),
+        role="img",
+        aria_label=label,
+        class_="picture",
+    )
+
+
+def heat_cell(x: float, y: float, width: float, height: float, share: float, shown: str, told: str) -> str:
+    """A cell of a heat map: colour by `share` in 0..1, a short text, and a longer one on pointing at it."""
+    parts = [
+        hint(told),
+        element("rect", x=x, y=y, width=width, height=height, rx=3, class_="empty"),
+        element("rect", x=x, y=y, width=width, height=height, rx=3, class_="heat", fill_opacity=round(share, 3)),
+    ]
+    if shown:
+        style = "value strong" if share >= STRONG else "value"
+        parts.append(text(x + width / 2, y + height / 2 + 4.5, shown, class_=style, text_anchor="middle"))
+    return element("g", parts)
+
+
+def text_width(content: str) -> float:
+    """About how wide a text is."""
+    return LETTER * len(content)
+
+
+# The confusion matrix: gold tags down, predicted tags across.
+
+MOST_LABELS = 20
+ROW, GAP, COLUMN = 28.0, 3.0, 50.0
+
+
+def confusion_picture(confusion: Confusion) -> str:
+    """A heat map with the counts in its cells; colour is the share of the row."""
+    kept = _most_frequent(confusion)
+    names = [confusion.labels[i] for i in kept]
+    longest = max(text_width(name) for name in names)
+    left, top = 38 + longest, 22 + longest * 0.75
+    width, height = left + len(kept) * (COLUMN + GAP) + longest * 0.75, top + len(kept) * (ROW + GAP) + 6
+    parts = []
+    for row, i in enumerate(kept):
+        y = top + row * (ROW + GAP)
+        parts.append(text(left - 10, y + ROW / 2 + 4.5, names[row], text_anchor="end", class_="label"))
+        total = sum(confusion.counts[i]) or 1
+        for column, j in enumerate(kept):
+            n = confusion.counts[i][j]
+            told = f"gold {names[row]}, predicted {names[column]}: {n} tokens, {n / total:.1%} of {names[row]}"
+            x = left + column * (COLUMN + GAP)
+            parts.append(heat_cell(x, y, COLUMN, ROW, n / total, str(n) if n else "", told))
+    for column, name in enumerate(names):
+        x, y = left + column * (COLUMN + GAP) + COLUMN / 2, top - 8
+        parts.append(text(x, y, name, class_="label", transform=f"rotate(-40 {x:.1f} {y:.1f})"))
+    parts += _axis_names(left, top, len(kept))
+    return picture(width, height, "Gold tags against predicted tags", [element("g", parts)])
+
+
+def _axis_names(left: float, top: float, n: int) -> list[str]:
+    middle = top + n * (ROW + GAP) / 2
+    return [
+        text(left - 10, top - 10, "predicted", class_="note", text_anchor="end"),
+        text(14, middle, "gold", class_="note", text_anchor="middle", transform=f"rotate(-90 14 {middle:.0f})"),
+    ]
+
+
+def _most_frequent(confusion: Confusion) -> list[int]:
+    """The labels to show: all, or the most frequent in gold, in the order of the matrix."""
+    totals = [sum(row) for row in confusion.counts]
+    by_frequency = sorted(range(len(totals)), key=lambda i: -totals[i])[:MOST_LABELS]
+    return sorted(by_frequency)

@@ -6,13 +6,26 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import islice
+from typing import Any
 
 from trelliswork.cli.judging import Compared, Judged, verdict
-from trelliswork.cli.report.html import heading, section, table, whole_page
-from trelliswork.cli.report.sections import MOST_ROWS, by_label, confusions, percentages, sentences, trust
+from trelliswork.cli.report.page import (
+    MOST_ROWS,
+    by_label,
+    confusions,
+    heading,
+    percentages,
+    scrolling,
+    section,
+    sentences,
+    table,
+    trust,
+    whole_page,
+)
 from trelliswork.metrics import Score
 from trelliswork.models.base import Report, count
 from trelliswork.models.examined import Examined, Example, Part
+from trelliswork.models.votes import isolated
 
 WORST, DIFFERENT = 20, 10  # sentences that are shown
 
@@ -122,3 +135,17 @@ def _worse(pairs: Sequence[tuple[Example, Example]]) -> list[Example]:
     chosen = [(mine, other) for mine, other in pairs if mine.n_errors > other.n_errors]
     chosen.sort(key=lambda pair: (pair[1].n_errors - pair[0].n_errors, len(pair[0].words)))
     return [mine for mine, _ in chosen[:DIFFERENT]]
+
+
+# The page of `explain --html`: what speaks for the answers of a model, or what else they may be.
+
+
+def explanation_page(found: Sequence[Any], model: str, file: str) -> str:
+    """A whole HTML page that needs nothing but itself, with a section for each sentence (see `Model.explain`)."""
+    kind = found[0]
+    title = f"{kind.title} of {model} on {file}"
+    sections = [
+        section(f"Sentence {i}", isolated(" ".join(each.words)), scrolling(each._repr_html_()))
+        for i, each in enumerate(found, 1)
+    ]
+    return whole_page(title, [heading(title, kind.lead), kind.legend, *sections])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trelliswork.cli.writers.base import (
     NOTHING,
@@ -15,12 +16,12 @@ from trelliswork.cli.writers.base import (
     place_columns,
     word_columns,
 )
-from trelliswork.data import Sentence
+from trelliswork.data import FileFormat, Sentence
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.columns import columns_text
 from trelliswork.data.raw_sentences import spaces_after
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Answer
+from trelliswork.models.base import Alternative, Answer
 
 MISC, LEMMA = CONLLU_NAMES.index("MISC"), CONLLU_NAMES.index("LEMMA")
 
@@ -173,3 +174,45 @@ class CsvWriter(Writer):
 
     def _name(self, i: int) -> str:
         return self.names[i] if i < len(self.names) else f"feature_{i + 1}"
+
+
+# Tags in a format that another package brings.
+
+
+class ForeignWriter(Writer):
+    """Sentences with the tags of the answers, as the format writes them."""
+
+    def __init__(self, name: str, format: FileFormat) -> None:
+        self.name, self.format = name, format
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        if answer.parts or answer.alternatives or answer.columns or not isinstance(answer.value, list):
+            raise TrellisworkError(
+                f"the format {self.name} holds one tag for each word and no more; add --format jsonl"
+            )
+        return self.format.text(replace(sentence, tags=tuple(answer.value))) or ""
+
+
+# Answers of transducers as TSV: the source, the target and its probability; a line for each of the best targets.
+
+
+class PairWriter(Writer):
+    """A line for each source; with alternatives one for each of them. A lexicon has no probabilities."""
+
+    def __init__(self, *, probabilities: bool = True) -> None:
+        self.probabilities = probabilities
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        if not isinstance(answer.value, str):
+            raise TrellisworkError(
+                "--format tsv is for models of pairs of strings; leave it out, or add --format conll"
+            )
+        source = (sentence.text or "".join(sentence.words)).strip()
+        found: Sequence[Answer | Alternative] = answer.alternatives or [answer]
+        shown = ((each.value, each.probability if self.probabilities else None) for each in found)
+        return "".join(_line(source, target, probability) for target, probability in shown)
+
+
+def _line(source: str, target: str, probability: float | None) -> str:
+    known = "" if probability is None else f"\t{probability:.6f}"
+    return f"{source}\t{target}{known}\n"

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from trelliswork.cli.visible import visible
+from trelliswork.cli.messages import visible
 from trelliswork.cli.writers.base import Writer, answers_by_task, one_line, word_columns
-from trelliswork.cli.writers.brackets import tree_lines as bracket_lines
 from trelliswork.data import Sentence
+from trelliswork.data.brackets import bracket_text
+from trelliswork.draw.dependencies import arc_lines
 from trelliswork.draw.svg import PALETTE, percent
 from trelliswork.draw.svg import colour_of as drawn_colour
-from trelliswork.draw.text_arcs import arc_lines
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import DEPREL, HEAD, Answer, PartProbability
+from trelliswork.structures.grammar.tree import Tree
 from trelliswork.tags.schemes import spans_of
 
 TERMINAL = "blue", "red", "green", "magenta", "yellow", "cyan"  # nearest to those of pictures
@@ -58,7 +60,7 @@ class PrettyWriter(Writer):
 
 def _tree_lines(words: Sequence[str], answer: Answer) -> Iterator[Text]:
     if answer.has_brackets:
-        yield from (Text(visible(line)) for line in bracket_lines(answer))
+        yield from (Text(visible(line)) for line in tree_lines(answer))
         return
     shown = [visible(word) for word in words]
     width = max(map(cell_len, shown), default=0)
@@ -111,3 +113,37 @@ def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, spans: S
 def colour_of(label: str) -> str:
     """The colour that the label has in every picture, as far as a terminal has it."""
     return COLOURS.get(drawn_colour(label), "bright_black")
+
+
+# Constituency trees in brackets, one a line; and for reading, a constituent a line.
+
+
+class BracketWriter(Writer):
+    """A line for each tree; several trees of a sentence stand one below the other, with an empty line behind them."""
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        if not sentence.words:
+            return ""
+        if not answer.has_brackets:
+            raise TrellisworkError("the model gives no trees to write in brackets; add --format conll or jsonl")
+        if answer.parts:
+            raise TrellisworkError(
+                "--confidence cannot be written in brackets; add --format jsonl, pretty or html, or leave it out"
+            )
+        found = [each.value for each in answer.alternatives] or [answer.value]
+        return "".join(f"{bracket_text(tree)}\n" for tree in found) + ("\n" if answer.alternatives else "")
+
+
+def tree_lines(answer: Answer) -> Iterator[str]:
+    """A node a line, deeper ones further right, with its probability if it is known."""
+    sure = {(each.start, each.end, each.label): each.probability for each in [*answer.spans, *answer.parts]}
+    ends: list[int] = []
+    nodes = zip(answer.value.subtrees, answer.value.spans(), strict=True)
+    for node, (start, end, label) in nodes:
+        while len(ends) > 1 and ends[-1] <= start:
+            ends.pop()
+        known = f" {percent(sure[start, end, label])}" if (start, end, label) in sure else ""
+        words = "".join(f"  {child}" for child in node.children if not isinstance(child, Tree))
+        yield f"{'  ' * len(ends)}{label}{known}{words}"
+        if not words:
+            ends.append(end)

@@ -21,7 +21,6 @@ import numpy as np
 from trelliswork.data.attributes import key_kernels
 from trelliswork.data.attributes.key_index import encoded
 from trelliswork.data.attributes.rows import offsets_of
-from trelliswork.data.attributes.spelling import spelling_of
 from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
@@ -232,3 +231,101 @@ def _values(
 def _outside(n: int) -> list[str]:
     """_B-1, _B+1, _B-2, _B+2, ... as `extend_by_column` counts them."""
     return [f"_B{sign}{k}" for k in range(1, n + 1) for sign in "-+"]
+
+
+# What can be seen of a word: columns made from a column, once for each different word.
+
+_RUNS = re.compile(r"(.)\1+", re.DOTALL)
+
+
+class _Signs(dict[int, str]):
+    """Character -> the sign of its kind, found out when first asked for."""
+
+    def __missing__(self, code: int) -> str:
+        ch = chr(code)
+        self[code] = sign = "X" if ch.isupper() else "x" if ch.isalpha() else "d" if ch.isdigit() else ch
+        return sign
+
+
+_SIGNS = _Signs()
+
+
+def shape(word: str) -> str:
+    """Letters as X and x, digits as d, the rest as it is.
+
+    >>> shape("McDonald's-2024")
+    "XxXxxxxx'x-dddd"
+    """
+    return word.translate(_SIGNS)
+
+
+def short_shape(word: str) -> str:
+    """The shape with runs of the same sign written once.
+
+    >>> short_shape("McDonald's-2024")
+    "XxXx'x-d"
+    """
+    return _RUNS.sub(r"\1", shape(word))
+
+
+def spelling_of(name: str) -> Callable[[str], str] | None:
+    """The function behind a name: lower, shape, short, prefixN, suffixN (of the lower-cased word); None if unknown."""
+    simple = {"lower": str.lower, "shape": shape, "short": short_shape}
+    if name in simple:
+        return simple[name]
+    found = re.fullmatch(r"(prefix|suffix)([1-9])", name)
+    if not found:
+        return None
+    n = int(found[2])
+    return (lambda word: word.lower()[:n]) if found[1] == "prefix" else (lambda word: word.lower()[-n:])
+
+
+# Templates that need not be written: chosen by the columns there are.
+
+_WORDS = """
+U00:%x[-2,0]
+U01:%x[-1,0]
+U02:%x[0,0]
+U03:%x[1,0]
+U04:%x[2,0]
+U05:%x[-1,0]/%x[0,0]
+U06:%x[0,0]/%x[1,0]
+U10:%x[0,0.lower]
+U11:%x[-1,0.lower]
+U12:%x[1,0.lower]
+U20:%x[0,0.prefix1]
+U21:%x[0,0.prefix2]
+U22:%x[0,0.prefix3]
+U23:%x[0,0.prefix4]
+U24:%x[0,0.suffix1]
+U25:%x[0,0.suffix2]
+U26:%x[0,0.suffix3]
+U27:%x[0,0.suffix4]
+U30:%x[-1,0.short]
+U31:%x[0,0.short]
+U32:%x[1,0.short]
+U33:%x[-1,0.short]/%x[0,0.short]/%x[1,0.short]
+U34:%x[0,0.shape]
+B
+"""
+
+_COLUMN = """
+U{c}00:%x[-2,{c}]
+U{c}01:%x[-1,{c}]
+U{c}02:%x[0,{c}]
+U{c}03:%x[1,{c}]
+U{c}04:%x[2,{c}]
+U{c}05:%x[-2,{c}]/%x[-1,{c}]
+U{c}06:%x[-1,{c}]/%x[0,{c}]
+U{c}07:%x[0,{c}]/%x[1,{c}]
+U{c}08:%x[1,{c}]/%x[2,{c}]
+U{c}09:%x[-2,{c}]/%x[-1,{c}]/%x[0,{c}]
+U{c}10:%x[-1,{c}]/%x[0,{c}]/%x[1,{c}]
+U{c}11:%x[0,{c}]/%x[1,{c}]/%x[2,{c}]
+"""
+
+
+def default_templates(n_columns: int) -> Templates:
+    """Words, affixes and shapes in a window; windows, pairs and triples of every further column."""
+    further = "".join(_COLUMN.format(c=c) for c in range(1, n_columns))
+    return Templates.parse((_WORDS + further).splitlines())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
-from trelliswork.data.corpus.documents.generate import AnnotatedDocument, builtin_documents
-from trelliswork.data.corpus.event_records import document_records, event_sentences, write_documents, write_events
+from trelliswork.data.corpus.documents import AnnotatedDocument, builtin_documents
 from trelliswork.data.corpus.events import event_mentions
 from trelliswork.data.corpus.generate import (
     AnnotatedSentence,
@@ -14,6 +12,8 @@ from trelliswork.data.corpus.generate import (
     sentences,
     write_corpus,
 )
+from trelliswork.data.corpus.grammar import Derivation, chunk_spans, entity_spans
+from trelliswork.data.corpus.trees import document_records, event_sentences, write_documents, write_events
 from trelliswork.data.events import Event
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trelliswork.data.corpus.derivation import ENTITY_LABEL, Derivation
+from trelliswork.data.corpus.grammar import ENTITY_LABEL, Derivation
 from trelliswork.data.events import Argument, Event
 
 EVENTS: dict[str, tuple[str, str, str]] = {  # kind of verb: (type of event, role of the subject, role of the object)

@@ -8,15 +8,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
-from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
 from trelliswork.data.corpus.events import event_mentions
-from trelliswork.data.corpus.expansion import Expansion
-from trelliswork.data.corpus.grammar import ROOT, rules_by_parent
-from trelliswork.data.corpus.spelling import spelled
+from trelliswork.data.corpus.grammar import ROOT, Derivation, Rule, chunk_spans, entity_spans, rules_by_parent
+from trelliswork.data.corpus.lexicon import OPEN, inflect, words
 from trelliswork.data.events import Event
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import TrellisworkError
@@ -122,3 +121,97 @@ def write_corpus(corpus: dict[str, list[AnnotatedSentence]], folder: str | Path)
 def _conll_block(sentence: AnnotatedSentence) -> str:
     rows = zip(sentence.words, sentence.pos, sentence.chunks, sentence.entities, strict=True)
     return "".join("\t".join(row) + "\n" for row in rows) + "\n"
+
+
+# Random derivations of a grammar.
+
+MAX_DEPTH = 14
+GIVEN = "@"  # a kind that begins so is not drawn: `Expansion.given` makes it
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Draws derivations and words; with `unseen`, held-out words are among them."""
+
+    source: random.Random
+    unseen: bool
+    rules: Mapping[str, Sequence[Rule]]
+    given: Callable[[str], Derivation] | None = None
+
+    def tree(self, symbol: str, depth: int = 0) -> Derivation | None:
+        """A random derivation of `symbol`, or None when it grows too deep."""
+        label, _, kind = symbol.partition("/")
+        if self.given is not None and kind.startswith(GIVEN):
+            return self.given(kind.removeprefix(GIVEN))
+        rules = self.rules.get(symbol)
+        if rules is None:
+            return Derivation(label, kind, word=self.word(label, kind))
+        if depth > MAX_DEPTH:
+            return None
+        rule: Rule = self.source.choices(rules, [rule.weight for rule in rules])[0]
+        children = []
+        for child in rule.children:
+            node = self.tree(child, depth + 1)
+            if node is None:
+                return None
+            children.append(node)
+        if len(children) == 1 and children[0].label == label:
+            return children[0]  # a phrase over nothing but a phrase of its own label adds no structure
+        return Derivation(label, kind, tuple(children), rule.head)
+
+    def word(self, pos: str, kind: str) -> str:
+        """A word of a kind in the form that a part of speech asks for."""
+        choices = words(kind, self.unseen)
+        word = self.source.choices(choices, cum_weights=_rank_weights(len(choices)))[0]
+        return inflect(word, pos) if kind in OPEN else word
+
+
+@cache
+def _rank_weights(n: int) -> tuple[float, ...]:
+    """Cumulative weights that fall with the rank, as word frequencies do."""
+    total = 0.0
+    cumulative = []
+    for rank in range(n):
+        total += (rank + 8) ** -0.7
+        cumulative.append(total)
+    return tuple(cumulative)
+
+
+# What the grammar leaves to spelling: agreement of the verb "was", "a" or "an", the capital at the start.
+
+
+def spelled(tree: Derivation) -> Derivation:
+    """The derivation of a well-spelled sentence.
+
+    >>> leaves = Derivation("DT", "a", word="a"), Derivation("NN", "thing", word="apple")
+    >>> spelled(Derivation("NP", "base", leaves, head=1)).words()
+    ['An', 'apple']
+    """
+    agreed = _agree(tree)
+    words = agreed.words()
+    for i, following in enumerate(words[1:]):
+        if words[i] == "a" and following[0].lower() in "aeiou" and not following.startswith("use"):
+            words[i] = "an"
+    words[0] = words[0][0].upper() + words[0][1:]
+    return agreed.with_words(iter(words))
+
+
+def _agree(node: Derivation) -> Derivation:
+    """ "was" after a plural subject becomes "were", throughout the tree."""
+    children = [_agree(child) for child in node.children]
+    for left, (i, right) in zip(children, list(enumerate(children))[1:], strict=False):
+        if left.label == "NP" and right.label == "VP" and _is_plural(left):
+            children[i] = _with_were(right)
+    return replace(node, children=tuple(children))
+
+
+def _is_plural(subject: Derivation) -> bool:
+    joined = any(child.label == "CC" for child in subject.children)
+    return joined or subject.head_leaf().label == "NNS" or subject.head_leaf().word == "they"
+
+
+def _with_were(phrase: Derivation) -> Derivation:
+    first, *others = phrase.children
+    if first.kind != "was":
+        return phrase
+    return replace(phrase, children=(replace(first, word="were"), *others))

@@ -1,9 +1,7 @@
 """Models of who did what to whom: entities, triggers of events and the roles of entities in them.
 
-memory_events.py, factor_events.py                 MemoryEvents (left to right), FactorEvents (all together by AD3)
-event_network.py, inputs.py, extracted.py          what both share: rows of sentences, a CRF of entities, answers
-judged.py, ranked.py                               probabilities of entities and events, the best of several answers
-frame_parser.py, framed.py                         FrameParser, and the graphs that it builds
-inventory.py                                       the names that a model knows
-config.py, frame_config.py, presets.py, recipe.py  settings, models by name, training by name
+memory_events.py, factor_events.py   MemoryEvents (left to right), FactorEvents (all together by AD3)
+event_network.py, inputs.py          what both share: rows of sentences, names, a CRF of entities, answers
+frame_parser.py                      FrameParser, and the graphs that it builds
+config.py                            settings
 """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from trelliswork.data.settings import WIDEST, setting
 from trelliswork.models.networks.config import NetworkConfig
 
+Cell = Literal["feed-forward", "lstm", "gru"]  # as in `nn.transitions.TBRU`, which is not imported for --help
 _MEMORY, _FACTORS = {"kind": ("MemoryEvents",)}, {"kind": ("FactorEvents",)}
 
 
@@ -36,3 +38,14 @@ class EventConfig(NetworkConfig):
                          at_least=0, option=True, goes_with=_FACTORS)  # fmt: skip
     analyses: int = setting(3, "Number of best taggings whose entities enter the factor graph (event-factors).",
                             at_least=1, below=WIDEST + 1, goes_with=_FACTORS)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FrameConfig(NetworkConfig):
+    """What a frame parser is made of: inputs and encoder as in `NetworkConfig`, and a unit over states."""
+
+    state_dim: int = setting(128, "Hidden units of the network over parser states.", at_least=1)
+    state_dropout: float = setting(0.2, "Dropout on these units.", at_least=0, below=1)
+    cell: Cell = setting("feed-forward", "Network over parser states", choices=get_args(Cell))
+    attention: int = setting(5, "Number of most recent frames visible in a state.", at_least=1)
+    beam: int = setting(1, "Beam size; 1 is greedy search.", at_least=1, below=WIDEST + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -12,19 +12,17 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, WordVectors
-from trelliswork.data.events import Entity, entities_of, events_of, sentences_in
+from trelliswork.data.events import Entity, Event, entities_of, events_of, sentences_in
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import TrellisworkError
-from trelliswork.metrics.events import event_scores
-from trelliswork.models.base import Answer, Description, Report
+from trelliswork.metrics.frame_graphs import event_scores
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.extracted import Extracted, answer_of
-from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, encoded_record
-from trelliswork.models.events.inventory import Inventory
+from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, Inventory, encoded_record
 from trelliswork.models.networks.building import make_encoder
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.crf import CRF
@@ -221,3 +219,50 @@ class EventNetwork(WordNetwork):
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
         settings = cls.CONFIG.from_dict(config["settings"])
         return cls(settings, TokenFeatures.from_stored(settings, config), Inventory.from_dict(config["inventory"]))
+
+
+# Entities and events that a model has found, and the answers made of them.
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """Entities and events of one record, and the probabilities of the parts, if they were asked for.
+
+    `triggers` has the probability of each event's trigger with its type, `arguments` those of each event's arguments.
+    `search` says how they were found; `others` are the best values, this one first, if several were asked for.
+    """
+
+    entities: list[Entity] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    entity_probs: list[float] = field(default_factory=list)
+    triggers: list[float] = field(default_factory=list)
+    arguments: list[list[float]] = field(default_factory=list)
+    probability: float | None = None
+    search: str = "exact"
+    others: Sequence[Extracted] = ()
+
+    def value(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "entities": [list(each) for each in self.entities],
+            "events": [event.record() for event in self.events],
+        }  # fmt: skip
+
+
+def answer_of(sentence: Sentence, found: Extracted, top_k: int, *, confidence: bool) -> Answer:
+    """The answer about a record.
+
+    Parts are triggers, and arguments with the trigger as their head; spans are entities.
+    """
+    parts, spans = list[PartProbability](), list[PartProbability]()
+    if confidence:
+        for event, sure, of_roles in zip(found.events, found.triggers, found.arguments, strict=True):
+            parts.append(PartProbability(event.trigger, event.trigger + 1, event.type, sure))
+            for (start, end, role), chance in zip(event.arguments, of_roles, strict=True):
+                parts.append(PartProbability(start, end, role, chance, head=event.trigger + 1))
+        spans = [PartProbability(*each, p) for each, p in zip(found.entities, found.entity_probs, strict=True)]
+    ranked = [each for each in (found.others or [found])[:top_k] if each.probability is not None]
+    return Answer(
+        found.value(), found.probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
+        alternatives=[Alternative(each.value(), each.probability or 0.0) for each in ranked], search=found.search,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ Ringgaard, Gupta and Pereira (2017), SLING: A framework for frame semantic parsi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
@@ -21,19 +21,19 @@ from trelliswork.data import Sentence, WordVectors
 from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import frame_scores
-from trelliswork.models.base import Answer, Description, Report
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
 from trelliswork.models.batched import in_batches
-from trelliswork.models.events.frame_config import FrameConfig
-from trelliswork.models.events.framed import Framed, answer_of, decision_chances
-from trelliswork.models.networks.description import network_described
+from trelliswork.models.events.config import FrameConfig
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
-from trelliswork.nn.transitions.unrolling import RecurrentSystem, unroll
+from trelliswork.nn.transitions.unit import RecurrentSystem, unroll
 from trelliswork.runtime.shapes import Float, Int
-from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, actions_of
+from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Mention, Slot, actions_of
+from trelliswork.structures.beam.frames.system import MAKES_MENTION, MAKES_SLOT
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.search import NOTHING, beam_search
 from trelliswork.structures.beam.system import Scorer, advance
@@ -248,3 +248,79 @@ class FrameParser(WordNetwork):
 def _advance(system: FrameSystem, state: FrameState, decisions: Int[Tensor, "batch"]) -> FrameState:
     moving = (decisions >= 0)[:, None]
     return advance(system, state, decisions[:, None], moving)
+
+
+# Frame graphs that a parser has built, the probabilities of their parts, and the answers made of them.
+
+
+@dataclass(frozen=True)
+class Framed:
+    """The frame graph of a record, its probability, and those of the decisions that made its mentions and slots.
+
+    `others` are the most probable graphs, this one first, if several were asked for.
+    """
+
+    graph: FrameGraph = field(default_factory=FrameGraph)
+    probability: float | None = None
+    mentions: Mapping[Mention, float] = field(default_factory=dict)
+    slots: Mapping[Slot, float] = field(default_factory=dict)
+    search: str = "greedy"
+    others: Sequence[tuple[FrameGraph, float]] = ()
+
+    def value(self) -> dict[str, Any]:
+        """As plain values."""
+        return graph_value(self.graph)
+
+
+def graph_value(graph: FrameGraph) -> dict[str, Any]:
+    """Types of frames, mentions [start, end, frame] and slots [frame, role, target]."""
+    return {
+        "frames": list(graph.types),
+        "mentions": [list(each) for each in graph.mentions],
+        "slots": [list(each) for each in graph.slots],
+    }
+
+
+def decision_chances(
+    system: FrameSystem, state: FrameState, row: int, decisions: Sequence[int], chances: Sequence[float]
+) -> tuple[dict[Mention, float], dict[Slot, float]]:
+    """The probability of the decision that made each mention and each slot of the graph of a state."""
+    made = [(system.actions.items[d].kind, p) for d, p in zip(decisions, chances, strict=True) if d >= 0]
+    mentions, slots = state.mentions[row, 0].tolist(), state.slots[row, 0].tolist()
+    of_mentions = [p for kind, p in made if kind in MAKES_MENTION]
+    of_slots = [p for kind, p in made if kind in MAKES_SLOT]
+    names: Actions = system.actions
+    return (
+        {Mention(*mention): p for mention, p in zip(mentions, of_mentions, strict=False)},
+        {
+            Slot(s, names.roles[r], names.values[value] if value >= 0 else t): p
+            for (s, r, t, value), p in zip(slots, of_slots, strict=False)
+        },
+    )
+
+
+def answer_of(sentence: Sentence, found: Framed, top_k: int, *, confidence: bool) -> Answer:
+    """The answer about a record: spans are mentions, parts are slots.
+
+    A role is an arc from the last word of the first mention of its frame to the first mention of its target; a constant
+    is at the first mention of its frame. Slots of frames without mentions are no parts.
+    """
+    graph, first = found.graph, dict[int, Mention]()
+    for mention in graph.mentions:
+        first.setdefault(mention.frame, mention)
+    spans, parts = list[PartProbability](), list[PartProbability]()
+    for mention in graph.mentions if confidence else ():
+        spans.append(PartProbability(*mention[:2], graph.types[mention.frame], found.mentions[mention]))
+    for slot in graph.slots if confidence else ():
+        source, role, target = slot
+        is_constant = isinstance(target, str)
+        at = first.get(source if is_constant else target)  # type: ignore[arg-type]
+        if at is not None and source in first:
+            label, head = (f"{role}={target}", None) if is_constant else (role, first[source].end)
+            parts.append(PartProbability(at.start, at.end, label, found.slots[slot], head=head))
+    ranked = (found.others or [(graph, found.probability or 0.0)])[:top_k]
+    probability = found.probability if confidence or top_k else None
+    return Answer(
+        found.value(), probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
+        alternatives=[Alternative(graph_value(each), p) for each, p in ranked], search=found.search,
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -20,15 +21,12 @@ from torch import Tensor, nn
 from trelliswork.data.events import Entity
 from trelliswork.distributions import LinearChain
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.event_network import EventNetwork, Known
-from trelliswork.models.events.extracted import Extracted
-from trelliswork.models.events.inputs import SCHEME, Batch
-from trelliswork.models.events.inventory import Inventory
-from trelliswork.models.events.ranked import best_first, best_products
+from trelliswork.models.events.event_network import EventNetwork, Extracted, Known
+from trelliswork.models.events.inputs import SCHEME, Batch, Inventory
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.scorers.event_memory import OTHER, EventMemory, Read
-from trelliswork.nn.scorers.event_search import best_events
+from trelliswork.nn.scorers.roles import best_events
 from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")
@@ -183,3 +181,28 @@ class MemoryEvents(EventNetwork):
 
 def _only(decided: Decisions, i: int) -> Decisions:
     return decided[0][i : i + 1], decided[1][i : i + 1]
+
+
+# The best of several ways to answer.
+
+Way = TypeVar("Way")
+
+
+def best_products(parts: Sequence[Sequence[tuple[Way, float]]], k: int) -> list[tuple[list[Way], float]]:
+    """The k best choices of one way for each part, by the sum of their ln p; ways are given best first.
+
+    >>> best_products([[("a", -1.0), ("b", -2.0)], [("c", -1.0), ("d", -1.5)]], 3)
+    [(['a', 'c'], -2.0), (['a', 'd'], -2.5), (['b', 'c'], -3.0)]
+    """
+    found: list[tuple[list[Way], float]] = [([], 0.0)]
+    for ways in parts:
+        longer = [([*chosen, way], before + p) for chosen, before in found for way, p in ways]
+        found = sorted(longer, key=lambda each: -each[1])[:k]
+    return found
+
+
+def best_first(found: Sequence[Extracted], k: int, search: str) -> Extracted:
+    """The most probable of several values, with the k best."""
+    ranked = sorted(found, key=lambda each: -(each.probability or 0.0))[:k]
+    ranked = [replace(each, search=search) for each in ranked]
+    return replace(ranked[0], others=ranked)

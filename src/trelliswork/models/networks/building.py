@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
-from trelliswork.data import WordVectors
+from trelliswork.data import Sentence, WordVectors
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import CHARACTERS, VECTOR, TokenFeatures
 from trelliswork.models.networks.parts import CHARACTERS as CHARACTER_INPUTS
 from trelliswork.models.networks.parts import encoder_part
 from trelliswork.nn.dropout import Dropout
-from trelliswork.nn.encoders import TokenEncoder
+from trelliswork.nn.encoders import DeepEncoder, TokenEncoder
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import (
@@ -21,6 +25,10 @@ from trelliswork.nn.inputs import (
     TokenInputs,
     VariationalDropout,
 )
+from trelliswork.nn.rbm import PretrainingConfig
+
+if TYPE_CHECKING:
+    from trelliswork.models.networks.word_network import WordNetwork
 
 
 def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
@@ -70,3 +78,29 @@ def load_vectors(table: nn.Module, vectors: WordVectors) -> None:
         table.weight.zero_()
         table.weight[UNKNOWN] = matrix.mean(0)
         table.weight[UNKNOWN + 1 :] = matrix
+
+
+# First weights of hidden layers without tags.
+
+
+def pretrain_encoder(
+    tagger: WordNetwork, sentences: Sequence[Sentence], config: PretrainingConfig | None = None
+) -> list[float]:
+    """Train the layers of a deep encoder as RBMs over the vectors that go in, which count as Gaussian;
+    the reconstruction error of each layer. Tags are not looked at.
+
+    Hinton et al. (2006), A fast learning algorithm for deep belief nets.
+    """
+    # [S4, RBM pre-training]
+    if not isinstance(tagger.encoder, DeepEncoder):
+        raise TrellisworkError(
+            f'pre-training needs encoder="deep"; got {tagger.config.encoder!r}; set it or leave it out'
+        )
+    filled = [sentence for sentence in sentences if len(sentence)]
+    if not filled:
+        raise TrellisworkError("expected sentences to pre-train on, got none; check the data")
+    with tagger.evaluating():
+        batch = tagger.token_batch(tagger.encode(filled))
+        vectors = tagger.inputs(batch)
+    with torch.enable_grad():
+        return tagger.encoder.pretrain(vectors, batch.mask, config, visible="gaussian")

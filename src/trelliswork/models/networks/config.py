@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, get_args
 from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.parts import CHARACTERS, encoder_names, encoders_with
+from trelliswork.training.config import TrainingConfig
 from trelliswork.training.search_space import Around, Numbers
 
 Initialization = Literal["uniform", "normal", "literal"]
@@ -98,3 +99,29 @@ class NetworkConfig(Settings):
                 f'pretrain_epochs must be 0, or more with encoder="deep"; got {self.pretrain_epochs} with '
                 f"{self.encoder!r}; set one of them"
             )
+
+
+@dataclass(frozen=True)
+class VectorFile(Settings):
+    """What a network reads in addition to the data."""
+
+    PANEL = NetworkConfig.PANEL
+
+    vectors: str | None = setting(
+        None,
+        "Pretrained word vectors in text format, optionally .gz (GloVe, word2vec, fastText).",
+        option=True,
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
+class Machine(Settings):
+    """Where a network is trained."""
+
+    PANEL = TrainingConfig.PANEL
+
+    device: str = setting(
+        "auto", "Device to train on; auto is the first CUDA GPU, or the CPU", choices=("auto", "cpu", "cuda", "mps"),
+        option=True,
+    )  # fmt: skip

@@ -22,9 +22,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
-from trelliswork.models.networks.remembered import Remembered
-from trelliswork.models.networks.template_features import TemplateFeatures, parse_templates
-from trelliswork.models.networks.word_ngrams import WordNgrams
+from trelliswork.models.networks.sparse_features import TemplateFeatures, WordNgrams, parse_templates
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 from trelliswork.runtime.shapes import Int
 
@@ -295,3 +293,30 @@ def _width(name: str, config: NetworkConfig) -> int:
     if name == "capitals":
         return config.capitals_dim
     return config.column_dim if name.startswith("column") else config.affix_dim
+
+
+# What depends on a word alone, worked out once for each.
+
+LIMIT = 200_000  # words
+
+
+class Remembered(dict[str, list[int]]):
+    """Numbers of each word, made when it is first asked for; most words come more than once.
+
+    >>> numbers = Remembered(lambda word: [len(word), word.count("e")])
+    >>> numbers["sees"], len(numbers)
+    ([4, 2], 1)
+    """
+
+    def __init__(self, make: Callable[[str], list[int]], limit: int = LIMIT) -> None:
+        super().__init__()
+        self._make, self._limit = make, limit
+
+    def __reduce__(self) -> tuple[type[Remembered], tuple[Callable[[str], list[int]], int]]:
+        return Remembered, (self._make, self._limit)  # a copy works its numbers out again
+
+    def __missing__(self, word: str) -> list[int]:
+        if len(self) >= self._limit:
+            self.clear()
+        found = self[word] = self._make(word)
+        return found

@@ -5,57 +5,59 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from trelliswork.data import WordVectors, read_vectors
+from trelliswork.data import Choices, WordVectors, read_vectors
 from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.data.settings import settings_given
 from trelliswork.errors import DataError, OutputError, TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.base import count
-from trelliswork.models.loading import class_of
-from trelliswork.models.networks.preset import Preset
-from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.models.catalogue import PAIRS, VECTORS, entry_of
+from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.runtime.devices import device_for
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.finished import finished_run
 from trelliswork.training.loop import carry_out
 from trelliswork.training.progress import OnEpoch
 from trelliswork.training.result import TrainingResult
-from trelliswork.training.run import Run as TrainingRun
+from trelliswork.training.run import Run
 
 
 class NetworkRecipe(Recipe):
-    """A class of networks with settings for the network and for its training; a subclass brings the names."""
-
-    PRESETS: ClassVar[Mapping[str, Preset]]
+    """A network of the catalogue, with settings for the network and for its training."""
 
     def __init__(self, options: Options) -> None:
-        self.options, self.preset = options, self.PRESETS[options["model"]]
-        self.kind: Any = class_of(self.preset.kind)
+        self.options, self.entry = options, entry_of(options["model"])
+        self.kind: Any = named(self.entry.home)
         self.network = self.kind.CONFIG(**{**self.basis(), **settings_given(options, self.kind.CONFIG)})
-        self.training = TrainingConfig(**{**self.preset.learning, **settings_given(options, TrainingConfig)})
-        alone = self.preset.kind if self.kind.ON_CPU_ALONE else ""
+        self.training = TrainingConfig(**{**self.entry.learning, **settings_given(options, TrainingConfig)})
+        alone = self.entry.kind if self.kind.ON_CPU_ALONE else ""
         self.device = device_for(options.get("device") or "auto", on_cpu_alone=alone)
         self._model: Any = None
 
     def basis(self) -> Mapping[str, Any]:
         """The settings of the network that no option changes."""
-        return self.preset.network
+        return self.entry.values
 
     def settings(self) -> dict[str, Any]:
         return {**self.network.to_dict(), **self.training.to_dict()}
 
     def search_values(self) -> dict[str, Any]:
-        return {**self.settings(), "kind": self.preset.kind}
+        return {**self.settings(), "kind": self.entry.kind}
+
+    def layout(self, choices: Choices) -> Choices:
+        if PAIRS not in self.entry.data:
+            return choices
+        files = named(PAIRS)
+        return replace(choices, pairs=files(**settings_given(self.options, files)).format)
 
     def read_files(self) -> WordVectors | None:
-        if is_crfsuite(self.options["train"]):
+        if VECTORS not in self.entry.data:
+            return None
+        if self.entry.learns_from != "pairs" and is_crfsuite(self.options["train"]):
             problem = "a network reads words, and this file has attributes; add --model crf"
             raise DataError(self.options["train"], problem)
-        return self.word_vectors()
-
-    def word_vectors(self) -> WordVectors | None:
-        """Those that --vectors names."""
         vectors = _read_word_vectors(self.options.get("vectors"), self.network.vector_dim)
         if vectors is None and self.options.get("tune_vectors"):
             raise TrellisworkError("--tune-vectors needs vectors to train on; add --vectors FILE or leave it out")
@@ -104,7 +106,7 @@ class NetworkRecipe(Recipe):
         if (vectors.n_announced or 0) > n:  # the file may have been cut
             note(f"note: {file}: its first line promises {vectors.n_announced:,} vectors, it has {n:,}")
 
-    def learn(self, run: Run) -> tuple[Any, TrainingResult]:
+    def learn(self, run: RunOptions) -> tuple[Any, TrainingResult]:
         training = replace(self.training, seed=run.seed)
         model, self._model = self._model, None
         if model is None or run.seed != self.training.seed:
@@ -117,13 +119,11 @@ class NetworkRecipe(Recipe):
         told, progress = run.on_score, run.progress
         if told is not None:
             progress = OnEpoch(progress, lambda record: told(record.epoch, record.score))
-        prepared = TrainingRun(model, self.material.train, self.material.dev, training, run.folder)
+        prepared = Run(model, self.material.train, self.material.dev, training, run.folder)
         result = carry_out(prepared, progress, resume=run.resume)
-        self.finished(model, run)
+        if model.calibrate(self.material.dev) and run.folder is not None:
+            model.save(run.folder)
         return model, result
-
-    def finished(self, model: Any, run: Run) -> None:
-        """What is left to do with a model whose weights are found."""
 
     def together(self) -> bool:
         found: bool = self.kind.answers_together

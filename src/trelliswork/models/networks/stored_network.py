@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
@@ -11,13 +12,13 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from trelliswork.data import Sentence
 from trelliswork.errors import ModelError
-from trelliswork.models.base import Model
-from trelliswork.models.card import model_card
+from trelliswork.models.base import Description, Model, Rows
+from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
-from trelliswork.models.networks.size_guard import SizeGuard
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 
@@ -62,6 +63,10 @@ class StoredNetwork(Model, nn.Module):
     def learnable(cls, material: Material, config: Any, file: str, note: Note) -> list[Sentence]:
         """The training data that such a model can learn from; a note says what is left out."""
         return material.train
+
+    def calibrate(self, sentences: Sequence[Sentence]) -> bool:
+        """Fit what is left open until the weights are final to held-out sentences; return whether there was any."""
+        return False
 
     def check_output(self, directory: str | Path) -> None:
         """Raise `OutputError` if `save` could not write there."""
@@ -115,3 +120,84 @@ def _check_layers(directory: str | Path, stored: StoredModel) -> None:
     if isinstance(layers, int) and layers > max(len(stored.weights), 100):
         problem = f"{layers:,} layers, {len(stored.weights)} weights"
         raise ModelError(f"{directory}: config.json and weights do not fit ({problem}); copy it again")
+
+
+# Building a network from settings that somebody may have changed: never larger than the weights it is built for.
+
+_MAKERS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
+_SPARE_VALUES = 1 << 22  # masks and tables that are not among the weights
+_SPARE_TENSORS = 1000
+
+
+class SizeGuard(TorchFunctionMode):
+    """Inside, tensors are made until they hold clearly more than `weights` do; then it is a `ModelError`.
+
+    The sizes are compared before memory is taken, so that a wrong setting costs neither gigabytes nor minutes.
+
+    >>> with SizeGuard({"weight": torch.zeros(3, 4)}):
+    ...     torch.nn.Linear(100_000, 100_000)
+    Traceback (most recent call last):
+    trelliswork.errors.ModelError: the settings ask for a network of more than 4,194,328 values, the weights have 12
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.n_weights = sum(each.numel() for each in weights.values())
+        self.most_values = 2 * self.n_weights + _SPARE_VALUES
+        self.most_tensors = 10 * len(weights) + _SPARE_TENSORS
+        self.n_values = self.n_tensors = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _MAKERS:
+            self._count(kwargs["size"] if "size" in kwargs else args[0] if _is_shape(args[0]) else args)
+        return func(*args, **kwargs)
+
+    def _count(self, shape: Sequence[int]) -> None:
+        self.n_values += math.prod(shape)
+        self.n_tensors += 1
+        if self.n_values > self.most_values:
+            asked = f"a network of more than {self.most_values:,} values, the weights have {self.n_weights:,}"
+            raise ModelError(f"the settings ask for {asked}")
+        if self.n_tensors > self.most_tensors:
+            raise ModelError(f"the settings ask for a network of more than {self.most_tensors:,} parts")
+
+
+def _is_shape(argument: Any) -> bool:
+    return isinstance(argument, tuple | list)  # torch.Size is a tuple
+
+
+# What a network is, in words and numbers.
+
+ENCODERS = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends", "none": "word vectors"}
+
+
+def network_described(
+    model: Any, structure: str, labels: Rows, record: Rows, transitions: Sequence[tuple[float, str, str]]
+) -> Description:
+    """A network over words under some structure."""
+    encoder = ENCODERS.get(model.config.encoder, f"a {model.config.encoder} network")
+    under = f"{'an' if structure[0] in 'aeio' else 'a'} {structure}"
+    if getattr(model.config, "normalization", "global") == "local":
+        under = f"local normalisation{structure.partition(' CRF')[2]}"
+    sizes = {name: f"{len(items):,} entries" for name, items in model.features.vocabularies.items()}
+    settings = model.config.to_dict()
+    sections = [("lookup tables", sizes), ("network", settings)]
+    return Description(f"{encoder} under {under}", labels, record, settings, sections, transitions)
+
+
+def strongest_transitions(crf: Any, labels: Sequence[str]) -> list[tuple[float, str, str]]:
+    """(score, before, after) of the legal neighbours that a layer has learned, the strongest first."""
+    if crf.transitions is None:
+        return []
+    allowed = getattr(crf, "allowed_transitions", None)
+    legal = allowed.tolist() if allowed is not None else [[True] * len(labels)] * len(labels)
+    scored = [
+        (score, labels[i], labels[j])
+        for i, row in enumerate(crf.transitions.tolist())
+        for j, score in enumerate(row)
+        if legal[i][j]
+    ]
+    return sorted(scored, reverse=True)

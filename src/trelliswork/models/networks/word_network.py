@@ -12,10 +12,9 @@ from torch import Tensor
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.attribution import Attribution, attribute, scaled
-from trelliswork.models.networks.building import load_vectors, make_dropout, make_encoder, make_inputs
+from trelliswork.models.networks.building import load_vectors, make_dropout, make_encoder, make_inputs, pretrain_encoder
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import VECTOR, TokenFeatures
-from trelliswork.models.networks.pretraining import pretrain_encoder
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.votes import WITHOUT_WORDS, Reason, Vote, ranked, word_vote

@@ -3,5 +3,4 @@
 dependency/     heads and labels, every arc scored
 transition/     heads and labels, decision by decision
 constituency/   brackets: spans by CKY, treebank grammars
-recipe.py       how the networks are trained by name, with presets.py
 """

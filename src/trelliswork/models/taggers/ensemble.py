@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trelliswork.data import Sentence
-from trelliswork.data.attributes.function import FeatureFunction, Function
+from trelliswork.data.attributes.dicts import FeatureFunction, Function
 from trelliswork.distributions.averaging import average_argmax
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description

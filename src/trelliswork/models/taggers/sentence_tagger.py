@@ -18,7 +18,7 @@ from trelliswork.models.batched import in_batches
 from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.loading import load
 from trelliswork.models.part_choices import Array, PartChoices, token_choices
-from trelliswork.models.taggers.evaluation import evaluate_tags
+from trelliswork.models.taggers.evaluation import evaluate_tags, examined, score, score_text
 from trelliswork.models.taggers.explanation import (
     Analysis,
     Confidences,
@@ -26,13 +26,12 @@ from trelliswork.models.taggers.explanation import (
 )
 from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_known, unknown_note
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
-from trelliswork.models.taggers.scores import examined, score, score_text
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
 from trelliswork.tags.schemes import tags_of
 from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
-    from trelliswork.data.attributes.function import Function
+    from trelliswork.data.attributes.dicts import Function
 
 Pins = Mapping[int, Any]  # token, counted from 0 -> its tag, or those of which one is right, as O|B-NP or as a list
 Result = TypeVar("Result")

@@ -3,10 +3,8 @@
 base.py                 what they answer
 config.py               their settings
 tokeniser.py            the model: a CRF over the characters of a text
-characters.py           a text as characters with attributes, in bulk
 character_kernels.py    the numba code of these
 learned_rules.py        rules with the habits of a file, learned from tokens alone
-multiword.py            tokens that stand for several words
 """
 
 from __future__ import annotations

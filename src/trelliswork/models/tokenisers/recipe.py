@@ -11,13 +11,11 @@ from typing import Any
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
-from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
 from trelliswork.models.taggers.features.learners.base import Progress as Step
-from trelliswork.models.taggers.features.recipe import LearningResult
 from trelliswork.models.tokenisers.base import TokeniserModel
 from trelliswork.models.tokenisers.config import TokeniserConfig
-from trelliswork.models.tokenisers.learned_rules import NO_MULTIWORD, LearnedRules
-from trelliswork.models.tokenisers.multiword import MultiwordTable
+from trelliswork.models.tokenisers.learned_rules import NO_MULTIWORD, LearnedRules, MultiwordTable
 from trelliswork.models.tokenisers.tokeniser import DEFAULTS, CharacterTokeniser
 from trelliswork.text import Document, read_documents
 from trelliswork.text.spacing import is_unspaced, plausible_text
@@ -34,7 +32,7 @@ FOR_TAGGERS = {
 class TokeniserRecipe(Recipe):
     """Learned in one go: there is nothing to resume."""
 
-    steps, unpruned_steps, learns_from = "iterations", 30, "text"
+    steps, unpruned_steps = "iterations", 30
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -65,7 +63,7 @@ class TokeniserRecipe(Recipe):
     def documents(self) -> Sequence[Document]:
         return self.material.train  # type: ignore[return-value]
 
-    def learn(self, run: Run) -> tuple[CharacterTokeniser, LearningResult]:
+    def learn(self, run: RunOptions) -> tuple[CharacterTokeniser, LearningResult]:
         result, began = LearningResult(), time.perf_counter()
         with run.progress, Interrupts(wait=True) as interrupts:
 

@@ -14,8 +14,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.loading import load, model_folders
-from trelliswork.models.transducers.pins import Symbols
-from trelliswork.models.transducers.transducer import Transduced, Transducer
+from trelliswork.models.transducers.transducer import Symbols, Transduced, Transducer
 
 FIRST, WIDER, MOST = 4, 4, 64  # best targets of each member: at first, how many times more, and at most
 

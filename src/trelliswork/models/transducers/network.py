@@ -16,8 +16,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
-from trelliswork.models.transducers.pins import Symbols
-from trelliswork.models.transducers.transducer import Transducer
+from trelliswork.models.transducers.transducer import Symbols, Transducer
 from trelliswork.runtime.shapes import Float, Int
 
 UNKNOWN, BEGIN, END = "<unk>", "<s>", "</s>"

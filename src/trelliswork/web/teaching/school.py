@@ -10,11 +10,10 @@ from typing import Any
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.web.frames import Reply
-from trelliswork.web.off_loop import off_loop
+from trelliswork.web.pool import off_loop
 from trelliswork.web.problems import Problem
-from trelliswork.web.teaching.lesson import ARCS, SENTENCES, TAUGHT, TREES, Lesson
+from trelliswork.web.teaching.lesson import ARCS, SENTENCES, TAUGHT, TREES, Lesson, check_arcs, check_words
 from trelliswork.web.teaching.training import Training
-from trelliswork.web.teaching.trees import check_arcs, check_words
 
 LARGE = 200_000  # characters of a file whose sentences are found by a worker of its own
 AT_ONCE = 16  # sentences that are ranked with one call, so that nobody waits long for it

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import choices_of, open_new
 from trelliswork.data import Choices, Sentence
+from trelliswork.models import load
 from trelliswork.models.base import Answer
 from trelliswork.models.part_choices import PartChoices
 from trelliswork.web.asking import Asked
@@ -56,3 +60,19 @@ def _record(sentence: Sentence) -> dict[str, Any]:
     found: dict[str, Any] = {"text": sentence.text} if sentence.text else {}
     found["tokens"] = list(sentence.words)
     return found | ({"features": [list(each) for each in sentence.features]} if sentence.features else {})
+
+
+# The score of a model on sentences, printed: `python -m trelliswork.web.teaching.uncertainty FOLDER FILE`.
+
+
+def score(folder: str, file: str) -> dict[str, Any]:
+    """The score that counts for the model, and its name."""
+    model: Any = load(folder)
+    _, opened = GOLD_FILES[model.learns_from].open(file, Choices(), None)
+    gold, _ = model.readable_gold(list(opened))
+    found = model.evaluate(gold)
+    return {"metric": found["metric"], "score": found["score"]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(score(*sys.argv[1:3])))

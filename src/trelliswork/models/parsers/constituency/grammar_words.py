@@ -1,14 +1,20 @@
-"""What words say about the symbols above them in a treebank grammar."""
+"""What words say about the symbols above them in a treebank grammar.
+
+>>> lexicon = WordTags.from_counts({("walks", "VBZ"): 5, ("walking", "VBG"): 1, ("talking", "VBG"): 1}, 3, 1.0)
+>>> shares = lexicon.shares("jumping", first=False)
+>>> max(shares, key=shares.get)
+'VBG'
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, label_of, word_of
-from trelliswork.models.parsers.constituency.word_tags import WordTags
 from trelliswork.runtime.bridge import Array
 
 Class = tuple[str, str | None]  # a tag, and the one word that it is for
@@ -57,3 +63,93 @@ class GrammarWords:
         """The likeliest tag of each word by itself."""
         shares = [self.lexicon.shares(word, first=i == 0) for i, word in enumerate(words)]
         return [max(each, key=each.__getitem__) for each in shares]
+
+
+# P(part of speech | word) by counting, and by spelling where counts say little.
+
+SUFFIXES = (1, 2, 3, 4, 5)
+BETWEEN = 20.0
+
+
+def signatures(word: str, *, first: bool) -> Iterator[str]:
+    """How a word is spelled, from coarse to fine: its shape, then ever longer suffixes.
+
+    >>> list(signatures("U-boats", first=False))
+    ['', 'Ax-', 'Ax-s', 'Ax-ts', 'Ax-ats', 'Ax-oats', 'Ax-boats']
+    """
+    yield ""
+    lower = word.lower()
+    capital = "" if not word[:1].isupper() else "1A" if first else "A"
+    inner = "x" if any(letter.islower() for letter in word) else "A" if any(map(str.isupper, word[1:])) else ""
+    shape = capital + inner + ("0" if any(map(str.isdigit, word)) else "") + ("-" if "-" in word[1:] else "")
+    yield shape
+    if lower[-1:].isalpha():
+        for n in SUFFIXES:
+            if len(lower) > n:
+                yield shape + lower[-n:]
+
+
+class WordTags:
+    """The parts of speech of words: what was seen of a word, smoothed by what rare words of its spelling are.
+
+    P(t | s) of a signature s is smoothed by that of the next coarser one, P(t | w) of a word by its finest signature.
+    """
+
+    def __init__(
+        self,
+        words: Mapping[str, Mapping[str, int]],
+        spellings: Mapping[str, Mapping[str, int]],
+        weight: float,
+        between: float = BETWEEN,
+    ):
+        self.words, self.spellings, self.weight, self.between = words, spellings, weight, between
+        self._of_spelling = lru_cache(maxsize=50_000)(self._spelled)
+
+    @staticmethod
+    def from_counts(
+        counts: Mapping[tuple[str, str], int], rare: int, weight: float, between: float = BETWEEN
+    ) -> WordTags:
+        """From how often each word had each tag; words seen at most `rare` times stand for unknown ones.
+
+        `weight` is that of the spelling beside what was seen of a word, `between` that of a coarser signature beside
+        what was seen of a finer one.
+        """
+        words: dict[str, Counter[str]] = {}
+        for (word, tag), n in counts.items():
+            words.setdefault(word, Counter())[tag] += n
+        return WordTags(words, spelling_counts(words, rare), weight, between)
+
+    def shares(self, word: str, *, first: bool) -> dict[str, float]:
+        """P(tag | word); `first` in its sentence, a capital says little, and the word in lower case is asked too."""
+        by_spelling = self._of_spelling(word, first)
+        seen = Counter(self.words.get(word, {}))
+        if first and not seen and word[:1].isupper():
+            seen = Counter(self.words.get(word.lower(), {}))
+        total = seen.total() + self.weight
+        found = {tag: self.weight * share / total for tag, share in by_spelling.items()}
+        for tag, n in seen.items():
+            found[tag] = found.get(tag, 0.0) + n / total
+        return found
+
+    def _spelled(self, word: str, first: bool) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for signature in signatures(word, first=first):
+            counts = self.spellings.get(signature)
+            if counts:
+                total = sum(counts.values())
+                weight = self.between if found else 0.0
+                shares = {tag: weight * share / (total + weight) for tag, share in found.items()}
+                for tag, n in counts.items():
+                    shares[tag] = shares.get(tag, 0.0) + n / (total + weight)
+                found = shares
+        return found
+
+
+def spelling_counts(words: Mapping[str, Mapping[str, int]], rare: int) -> dict[str, Counter[str]]:
+    """How often rare words of each signature have each tag, all tokens counted."""
+    found: dict[str, Counter[str]] = {}
+    for word, tags in words.items():
+        if sum(tags.values()) <= rare:
+            for signature in {*signatures(word, first=False), *signatures(word, first=True)}:
+                found.setdefault(signature, Counter()).update(tags)
+    return found

@@ -16,8 +16,7 @@ from trelliswork.metrics.calibration import calibration
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.examined import Examined, Example
-from trelliswork.models.parsers.constituency.bracket_explanation import BracketExplanation
-from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
+from trelliswork.models.parsers.constituency.bracket_explanation import BracketExplanation, BracketShares
 from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
 from trelliswork.models.votes import Reason
 from trelliswork.training.shares import answered

@@ -28,17 +28,21 @@ from trelliswork.data import Sentence
 from trelliswork.data.brackets import ROOTS, tree_of
 from trelliswork.errors import ConstraintError, ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
-from trelliswork.models.card import model_card
+from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
-from trelliswork.models.parsers.constituency.bracket_explanation import rival_text
-from trelliswork.models.parsers.constituency.bracket_shares import BracketShares, diagonal, summed
-from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
-from trelliswork.models.parsers.constituency.expected_brackets import expected_brackets
-from trelliswork.models.parsers.constituency.grammar_storage import counts_from, stored_counts
+from trelliswork.models.parsers.constituency.bracket_explanation import BracketShares, diagonal, rival_text, summed
+from trelliswork.models.parsers.constituency.config import GrammarConfig
+from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of, expected_brackets
 from trelliswork.models.parsers.constituency.grammar_words import GrammarWords
 from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
-from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
-from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, annotated, is_tag, label_of
+from trelliswork.models.parsers.constituency.treebank_rules import (
+    RuleCounts,
+    annotated,
+    counts_from,
+    is_tag,
+    label_of,
+    stored_counts,
+)
 from trelliswork.models.part_choices import PartChoices, stacked_choices
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.votes import Reason, Vote, ranked

@@ -32,15 +32,14 @@ from trelliswork.distributions.span_values import allowed_by_nodes
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.networks.attribution import Attribution, affordable
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
-from trelliswork.models.parsers.constituency.bracket_explanation import rival_text
-from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
+from trelliswork.models.parsers.constituency.bracket_explanation import BracketShares, rival_text
+from trelliswork.models.parsers.constituency.config import SpanConfig
 from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, Node, brackets_of
 from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans
 from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
-from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.part_choices import NO_CONSTITUENT, PartChoices, span_choices
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.votes import Reason

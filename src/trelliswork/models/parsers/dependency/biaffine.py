@@ -14,28 +14,29 @@ Dozat and Manning (2017), Deep biaffine attention for neural dependency parsing;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from scipy.optimize import minimize_scalar
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data import Sentence, Vocabulary
-from trelliswork.data.arcs import is_projective
+from trelliswork.data import Sentence, Vocabulary, token_budget_batches
+from trelliswork.data.treebank import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.models.batched import in_batches
+from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation, arc_text
 from trelliswork.models.parsers.dependency.best_labels import BestLabels
 from trelliswork.models.parsers.dependency.config import ParserConfig
-from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of, labels_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
-from trelliswork.models.parsers.dependency.temperatures import fitted_temperatures
 from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
@@ -122,7 +123,7 @@ class BiaffineParser(DependencyParser):
     def _labels(self, heads: Float[Tensor, "batch h d"], dependents: Tensor) -> Float[Tensor, "batch h m l"]:
         return self.scorer.labels(heads, dependents) / self.temperatures[1]
 
-    def calibrate(self, sentences: Sequence[Sentence]) -> None:
+    def calibrate(self, sentences: Sequence[Sentence]) -> bool:
         """Make probabilities as large as they should be: divide scores by the temperatures that sentences, which it
         has not learned from, are most probable with.
 
@@ -134,6 +135,7 @@ class BiaffineParser(DependencyParser):
         if sentences:
             self.temperatures.fill_(1.0)
             self.temperatures.copy_(torch.tensor(fitted_temperatures(self, sentences)))
+        return bool(sentences)
 
     # Answers
 
@@ -307,3 +309,47 @@ class BiaffineParser(DependencyParser):
                 for tree, share in zip(rows, shares[row], strict=True) if share > 0
             ])  # fmt: skip
         return found
+
+
+# Temperatures of arcs and labels that make held-out trees most probable.
+
+WIDEST = math.log(8)  # temperatures are sought in 1/8 .. 8
+
+
+def fitted_temperatures(parser: BiaffineParser, sentences: Sequence[Sentence]) -> tuple[float, float]:
+    """The temperature of arcs and that of labels; labels that the parser does not know do not count."""
+    known = [each for each in sentences if len(each) and all(label in parser.labels for label in labels_of(each))]
+    if not known:
+        return 1.0, 1.0
+    batches = token_budget_batches([len(each) for each in known], BUDGET, shuffle=False)
+    with parser.evaluating():
+        scored = [_scored(parser, [known[i] for i in batch]) for batch in batches]
+
+        def of_arcs(temperature: float) -> float:
+            return -sum(parser.crf(arcs / temperature, heads, mask=mask).item() for arcs, heads, mask, _, _ in scored)
+
+        def of_labels(temperature: float) -> float:
+            return sum(
+                F.cross_entropy(scores / temperature, labels, reduction="sum").item()
+                for _, _, _, scores, labels in scored
+            )
+
+        return _best(of_arcs), _best(of_labels)
+
+
+def _scored(parser: BiaffineParser, batch: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Scores of all arcs, gold heads and the mask; scores of the labels of gold arcs, and which are right."""
+    tokens = parser.token_batch(parser.encode(batch))
+    rows = [torch.tensor([heads_of(each), parser.labels.indices(labels_of(each))]).T for each in batch]
+    gold = pad_sequence(rows, batch_first=True).to(tokens.mask.device)
+    nodes = parser.scorer.nodes(parser.encode_tokens(tokens))
+    labels = parser.scorer.labels_at(nodes, gold[..., 0])[tokens.mask]
+    return parser.scorer.arcs(nodes), gold[..., 0], tokens.mask, labels, gold[..., 1][tokens.mask]
+
+
+def _best(loss: Callable[[float], float]) -> float:
+    """Where a loss that has one valley is lowest, on a scale of logarithms."""
+    found = minimize_scalar(
+        lambda log: loss(math.exp(log)), bounds=(-WIDEST, WIDEST), method="bounded", options={"xatol": 1e-3}
+    )
+    return math.exp(found.x)

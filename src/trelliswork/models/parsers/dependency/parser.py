@@ -18,10 +18,10 @@ from trelliswork.metrics.attachment import attachment
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.lemmatiser import lemma_scores
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
-from trelliswork.models.parsers.dependency.head_pins import head_pin
+from trelliswork.models.parsers.dependency.pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
@@ -127,9 +127,6 @@ class DependencyParser(WordNetwork):
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
         """The loss of the gold trees, summed over the batch."""
-
-    def calibrate(self, sentences: Sequence[Sentence]) -> None:
-        """Make probabilities fit sentences that were not learned from, as far as the parser has any to fit."""
 
     def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
         total = vectors.new_zeros(())

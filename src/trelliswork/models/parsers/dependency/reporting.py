@@ -6,10 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trelliswork.data import Sentence
-from trelliswork.data.arcs import is_projective
+from trelliswork.data.treebank import is_projective
 from trelliswork.metrics import Score, confusion
-from trelliswork.metrics.attachment import Arc, Attachment, attachment
-from trelliswork.metrics.attachment_details import arcs_by_label, attachment_where, content_score, heads_by_distance
+from trelliswork.metrics.attachment import (
+    Arc,
+    Attachment,
+    arcs_by_label,
+    attachment,
+    attachment_where,
+    content_score,
+    heads_by_distance,
+)
 from trelliswork.models.base import Report, count
 from trelliswork.models.examined import Examined, Example
 

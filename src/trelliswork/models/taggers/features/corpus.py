@@ -11,7 +11,7 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex, Templates
-from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.attributes.key_index import HashedNames
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.taggers.features.crf.kinds import kind_of
@@ -29,8 +29,8 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.counting import counted_parameters
 from trelliswork.models.taggers.features.learners.induction import Round, extended_corpus, induce
 from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
+from trelliswork.models.taggers.gold import partial_gold, scheme_of
 from trelliswork.models.taggers.labels import Labels, missing_roles, tags_of_gold
-from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 from trelliswork.tags.schemes import canonical, infer_scheme, repaired
 from trelliswork.training.together import ALONE, OneProcess, Where
 

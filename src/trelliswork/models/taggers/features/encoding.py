@@ -15,9 +15,8 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIndex, KeyIndex, Templates
-from trelliswork.data.attributes.expansion import expand
-from trelliswork.data.attributes.found import Found
-from trelliswork.data.attributes.hashing import new_index
+from trelliswork.data.attributes.expansion import Found, expand
+from trelliswork.data.attributes.key_index import new_index
 from trelliswork.data.attributes.rows import ENTRIES_AT_A_TIME, first_entries_of, offsets_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,8 +15,8 @@ from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
-from trelliswork.models.families import NETWORK
-from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.models.catalogue import NETWORK, entry_of
+from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
 from trelliswork.models.taggers.features.corpus import TaggedData
@@ -26,8 +25,8 @@ from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
 from trelliswork.models.taggers.features.tagger import FeatureTagger
+from trelliswork.models.taggers.gold import is_known
 from trelliswork.models.taggers.labels import tags_of_gold
-from trelliswork.models.taggers.partial_tags import is_known
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.shares import answered, n_processes, sharing
@@ -44,22 +43,6 @@ class Sources(NamedTuple):
     untagged: list[Sentence]
 
 
-@dataclass
-class LearningResult:
-    """How many iterations it took; Ctrl-C ends learning after the one that runs."""
-
-    best_epoch: int = 0
-    seconds: float = 0.0
-    interrupted: bool = False
-    best_score: float | None = None
-    metric: str = ""
-    size: str = ""
-
-    @property
-    def summary(self) -> str:
-        return f"{self.best_epoch} iterations, {self.seconds:.1f} s, {self.size}"
-
-
 class FeatureRecipe(Recipe):
     """A model over features is trained in one go: there is nothing to resume."""
 
@@ -67,13 +50,12 @@ class FeatureRecipe(Recipe):
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        name = options["model"]
+        entry = entry_of(options["model"])
         for option, (default, reason) in _OF_NETWORKS.items():
             if options.get(option, default) != default:
                 raise TrellisworkError(f"--{option} {reason}; leave it out, or choose one, such as --model {NETWORK}")
-        found = settings_given(options, LearningConfig) | {"seed": options.get("seed", 0)}
-        found |= {"model": "crf"} if name == "hucrf" else {"model": name, "hidden_units": 0}
-        self.config = LearningConfig(**found)
+        given = settings_given(options, LearningConfig) | {"seed": options.get("seed", 0), **entry.values}
+        self.config = LearningConfig(**{name: value for name, value in given.items() if name not in entry.without})
 
     def settings(self) -> dict[str, Any]:
         """Those whose defaults are not options, as other models have others."""
@@ -106,7 +88,7 @@ class FeatureRecipe(Recipe):
             for text in cost_notes((sentence.tags or () for sentence in material.train), self.config, scheme=scheme):
                 note(text)
 
-    def learn(self, run: Run) -> tuple[FeatureTagger, LearningResult]:
+    def learn(self, run: RunOptions) -> tuple[FeatureTagger, LearningResult]:
         material, sources, config = self.material, self.material.files, self.config
         scheme = self.options["scheme"] if self.options["partial"] else material.scheme
         where = Where(all_together(), Scratch.at(self.options.get("scratch")))
@@ -166,7 +148,7 @@ class _Report:
     """Tells how learning goes; Ctrl-C ends it after the iteration."""
 
     def __init__(
-        self, run: Run, interrupts: Interrupts, dev: list[Sentence], most: int | None, together: OneProcess
+        self, run: RunOptions, interrupts: Interrupts, dev: list[Sentence], most: int | None, together: OneProcess
     ) -> None:
         self.run, self.interrupts, self.dev, self.most, self.together = run, interrupts, DevScores(dev), most, together
         self.wanted = together.from_first(run.progress.shows or run.on_score is not None)  # all evaluate, or none

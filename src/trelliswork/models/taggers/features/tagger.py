@@ -17,15 +17,14 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIndex, Templates
-from trelliswork.data.attributes.defaults import default_templates
-from trelliswork.data.attributes.function import Function
-from trelliswork.data.attributes.hashing import HINT, HashedNames
+from trelliswork.data.attributes.dicts import Function
+from trelliswork.data.attributes.key_index import HINT, HashedNames
 from trelliswork.data.attributes.rows import owners_of
-from trelliswork.data.attributes.templates import Reference
+from trelliswork.data.attributes.templates import Reference, default_templates
 from trelliswork.data.attributes.wording import Wording
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
-from trelliswork.models.card import model_card
+from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.chain_tagger import ChainTagger
@@ -48,7 +47,7 @@ from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.gold import broken_note, unknown_note
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.sentence_tagger import Pins
-from trelliswork.training.folder_names import CheckpointFolder
+from trelliswork.training.exclusive import CheckpointFolder
 
 if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution

@@ -4,9 +4,9 @@ neural_tagger.py            what they have in common
 tagger.py, segmenter.py     words under a linear chain, segments under a semi-Markov CRF
 multi_tagger.py, tasks.py   several columns of tags on one encoder
 vector_tagger.py            real-valued vectors instead of words
-config.py, presets.py       the settings, and networks by name
-scorers.py, scoring.py      what scores tags and segments, and how it is made from the settings
-recipe.py, warm_start.py    training by name, and from the weights of a trained network
+config.py                   the settings
+recipe.py                   training by name, and from the weights of a trained network
 dropout_average.py          answers averaged over dropout masks
+word_votes.py               which words speak for a tag
 onnx_export/                graphs for other runtimes
 """

@@ -5,10 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import setting
+from trelliswork.data.settings import Settings, setting
 from trelliswork.models.networks.config import NetworkConfig
-from trelliswork.models.taggers.networks.scorers import SCORERS, SEGMENT_SCORERS
+from trelliswork.models.networks.parts import Part
+from trelliswork.training.config import TrainingConfig
 from trelliswork.training.search_space import Around
+
+# Made with the width of what goes in and the number of labels.
+SCORERS = {
+    "linear": Part("scorers:LinearScorer", "initialization"),
+    "context": Part("scorers:ContextScorer", "initialization"),
+    "hidden-units": Part("scorers:HiddenUnitScorer", "initialization", n_hidden="hidden_units"),
+    "tensor": Part("scorers:TensorScorer", "initialization", slices="tensor_slices"),
+}
+SEGMENT_SCORERS = {
+    "pyramid": Part("scorers:PyramidScorer", "max_length", hidden="segment_dim"),
+    "endpoints": Part("scorers:EndpointScorer", "max_length", hidden="segment_dim"),
+}
+
 
 Transitions = Literal["fixed", "network"]
 LabelScheme = Literal["IOBES", "data"]
@@ -60,3 +74,16 @@ class TaggerConfig(NetworkConfig):
         off="unconstrained", goes_with=_OF_TAGS,
     )  # fmt: skip
     normalization: Normalization = setting("global", "Normalisation", choices=get_args(Normalization))
+
+
+@dataclass(frozen=True)
+class TrainedNetwork(Settings):
+    """The network that training starts from."""
+
+    PANEL = TrainingConfig.PANEL
+
+    init: str | None = setting(
+        None, "Start from the network in this directory: its settings, and its weights for all words and labels in "
+        "common. The data may contain new words and labels.", option=True, metavar="DIR",
+        goes_with={"kind": ("Tagger", "Segmenter")},
+    )  # fmt: skip

@@ -20,9 +20,8 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import Answer, Description, Report
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.models.networks.stored_network import StoredNetwork
+from trelliswork.models.networks.stored_network import StoredNetwork, network_described
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels

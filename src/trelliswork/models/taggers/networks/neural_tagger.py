@@ -8,21 +8,22 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.networks.attribution import Attribution
-from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
-from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.config import SCORERS, SEGMENT_SCORERS, TaggerConfig
 from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
 from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
-from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.inputs import DirectConnections, TokenBatch
+from trelliswork.nn.scorers import TransitionScorer
 from trelliswork.runtime.shapes import Float, Int
 
 _SMALL: dict[str, Any] = dict(
@@ -144,3 +145,28 @@ class NeuralTagger(WordNetwork, SentenceTagger):
     @property
     def label_names(self) -> list[str]:
         return self.labels.vocabulary.to_list()
+
+
+# From settings to the parts of a tagger that score labels.
+
+
+def make_direct_connections(config: TaggerConfig, features: TokenFeatures, n_labels: int) -> DirectConnections | None:
+    """What scores labels past the network, if there are templates."""
+    return DirectConnections(features.n_attributes, n_labels) if config.templates else None
+
+
+def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
+    """From vectors of tokens to scores of labels."""
+    found: nn.Module = SCORERS[config.scorer].make(config, dim, n_labels)
+    return found
+
+
+def make_transition_scorer(config: TaggerConfig, dim: int, n_labels: int) -> TransitionScorer | None:
+    """What scores pairs of labels by the input; None if they score the same everywhere."""
+    return TransitionScorer(dim, n_labels) if config.transitions == "network" else None
+
+
+def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
+    """From vectors of tokens to scores of segments."""
+    found: nn.Module = SEGMENT_SCORERS[config.segments].make(config, dim, num_labels=n_labels)
+    return found

@@ -22,19 +22,18 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
-from trelliswork.models.networks.description import strongest_transitions
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import strongest_transitions
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.part_choices import Array
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
-from trelliswork.models.taggers.networks.scoring import make_direct_connections, make_segment_scorer
+from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger, make_direct_connections, make_segment_scorer
 from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.nn.scorers.segments import sums_over_segments
+from trelliswork.nn.scorers.spans import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of

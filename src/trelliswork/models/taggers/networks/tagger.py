@@ -19,14 +19,18 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence
 from trelliswork.distributions.local import locally_normalised
-from trelliswork.models.networks.description import strongest_transitions
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import strongest_transitions
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
-from trelliswork.models.taggers.networks.scoring import make_direct_connections, make_scorer, make_transition_scorer
+from trelliswork.models.taggers.networks.neural_tagger import (
+    NeuralTagger,
+    make_direct_connections,
+    make_scorer,
+    make_transition_scorer,
+)
 from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.inputs import TokenBatch

@@ -23,8 +23,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability
 from trelliswork.models.batched import BUDGET
 from trelliswork.models.networks.attribution import Attribution, attribute
-from trelliswork.models.networks.description import strongest_transitions
-from trelliswork.models.networks.stored_network import StoredNetwork
+from trelliswork.models.networks.stored_network import StoredNetwork, strongest_transitions
 from trelliswork.models.part_choices import PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.networks.config import Transitions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,19 +13,27 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.pairs import WORD_UNITS
+from trelliswork.data.subwords import BytePairs, joined, spans
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
-from trelliswork.models.transducers.attention.building import make_decoder, make_encoder, make_output, make_pointer
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
-from trelliswork.models.transducers.attention.pieces import Pieces
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
-from trelliswork.models.transducers.pins import Symbols
+from trelliswork.models.transducers.transducer import Symbols
+from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
 from trelliswork.nn.decoders.base import Unrolled
-from trelliswork.nn.decoders.copynet import JointCopy
-from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
+from trelliswork.nn.decoders.pointer import JointCopy, PointerMixture, coverage_loss
 from trelliswork.nn.dropout import Dropout
-from trelliswork.nn.output_layers import SoftmaxLayer
+from trelliswork.nn.encoders import RecurrentEncoder, TokenEncoder, TransformerEncoder
+from trelliswork.nn.output_layers import (
+    AdaptiveSoftmaxLayer,
+    HierarchicalSoftmaxLayer,
+    NCELayer,
+    OutputLayer,
+    SampledSoftmaxLayer,
+    SoftmaxLayer,
+)
+from trelliswork.nn.output_layers.sampled import Method
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
@@ -256,3 +265,95 @@ def _vectors(n: int, dim: int) -> nn.Embedding:
     table = nn.Embedding(n, dim)
     nn.init.normal_(table.weight, std=dim**-0.5)
     return table
+
+
+# Symbols as the network reads and writes them: as they are, or words cut into subwords.
+
+
+class Pieces:
+    """Cuts symbols into pieces, and joins them; without merges each symbol is its own piece."""
+
+    def __init__(self, pairs: BytePairs | None = None) -> None:
+        self.pairs = pairs
+
+    @classmethod
+    def learned(cls, train: Sequence[Sentence], n_merges: int) -> Pieces:
+        """Merges of both sides together, so that names and numbers are cut alike."""
+        if not n_merges:
+            return cls()
+        counts = Counter(word for pair in train for side in (pair.words, pair.target or ()) for word in side)
+        return cls(BytePairs.learned(counts, n_merges))
+
+    @classmethod
+    def from_stored(cls, merges: Sequence[str]) -> Pieces:
+        """The inverse of `stored`."""
+        if not merges:
+            return cls()
+        return cls(BytePairs([(left, right) for left, right in (each.split(" ") for each in merges)]))
+
+    def stored(self) -> list[str]:
+        """Plain values; pieces have no blanks."""
+        return [] if self.pairs is None else [" ".join(pair) for pair in self.pairs.merges]
+
+    def cut(self, symbols: Symbols) -> Symbols:
+        return symbols if self.pairs is None else self.pairs.cut_all(symbols)
+
+    def join(self, pieces: Symbols) -> Symbols:
+        return pieces if self.pairs is None else joined(pieces)
+
+    def places(self, pieces: Symbols) -> list[range]:
+        """Where the pieces of each symbol are."""
+        return [range(i, i + 1) for i in range(len(pieces))] if self.pairs is None else spans(pieces)
+
+
+# The parts of an attention model, from its settings.
+
+
+def make_encoder(config: AttentionConfig) -> TokenEncoder:
+    """What reads a source, `hidden` wide."""
+    if config.encoder == "transformer":
+        return TransformerEncoder(
+            config.dim, hidden=config.hidden, layers=config.layers, heads=config.heads, dropout=config.dropout,
+            norm=config.norm, feedforward=config.feedforward,
+        )  # fmt: skip
+    half = config.hidden // 2
+    return RecurrentEncoder(config.dim, hidden=half, layers=config.layers, cell=config.encoder, dropout=config.dropout)
+
+
+def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
+    """What writes a target."""
+    sizes, hidden, dropout = (config.dim, source_dim), config.hidden, config.dropout
+    if config.decoder == "bahdanau":
+        return BahdanauDecoder(*sizes, hidden=hidden, dropout=dropout, coverage=config.coverage)
+    if config.decoder == "luong":
+        return LuongDecoder(
+            *sizes, hidden=hidden, layers=config.layers, cell="lstm" if config.encoder == "lstm" else "gru",
+            score=config.attention, window=config.window, reach=config.reach, feeding=config.feeding,
+            coverage=config.coverage, dropout=dropout,
+        )  # fmt: skip
+    return TransformerDecoder(
+        *sizes, hidden=hidden, layers=config.layers, heads=config.heads, feedforward=config.feedforward,
+        dropout=dropout, norm=config.norm,
+    )  # fmt: skip
+
+
+def make_pointer(config: AttentionConfig, source_dim: int) -> PointerMixture | JointCopy | None:
+    """What copies symbols of the source."""
+    if not config.copy:
+        return None
+    return JointCopy(config.hidden, source_dim) if config.copying == "joint" else PointerMixture(config.hidden)
+
+
+def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> OutputLayer:
+    """The distribution over the next symbol; `vectors` are those of the target symbols."""
+    hidden, drawn = config.hidden, config.n_samples
+    if config.output == "softmax":
+        return SoftmaxLayer(hidden, n_symbols, smoothing=config.smoothing, tied=vectors if config.tied else None)
+    if config.output == "nce":
+        return NCELayer(hidden, n_symbols, n_samples=drawn)
+    if config.output == "hierarchical":
+        return HierarchicalSoftmaxLayer(hidden, n_symbols)
+    if config.output == "adaptive":
+        return AdaptiveSoftmaxLayer(hidden, n_symbols)
+    method: Method = "importance" if config.output == "importance" else "candidates"
+    return SampledSoftmaxLayer(hidden, n_symbols, n_samples=drawn, method=method)

@@ -2,6 +2,4 @@
 
 config.py       settings
 transducer.py   the model
-presets.py      its name and what differs from the defaults
-recipe.py       how it is trained by name
 """

@@ -29,8 +29,7 @@ from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.base import PartProbability
 from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
-from trelliswork.models.transducers.pins import SpanPin, Symbols
-from trelliswork.models.transducers.transducer import Transduced
+from trelliswork.models.transducers.transducer import SpanPin, Symbols, Transduced
 from trelliswork.nn.edit.cells import Pairs
 from trelliswork.nn.edit.network import EditNetwork, Sizes, Written
 from trelliswork.nn.edit.pinned_search import PinnedBeam, PinnedLattice

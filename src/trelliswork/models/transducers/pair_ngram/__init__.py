@@ -6,6 +6,10 @@ step_kernels.py        the lattice as a random walk
 search_kernels.py      the k best targets
 trace_kernels.py       all alignments with one target
 chunk_model.py         chunk pairs and their n-grams
-source_lattice.py      one source, with the questions that kernels answer
-model.py               the model
+arpa.py                models as ARPA files
+source_lattice.py      one source and its positions, with the questions that kernels answer
+explanation.py         which chunk pairs an answer is made of
+piece_choices.py       what each piece of the source may become
+model.py, recipe.py    the model, and how it is trained by name
+config.py              settings
 """

@@ -14,9 +14,9 @@ import numpy as np
 
 from trelliswork.models.transducers.pair_ngram import alignment_kernels as kernels
 from trelliswork.models.transducers.pair_ngram.alignment_kernels import EMPTY, ChunkedPairs
+from trelliswork.models.transducers.transducer import Symbols
 
 Array = np.ndarray[Any, Any]
-Symbols = tuple[str, ...]
 Pair = tuple[Symbols, Symbols]
 ChunkPair = tuple[Symbols, Symbols]
 LEAST_GAIN = 1e-4  # of the mean log-likelihood, for a further iteration

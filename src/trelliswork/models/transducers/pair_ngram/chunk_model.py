@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair, Symbols
+from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
-from trelliswork.models.transducers.pair_ngram.positions import Fitting, pinned_positions, plain_positions, plain_rows
 from trelliswork.models.transducers.pair_ngram.search_kernels import answer_all
 from trelliswork.models.transducers.pair_ngram.source_lattice import (
     NOTHING_WRITTEN,
+    Fitting,
     SourceLattice,
     Targets,
+    pinned_positions,
+    plain_positions,
+    plain_rows,
     targets_of,
     width_of,
 )
-from trelliswork.models.transducers.pins import SpanPin
+from trelliswork.models.transducers.transducer import SpanPin, Symbols
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
 Array = np.ndarray[Any, Any]

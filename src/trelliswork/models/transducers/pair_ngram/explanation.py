@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, ClassVar
 
-from trelliswork.models.transducers.pins import NOTHING
+from trelliswork.models.transducers.transducer import NOTHING
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ import numpy as np
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
 from trelliswork.models.base import Description, PartProbability, count
-from trelliswork.models.card import model_card
+from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits
 from trelliswork.models.storage import StoredModel, read_model, write_model
@@ -37,8 +37,15 @@ from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
 from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
 from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice, Targets, sums_all
-from trelliswork.models.transducers.pins import NOTHING, SpanPin, Symbols, span_pins, within
-from trelliswork.models.transducers.transducer import Transduced, Transducer
+from trelliswork.models.transducers.transducer import (
+    NOTHING,
+    SpanPin,
+    Symbols,
+    Transduced,
+    Transducer,
+    span_pins,
+    within,
+)
 
 MOST_SHOWN = 5  # targets of an explanation
 LEAST_SHOWN = 0.001  # probability of one

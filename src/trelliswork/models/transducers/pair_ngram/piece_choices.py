@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice
-from trelliswork.models.transducers.pins import SpanPin, Symbols
+from trelliswork.models.transducers.transducer import SpanPin, Symbols
 
 MOST_TRIED = 60  # targets of a piece, by their chunk pairs alone; all the others together are the rest
 

@@ -28,14 +28,13 @@ from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.data.database import Database, Rows
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.transducers.network import END, EncodedPair
-from trelliswork.models.transducers.pins import Symbols
 from trelliswork.models.transducers.semantic.config import SqlConfig
 from trelliswork.models.transducers.semantic.constraints import SPECIAL
 from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
 from trelliswork.models.transducers.semantic.sql import classes_of, sql_grammar
-from trelliswork.models.transducers.transducer import Transduced
+from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.constraints import Constraint
-from trelliswork.nn.decoders.grammar_constraint import GrammarConstraint
+from trelliswork.nn.decoders.generation import GrammarConstraint
 from trelliswork.nn.query_parts import execution_reward, reinforce_loss
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import sample

@@ -9,7 +9,7 @@ import numpy as np
 
 from trelliswork.errors import DataError
 from trelliswork.models.taggers.features.crf.observed import all_labels
-from trelliswork.models.taggers.partial_tags import encode
+from trelliswork.models.taggers.gold import encode
 
 Array = np.ndarray[Any, Any]
 _LABEL = str | int | np.integer | np.bool_

@@ -145,3 +145,39 @@ COMBINATIONS = {each.name: about.goes_with for each, about in settings_in(Learni
 
 def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class UntaggedFile(Settings):
+    """What hidden units are pre-trained on."""
+
+    PANEL = LearningConfig.PANEL
+
+    pretrain: str | None = setting(
+        None,
+        "Unlabelled file with the same columns to pre-train the hidden units on (hucrf).",
+        option=True,
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
+class AttributeSources(Settings):
+    """What makes the attributes of tokens."""
+
+    PANEL = LearningConfig.PANEL
+
+    template: str | None = setting(
+        None, "File of CRF++ feature templates.", option=True, metavar="FILE", default_text="chosen by the columns"
+    )
+    features: str | None = setting(
+        None, "Python function that maps a sentence to a dict or a list of feature names for each token.",
+        option=True, metavar="MODULE:FUNCTION",
+    )  # fmt: skip
+    partial: bool = setting(
+        False, "Partial labels: read the tag ? as unknown and A|B as either of the two.", option=True
+    )
+    scratch: str | None = setting(
+        None, "Keep the training data in temporary files in this directory instead of memory: for data larger than "
+        "memory.", option=True, metavar="DIR",
+    )  # fmt: skip

@@ -12,6 +12,7 @@ import hashlib
 import json
 import shutil
 import warnings
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,7 @@ from trelliswork.errors import ModelError, OutputError
 from trelliswork.lazy import optional
 from trelliswork.models.export_folder import check_folder, whole_folder
 from trelliswork.models.taggers.networks.onnx_export import onnx_tagger
-from trelliswork.models.taggers.networks.onnx_export.description import axes_of, describe, meaning_of
 from trelliswork.models.taggers.networks.onnx_export.graphs import GRAPHS, N_OUTPUTS, Graph
-from trelliswork.models.taggers.networks.onnx_export.readme import readme
 
 OPSET = 17
 GRAPH, DESCRIPTION, README, SCRIPT = "model.onnx", "model.json", "README.md", "onnx_tagger.py"
@@ -136,3 +135,122 @@ def _annotate(decoder: Graph, file: Path) -> None:
     )
     onnx.checker.check_model(graph)
     onnx.save(graph, str(file))
+
+
+# What somebody without the library must know to use a graph: vocabularies, labels, how words are read.
+
+FORMAT_VERSION = 1
+
+MEANING = {
+    "features": "indices of each token into the vocabularies of model.json, in the order of its list 'features'",
+    "mask": "true where there is a token; the tokens of a sentence come first",
+    "forms": "the row of 'spellings' and 'ngrams' that spells the token out",
+    "spellings": "indices of the characters of each different word; 0 fills up",
+    "ngrams": "rows of the hashed character n-grams of each different word; 0 fills up",
+    "vectors": "the values of each place",
+    "attributes": "indices of the attributes that the templates make of a token; 0 for one that is not known",
+}
+OUTPUTS = {
+    "tags": "the best tags, as indices into the labels",
+    "score": "the score of the best tags",
+    "potentials": "scores of labels, start and end included; of a segmenter, of the segments of 1, 2, ... tokens",
+    "transitions": "scores of pairs of labels, [from, to]",
+    "pairs": "scores of pairs of labels at each step, [from, to]",
+}
+AXES = {
+    "spellings": ("words", "characters"), "ngrams": ("words", "ngrams"), "score": ("batch",), "transitions": ("batch",),
+    "pairs": ("batch", "steps"),
+}  # fmt: skip
+OF_TOKENS = ("batch", "n")
+
+
+def describe(decoder: Graph) -> dict[str, Any]:
+    """The content of model.json."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "library_version": __version__,
+        "kind": type(decoder.model).__name__,
+        "inputs": list(decoder.inputs),
+        "tasks": [task._asdict() for task in decoder.tasks],
+        **decoder.reading(),
+    }
+
+
+def axes_of(name: str) -> tuple[str, ...]:
+    """Names of the axes that are free."""
+    return AXES.get(name if name in MEANING else name.partition("_")[0], OF_TOKENS)
+
+
+def meaning_of(name: str) -> str:
+    """An input or output in words."""
+    return MEANING.get(name) or OUTPUTS[name.partition("_")[0]]
+
+
+# The README of an exported folder.
+
+_TEXT = """# A {kind} as an ONNX graph
+
+Written by Trelliswork {library_version}; using it needs numpy and onnxruntime only.
+
+{use}
+
+Other languages read `model.json` and feed `model.onnx`:
+
+| | | |
+|---|---|---|
+{rows}
+
+Indices are int64, the mask is boolean, vectors are float32. `tasks` in `model.json` lists the labels that tags are
+indices of; spans are spelled in `scheme`, and were in `data_scheme` in the training data. Of several best answers the
+one with the lowest indices, read from the end, is given. {reading}`onnx_tagger.py` has every step in plain Python.
+"""
+
+_USE = """    pip install numpy onnxruntime
+    python onnx_tagger.py {example}
+
+or in Python:
+
+    from onnx_tagger import OnnxTagger
+    OnnxTagger(".").tag(["Ann", "sings"]{columns})
+    OnnxTagger(".").confidences(["Ann", "sings"]{columns})    # with the probability of each tag and of each span"""
+
+_USE_OF_VECTORS = """    from onnx_tagger import OnnxTagger
+    OnnxTagger(".").tag(vectors)    # an array [n, {dim}]"""
+
+_READING = """In every vocabulary row 0 fills up and row 1 is for what is not in it; words are looked up {normal}.
+"""
+
+
+def readme(description: Mapping[str, Any]) -> str:
+    """What the folder holds, and how to use it."""
+    names = ("tags", "score", "potentials", "transitions")
+    outputs = [task[name] for task in description["tasks"] for name in names]
+    rows = [("input", name) for name in description["inputs"]] + [("output", name) for name in outputs]
+    of_vectors = "vectors" in description["inputs"]
+    return _TEXT.format(
+        kind=description["kind"],
+        library_version=description["library_version"],
+        use=_USE_OF_VECTORS.format(dim=description["dim"]) if of_vectors else _use(description["n_columns"]),
+        rows="\n".join(f"| {way} | `{name}` {_shape(name)} | {meaning_of(name)} |" for way, name in rows),
+        reading="" if of_vectors else _READING.format(normal=_normal(description)),
+    )
+
+
+def _use(n_columns: int) -> str:
+    if not n_columns:
+        return _USE.format(example='"Ann lives in Paris ."', columns="")
+    columns = ", ".join(['["...", "..."]'] * n_columns)
+    return _USE.format(example="< tokens.txt    # a token a line, columns behind it", columns=f", columns=[{columns}]")
+
+
+def _shape(name: str) -> str:
+    of_labels = {"potentials": ["labels"], "transitions": ["labels", "labels"], "pairs": ["labels", "labels"]}
+    last = {"features": ["features"], "attributes": ["templates"], "vectors": ["values"], **of_labels}.get(
+        name if name in MEANING else name.partition("_")[0], []
+    )
+    return f"[{', '.join([*axes_of(name), *last])}]"
+
+
+def _normal(description: Mapping[str, Any]) -> str:
+    steps = {"lowercase": "in small letters", "digits_to_zero": "with every digit as 0"}
+    return " and ".join(text for name, text in steps.items() if description[name]) or "as they are"

@@ -1,0 +1,72 @@
+"""`trelliswork train` with a model whose parts are counted, in seconds to minutes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from trelliswork.data.settings import options_of, settings_given
+from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
+from trelliswork.models.catalogue import entry_of
+from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
+
+_OF_NETWORKS = {"resume": False, "tensorboard": None, "seeds": 1}
+
+
+class CountingResult(LearningResult):
+    """How long counting took, and what came of it."""
+
+    @property
+    def summary(self) -> str:
+        return f"counted in {self.seconds:.1f} s: {self.size}"
+
+
+class CountingRecipe(Recipe):
+    """A model is counted in one go by its `fit`: there is nothing to resume, and no seed."""
+
+    steps, what, result = "passes", "a grammar is", CountingResult
+
+    def __init__(self, options: Options) -> None:
+        self.options, entry = options, entry_of(options["model"])
+        for option, default in _OF_NETWORKS.items():
+            if options.get(option, default) != default:
+                problem = f"--{option} is for networks, and {self.what} counted in one go"
+                raise TrellisworkError(f"{problem}: leave it out")
+        self.kind: Any = named(entry.home)
+        config = named(entry.settings)
+        self.config = config(**settings_given(options, config))
+
+    def settings(self) -> dict[str, Any]:
+        return options_of(self.config)
+
+    def search_values(self) -> dict[str, Any]:
+        values: dict[str, Any] = self.config.to_dict()
+        return values
+
+    def read_files(self) -> None:
+        """Return nothing: there are no other files."""
+
+    def begin(self, material: Material, note: Note) -> None:
+        self.material, self._note = material, note
+
+    def fitted(self) -> tuple[Any, dict[str, Any]]:
+        """Return a model of the training data, and its scores on the dev data."""
+        model = self.kind.fit(self.material.train, self.config)
+        return model, model.evaluate(self.material.dev)
+
+    def learn(self, run: RunOptions) -> tuple[Any, CountingResult]:
+        began = time.perf_counter()
+        model, scores = self.fitted()
+        result = self.result(best_epoch=1, seconds=time.perf_counter() - began, size=model.size)
+        for text in model.notes(self.material.train, self.material.dev):
+            self._note(text)
+        self.material.told(model)
+        model.metrics["training"] = {"seconds": round(result.seconds, 1)}
+        model.metrics["dev"] = scores
+        if run.on_score is not None:
+            run.on_score(1, scores["score"])
+        if run.folder is not None:
+            model.save(run.folder)
+        result.best_score, result.metric = scores["score"], scores["metric"]
+        return model, result

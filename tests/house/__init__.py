@@ -1,0 +1,1 @@
+"""Figures of the source code that may fall and not rise."""
