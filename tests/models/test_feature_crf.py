@@ -49,13 +49,14 @@ def loss_by_distribution(rows: AttributeRows, gold: np.ndarray, parameters: Para
 
 @pytest.mark.parametrize("n_labels", [1, 2, 5, 9, 17])
 @pytest.mark.parametrize("valued", [False, True])
-@pytest.mark.parametrize("scale", [0.5, 300.0])
-def test_loss_and_gradient(n_labels: int, valued: bool, scale: float) -> None:
+@pytest.mark.parametrize(("scale", "arc_scale"), [(0.5, 0.5), (300.0, 300.0), (300.0, 0.5), (0.5, 300.0)])
+def test_loss_and_gradient(n_labels: int, valued: bool, scale: float, arc_scale: float) -> None:
     rows, gold = corpus(n_labels, valued=valued)
     parameters = Parameters.of(rows, gold, 40, n_labels, all_transitions=n_labels == 5, all_states=n_labels == 9)
     likelihood = Likelihood(rows, gold, parameters)
     random = np.random.default_rng(1)
     weights = random.normal(size=len(parameters)) * scale
+    weights[parameters.arc_weights] *= arc_scale / scale
     loss, gradient = likelihood(weights)
     assert loss == pytest.approx(loss_by_distribution(rows, gold, parameters, weights), rel=1e-10, abs=1e-10)
     direction, step = random.normal(size=len(parameters)), 1e-5
@@ -79,8 +80,10 @@ def test_a_share_has_a_gradient_of_0_for_attributes_of_other_shares(objective: t
     np.testing.assert_allclose(parts[0][1] + parts[1][1], gradient, atol=1e-12)
 
 
-@pytest.mark.parametrize(("scale", "vanish"), [(0.5, False), (300.0, True)])
-def test_log_space_is_entered_where_weights_vanish(monkeypatch: pytest.MonkeyPatch, scale: float, vanish: bool) -> None:
+@pytest.mark.parametrize(("scale", "arc_scale", "vanish"), [(0.5, 0.5, False), (300.0, 0.5, True), (0.5, 300.0, True)])
+def test_log_space_is_entered_where_weights_vanish(
+    monkeypatch: pytest.MonkeyPatch, scale: float, arc_scale: float, vanish: bool
+) -> None:
     """Its kernel is compiled when a sentence first needs it."""
     entered = list[int]()
 
@@ -91,7 +94,9 @@ def test_log_space_is_entered_where_weights_vanish(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kernels, "add_loss_in_log_space", note)
     rows, gold = corpus(5)
     parameters = Parameters.of(rows, gold, 40, 5)
-    Likelihood(rows, gold, parameters)(scale * np.random.default_rng(1).normal(size=len(parameters)))
+    weights = scale * np.random.default_rng(1).normal(size=len(parameters))
+    weights[parameters.arc_weights] *= arc_scale / scale
+    Likelihood(rows, gold, parameters)(weights)
     assert bool(entered) == vanish and len(entered) == len(set(entered))
 
 

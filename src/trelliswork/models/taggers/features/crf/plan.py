@@ -21,6 +21,7 @@ from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.plan import count_entries, lay_out
 from trelliswork.models.taggers.features.kernels.records import PlannedRows, PlannedWeights
+from trelliswork.runtime.buffers import matrices
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.runtime.threads import row_ranges, side_by_side
 
@@ -76,10 +77,11 @@ class Plan:
 
     def spread_out(self, weights: Array, transitions: Array, pairs: Array) -> PlannedWeights:
         """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan."""
-        table = np.zeros(self.n_dense * self.width)
-        table[self.dense_cells] = weights[self.dense_weights]
+        table = matrices((self.n_dense, self.width))
+        table[:] = 0.0
+        table.reshape(-1)[self.dense_cells] = weights[self.dense_weights]
         loose = weights[self.loose_weights]
-        return PlannedWeights(transitions[None, None], table.reshape(self.n_dense, self.width), loose, pairs)
+        return PlannedWeights(transitions[None, None], table, loose, pairs)
 
     def collect(self, gradient: PlannedWeights, out: Array) -> None:
         """The inverse of `spread_out` for the weights of attributes: into `out`, which is 0 where no token has one."""

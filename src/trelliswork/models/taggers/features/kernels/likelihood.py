@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedRows, PlannedWeights
+from trelliswork.runtime.buffers import matrices
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.structures.chain.kernels import backward_log, backward_scaled, exp_arcs, forward_log, forward_scaled
+from trelliswork.runtime.kernel_math import exp, highest
+from trelliswork.structures.chain.kernels import SMALLEST, backward_log, forward_log
 
 Array = np.ndarray[Any, Any]
-BLOCK = 8  # sentences whose scores are in the cache at the same time
+NEG_INF = -np.inf
+
+
+class Factors(NamedTuple):
+    """Scores in exp space: 0 where they are -inf, and filled up with zeros to whole vector registers."""
+
+    arcs: Array  # [width, width] over e^shift
+    starts: Array  # [width]
+    ends: Array  # [width]
+    shift: float
 
 
 class Room(NamedTuple):
-    """Memory for a block of sentences; made outside of kernels, where it takes nothing to compile."""
+    """Memory for a sentence, and what the sentences add up to; made outside of kernels, where nothing is compiled."""
 
-    emissions: Array  # [block, longest, c]
-    d_emissions: Array
-    alphas: Array
-    emits: Array
-    finals: Array  # [block]
-    log_z: Array
-    arcs: Array  # [1, 1, c, width]
-    shifts: Array  # [1, 1]
-    d_scores: Array  # [width]
+    emits: Array  # [longest, width]
+    alphas: Array  # [longest, width]
+    scores: Array  # [width]
+    alpha: Array  # [width]
+    beta: Array  # [width]
+    out: Array  # [width]
+    flows: Array  # [width, width] the gradient by the scores of arcs, over their factors
     wide: Array  # [sentences] bool
-    none_kept: Array
-    rows: Array  # [1] the first row
 
 
-def room_for(n_sentences: int, longest: int, weights: PlannedWeights) -> Room:
-    c, width = weights.transitions.shape[2], weights.table.shape[1]
-    shape = BLOCK, longest, c
-    return Room(
-        emissions=np.empty(shape), d_emissions=np.empty(shape), alphas=np.empty(shape), emits=np.empty(shape),
-        finals=np.empty(BLOCK), log_z=np.empty(BLOCK), arcs=np.empty((1, 1, c, width)), shifts=np.empty((1, 1)),
-        d_scores=np.zeros(width), wide=np.zeros(n_sentences, np.bool_), none_kept=np.empty((0, 0, 0)),
-        rows=np.zeros(1, np.int64),
-    )  # fmt: skip
-
-
-@kernel(FAST)
+@kernel(FAST, inline=True)
 def add_up(rows, t, table, loose, scores):
     """scores[:width] = Σ value · weight over the attributes of token t [S4.74]."""
     width = table.shape[1]
@@ -60,7 +57,7 @@ def add_up(rows, t, table, loose, scores):
         scores[rows.loose_labels[k]] += value * loose[rows.loose_weights[k]]
 
 
-@kernel(FAST)
+@kernel(FAST, inline=True)
 def spread(rows, t, d_scores, d_table, d_loose):
     """Add value · d_scores to the gradient of every weight of token t: the transpose of `add_up`."""
     width = d_table.shape[1]
@@ -108,63 +105,147 @@ def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
 
 
 @kernel(FAST)
-def settle(s, rows, observed, share, transitions, emissions, d_emissions, d_scores, gradient):
-    """Take the known labels of sentence s off its posteriors and add both to the gradient; returns their score."""
-    gold = observed.gold[rows.starts[s] : rows.starts[s + 1]]
-    score = observe(gold, share, emissions, transitions[0], d_emissions, gradient.transitions[0])
-    for i in range(gold.shape[0]):
-        for j in range(emissions.shape[1]):
-            d_scores[j] = d_emissions[i, j]
-        spread(rows, rows.starts[s] + i, d_scores, gradient.table, gradient.loose)
-    return score
-
-
-@kernel(FAST)
-def add_loss(first, last, rows, observed, weights, ends, room, gradient):
-    """Σ_s shares_s (log Z_s - score_s) of sentences first..last; adds its gradient. All labels are known.
-
-    `ends` are scores of the first and last label. A block of sentences at a time is scored and summed over in scaled
-    exp space; those where that fails are left out and marked in `room.wide`, for `add_loss_in_log_space`.
-    """
-    transitions, (start, end), total = weights.transitions, ends, 0.0
-    c, block = transitions.shape[2], room.emissions.shape[0]
-    exp_arcs(transitions, room.arcs, room.shifts)
-    for s in range(first, last, block):
-        n = min(block, last - s)
-        lengths, shares, wide = rows.lengths[s : s + n], observed.shares[s : s + n], room.wide[s - first :]
-        emissions_of(s, s + n, rows, weights.table, weights.loose, room.emissions)
-        scores = (room.emissions, transitions, start, end, lengths)
-        forward_scaled(0, n, scores, room.arcs, room.shifts, (room.alphas, room.emits, room.finals, room.log_z, wide))
-        run = (room.alphas, room.emits, room.finals)
-        sums = backward_scaled(0, n, run, room.arcs, end, lengths, shares, room.d_emissions, room.none_kept, False)
-        for i in range(c):
-            for j in range(c):
-                gradient.transitions[0, 0, i, j] += sums[0, i, j] * room.arcs[0, 0, i, j]
-        for b in range(n):
-            if not wide[b]:
-                found = room.emissions[b], room.d_emissions[b]
-                score = settle(s + b, rows, observed, shares[b], transitions, *found, room.d_scores, gradient)
-                total += shares[b] * (room.log_z[b] - score)
+def score(begin, n, rows, gold, weights, room):
+    """Fill in e^{emission - highest} of the tokens of a sentence; returns Σ highest, less the score of its labels."""
+    transitions, table, loose, _ = weights
+    emits, scores, total, before = room.emits, room.scores, 0.0, -1
+    for t in range(n):
+        label = gold[begin + t]
+        add_up(rows, begin + t, table, loose, scores)
+        top = highest(scores, transitions.shape[2])
+        total += top - scores[label]
+        if t > 0:
+            total -= transitions[0, 0, before, label]
+        before = label
+        for j in range(transitions.shape[2], scores.shape[0]):
+            scores[j] = top
+        for j in range(scores.shape[0]):
+            emits[t, j] = exp(scores[j] - top)
     return total
 
 
 @kernel(FAST)
-def add_loss_in_log_space(s, rows, observed, weights, ends, room, gradient):
-    """The loss of sentence s, as `add_loss`, where weights in exp space vanish."""
-    transitions, (start, end), row = weights.transitions, ends, room.rows
-    lengths, share = rows.lengths[s : s + 1], observed.shares[s : s + 1]
-    emissions_of(s, s + 1, rows, weights.table, weights.loose, room.emissions)
-    for i in range(lengths[0]):
-        for j in range(start.shape[0]):
-            room.d_emissions[0, i, j] = 0.0
-    forward_log(row, room.emissions, transitions, start, end, lengths, room.alphas, room.emits, room.log_z)
+def forward(n, factors, room):
+    """Whether a weight vanishes, Σ_j α_n(j) end_j, and log Z of the factors; fills in α as distributions.
+
+    `emits` are divided by the scale of each position. Without a path, log Z is -inf.
+    """  # [S4.63, 92, 109; S4.108]
+    arcs, starts, ends, shift = factors
+    emits, alphas, arrived, alpha = room.emits, room.alphas, room.beta, room.alpha
+    width, log_z, product = arcs.shape[1], (n - 1) * shift, 1.0
+    for t in range(n):
+        for j in range(width):
+            arrived[j] = starts[j] if t == 0 else 0.0
+        for i in range(0, width if t > 0 else 0, 4):
+            a0, a1, a2, a3 = alpha[i], alpha[i + 1], alpha[i + 2], alpha[i + 3]
+            for j in range(width):
+                arrived[j] += a0 * arcs[i, j] + a1 * arcs[i + 1, j] + a2 * arcs[i + 2, j] + a3 * arcs[i + 3, j]
+        scale, n_small = 0.0, 0
+        for j in range(width):
+            weight = arrived[j] * emits[t, j]
+            alpha[j] = weight
+            scale += weight
+            n_small += (weight < SMALLEST) & (arrived[j] > 0.0)  # a path may have been lost
+        if n_small > 0 or scale == 0.0:
+            return n_small > 0, 0.0, NEG_INF
+        inverse = 1.0 / scale
+        for j in range(width):
+            alpha[j] *= inverse
+            alphas[t, j] = alpha[j]
+            emits[t, j] *= inverse
+        product *= scale
+        if product < SMALLEST or product > 1.0 / SMALLEST:
+            log_z, product = log_z + math.log(product), 1.0
+    final = 0.0
+    for j in range(width):
+        final += alpha[j] * ends[j]
+    if final == 0.0:
+        return False, 0.0, NEG_INF
+    return False, final, log_z + math.log(product) + math.log(final)
+
+
+@kernel(FAST)
+def backward(begin, n, rows, gold, share, arcs, room, gradient):
+    """Add share · (posteriors - observed labels) to the gradient. `room.beta` is share · β of the last token."""
+    d_transitions, d_table, d_loose, _ = gradient  # [S4.107, 115; S4.96; S4.106]
+    emits, alphas, d_scores, _, beta, out, flows, _ = room
+    width = arcs.shape[1]
+    for t in range(n - 1, -1, -1):
+        for j in range(width):
+            # β of an unreachable label is unbounded and meets only α = 0: keep 0 * inf out.
+            reached = beta[j] if alphas[t, j] > 0.0 else 0.0
+            d_scores[j] = alphas[t, j] * reached
+            out[j] = emits[t, j] * reached
+        label = gold[begin + t]
+        d_scores[label] -= share
+        spread(rows, begin + t, d_scores, d_table, d_loose)
+        if t == 0:
+            break
+        d_transitions[0, 0, gold[begin + t - 1], label] -= share
+        for i in range(0, width, 4):
+            b0 = b1 = b2 = b3 = 0.0
+            for j in range(width):
+                b0 += arcs[i, j] * out[j]
+                b1 += arcs[i + 1, j] * out[j]
+                b2 += arcs[i + 2, j] * out[j]
+                b3 += arcs[i + 3, j] * out[j]
+            beta[i], beta[i + 1], beta[i + 2], beta[i + 3] = b0, b1, b2, b3
+        for i in range(0, width, 2):
+            a0, a1 = alphas[t - 1, i], alphas[t - 1, i + 1]
+            for j in range(width):
+                flows[i, j] += a0 * out[j]
+                flows[i + 1, j] += a1 * out[j]
+
+
+@kernel(FAST)
+def add_loss(first, last, rows, observed, weights, factors, room, gradient):
+    """Σ_s shares_s (log Z_s - score_s) of sentences first..last; adds its gradient. All labels are known.
+
+    Sums over paths are taken in scaled exp space, as in `structures.chain.kernels`, one sentence at a time. Those where
+    that fails are left out and marked in `room.wide`, for `add_loss_in_log_space`.
+    """
+    gold, ends, beta, total = observed.gold, factors.ends, room.beta, 0.0
+    for s in range(first, last):
+        begin, n, share = rows.starts[s], rows.lengths[s], observed.shares[s]
+        tops = score(begin, n, rows, gold, weights, room)
+        vanished, final, log_z = forward(n, factors, room)
+        room.wide[s - first] = vanished
+        if vanished:
+            continue
+        total += share * (tops + log_z)
+        for j in range(ends.shape[0]):
+            beta[j] = ends[j] * share / final if final > 0.0 else 0.0
+        backward(begin, n, rows, gold, share, factors.arcs, room, gradient)
+    return total
+
+
+@kernel(FAST)
+def in_log_space(emissions, n, share, transitions, ends, d_emissions, d_transitions):
+    """log Z of a sentence whose scores are too wide for exp space, with the gradients of `chain.backward_log`."""
+    c, (start, end) = emissions.shape[2], ends
+    row, length, log_z = np.zeros(1, np.int64), np.full(1, n), np.empty(1)
+    log_alphas, arrivals = np.empty((1, n, c)), np.empty((1, n, c))
+    forward_log(row, emissions, transitions, start, end, length, log_alphas, arrivals, log_z)
     backward_log(
-        row, transitions, end, lengths, room.alphas, room.emits, room.log_z, share, room.d_emissions,
-        gradient.transitions,
-    )  # fmt: skip
-    found = room.emissions[0], room.d_emissions[0]
-    score = settle(s, rows, observed, share[0], transitions, *found, room.d_scores, gradient)
-    return share[0] * (room.log_z[0] - score)
+        row, transitions, end, length, log_alphas, arrivals, log_z, np.full(1, share), d_emissions, d_transitions
+    )
+    return log_z[0]
+
+
+@kernel(FAST)
+def add_loss_in_log_space(s, rows, observed, weights, ends, gradient):
+    """The loss of sentence s, as `add_loss`, where weights in exp space vanish."""
+    begin, n, share, transitions = rows.starts[s], rows.lengths[s], observed.shares[s], weights.transitions
+    shape, gold = (1, n, transitions.shape[2]), observed.gold[begin : begin + n]
+    emissions, d_emissions, d_scores = np.empty(shape), np.zeros(shape), np.zeros(weights.table.shape[1])
+    emissions_of(s, s + 1, rows, weights.table, weights.loose, emissions)
+    log_z = in_log_space(emissions, n, share, transitions, ends, d_emissions, gradient.transitions)
+    score = observe(gold, share, emissions[0], transitions[0], d_emissions[0], gradient.transitions[0])
+    for i in range(n):
+        for j in range(shape[2]):
+            d_scores[j] = d_emissions[0, i, j]
+        spread(rows, begin + i, d_scores, gradient.table, gradient.loose)
+    return share * (log_z - score)
 
 
 def loss_and_gradient(
@@ -174,10 +255,36 @@ def loss_and_gradient(
 
     The kernel for log space is compiled when a sentence first needs it: few corpora have any.
     """
-    transitions, table, loose = map(np.zeros_like, weights[:3])
-    gradient = PlannedWeights(transitions, table, loose, np.empty(0))
-    room = room_for(last - first, int(rows.lengths[first:last].max(initial=0)), weights)
-    loss = add_loss(first, last, rows, observed, weights, ends, room, gradient)
+    transitions, loose = map(np.zeros_like, (weights.transitions, weights.loose))
+    table = matrices(weights.table.shape)
+    table[:] = 0.0
+    gradient, loss = PlannedWeights(transitions, table, loose, np.empty(0)), 0.0
+    factors, room = _factors(weights, ends), _room(rows.lengths[first:last], table.shape[1])
+    if factors is not None:
+        loss = add_loss(first, last, rows, observed, weights, factors, room, gradient)
+        c = transitions.shape[2]
+        transitions += (room.flows * factors.arcs)[:c, :c]
     for s in np.flatnonzero(room.wide).tolist():
-        loss += add_loss_in_log_space(first + s, rows, observed, weights, ends, room, gradient)
+        loss += add_loss_in_log_space(first + s, rows, observed, weights, ends, gradient)
     return loss, gradient
+
+
+def _room(lengths: Array, width: int) -> Room:
+    shape = int(lengths.max(initial=0)), width
+    flows = matrices((width, width))
+    flows[:] = 0.0
+    return Room(matrices(shape), matrices(shape), *matrices((4, width)), flows, np.ones(len(lengths), np.bool_))
+
+
+def _factors(weights: PlannedWeights, ends: tuple[Array, Array]) -> Factors | None:
+    """The factors of arcs; None if some vanish that are possible."""
+    scores, (c, width) = weights.transitions[0, 0], (len(ends[0]), weights.table.shape[1])
+    shift = float(scores.max())
+    shift = shift if shift > NEG_INF else 0.0
+    arcs, starts, finals = matrices((width, width)), np.zeros(width), np.zeros(width)
+    arcs[:] = 0.0
+    for factors, given in (arcs[:c, :c], scores - shift), (starts[:c], ends[0]), (finals[:c], ends[1]):
+        np.exp(given, out=factors)
+        if ((factors < SMALLEST) & (given > NEG_INF)).any():
+            return None
+    return Factors(arcs, starts, finals, shift)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trelliswork.models.taggers.features.kernels.likelihood import in_log_space
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest
 from trelliswork.structures.chain import kernels as chain
@@ -219,19 +220,6 @@ def clear_lanes(n, lanes):
                 lanes.emits[t, j, lane] = 0.0
 
 
-@kernel(FAST)
-def in_log_space(emissions, n, share, transitions, d_emissions, d_transitions):
-    """log Z of a sentence whose scores are too wide for exp space, with the gradients of `chain.backward_log`."""
-    c = emissions.shape[2]
-    row, edge, length, log_z = np.zeros(1, np.int64), np.zeros(c), np.full(1, n), np.empty(1)
-    log_alphas, arrivals = np.empty((1, n, c)), np.empty((1, n, c))
-    chain.forward_log(row, emissions, transitions, edge, edge, length, log_alphas, arrivals, log_z)
-    chain.backward_log(
-        row, transitions, edge, length, log_alphas, arrivals, log_z, np.full(1, share), d_emissions, d_transitions
-    )
-    return log_z[0]
-
-
 @kernel(EXACT)
 def pair_of(i, j, arcs):
     """The number of a listed pair, -1 if it is not listed."""
@@ -270,4 +258,5 @@ def sparse_probabilities(emissions, lengths, arcs, scores_of, marginals):
                     one[0, t, j] = lanes.alphas[t, j, lane]
             if lanes.wide[lane]:
                 full, n = dense(arcs, scores_of), lanes.lengths[lane]
-                in_log_space(emissions[s + lane : s + lane + 1], n, 1.0, full, one, np.zeros(full.shape))
+                one_sentence, ends = emissions[s + lane : s + lane + 1], (np.zeros(c), np.zeros(c))
+                in_log_space(one_sentence, n, 1.0, full, ends, one, np.zeros(full.shape))

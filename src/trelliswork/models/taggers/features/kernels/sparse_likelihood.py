@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.models.taggers.features.kernels.likelihood import add_up, emissions_of, spread
+from trelliswork.models.taggers.features.kernels.likelihood import add_up, emissions_of, in_log_space, spread
 from trelliswork.models.taggers.features.kernels.records import PlannedWeights
 from trelliswork.models.taggers.features.kernels.sparse import (
     LANES,
@@ -13,7 +13,6 @@ from trelliswork.models.taggers.features.kernels.sparse import (
     dense,
     fill_lane,
     forward_lanes,
-    in_log_space,
     lanes_for,
     pair_of,
     weighed,
@@ -74,7 +73,8 @@ def _score_wide(s, lane, rows, observed, weights, full, lanes, d_full):
     n, c = lanes.lengths[lane], full.shape[2]
     emissions, d_emissions = np.empty((1, n, c)), np.zeros((1, n, c))
     emissions_of(s + lane, s + lane + 1, rows, weights.table, weights.loose, emissions)
-    lanes.log_z[lane] = in_log_space(emissions, n, lanes.shares[lane], full, d_emissions, d_full)
+    share, ends = lanes.shares[lane], (np.zeros(c), np.zeros(c))
+    lanes.log_z[lane] = in_log_space(emissions, n, share, full, ends, d_emissions, d_full)
     for t in range(n):
         lanes.log_z[lane] -= emissions[0, t, observed.gold[rows.starts[s + lane] + t]]
         for j in range(c):
