@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, moved_along, uses_kernels, weighted_sum
+from trelliswork.distributions.base import Backend, uses_kernels
 from trelliswork.distributions.centring import centred_segments
 from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import (
@@ -22,6 +22,7 @@ from trelliswork.distributions.checks import (
     one_dtype,
     whole_values,
 )
+from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.segment_inputs import check_factors, promote
 from trelliswork.distributions.segment_scores import SegmentScores
 from trelliswork.errors import ScoreError
