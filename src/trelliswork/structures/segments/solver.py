@@ -242,12 +242,12 @@ class Kernels(KernelSolver):
     def _gradients(self, grad: Array) -> tuple[Array, ...]:
         return summed(run_backward(self.arrays, self.run, grad))
 
+    def fused_log_prob(self, values: Tensor) -> Tensor | None:
+        """`log_prob` of a plain batch of whole scores in one kernel; None where that does not do."""
+        return log_likelihood(self._parts.scores, self.arrays, values) if isinstance(self._parts, Segments) else None
+
     def log_prob(self, values: Tensor) -> Tensor:
         """G(s, x) - log Z; its gradient is observed less expected."""  # [S0, likelihood; S0.7]
-        if isinstance(self._parts, Segments) and self._is_first_answer():  # all in one kernel, if the batch is plain
-            found = log_likelihood(self._parts.scores, values, self._parts.lengths)
-            if found is not None:
-                return found
 
         def vjp(grad: Array) -> tuple[Array, ...]:
             by_part = run_backward(self.arrays, self.run, -grad)
