@@ -48,6 +48,9 @@ def is_whole(tensor: Tensor) -> bool:
 def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
     """Scores in the dtype that holds all of them, which must be floating point and on one device."""
     given = [part for part in parts if part is not None]
+    if all(part.dtype is given[0].dtype and part.is_cpu for part in given):
+        check_floating(given[0].dtype)
+        return tuple(parts)
     if any(part.device != given[0].device for part in given):
         devices = sorted({str(part.device) for part in given})
         raise ScoreError(f"all scores must be on one device; got {devices}; move them with .to(device)")

@@ -130,7 +130,7 @@ class SemiCRF(StructuredLayer):
         lengths = lengths_of(mask, lengths, scores.shape[:2])
         dist = self._distribution(scores, lengths)
         log_probs = dist.log_prob(self._starts(dist, segments))
-        return reduce(log_probs, reduction, dist.lengths.sum)
+        return reduce(log_probs, reduction, lambda: dist.lengths.sum())
 
     def loss(
         self,
