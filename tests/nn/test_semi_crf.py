@@ -15,7 +15,6 @@ from trelliswork.distributions import SemiMarkov
 from trelliswork.errors import ScoreError
 from trelliswork.nn import SemiCRF
 from trelliswork.runtime import threads
-from trelliswork.structures.segments.likelihood import log_likelihood
 
 INF = float("inf")
 BATCH, N, K, C, DIM = 2, 5, 3, 2, 4
@@ -139,6 +138,12 @@ def parts(seed: int = 0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Te
     return tuple(part.requires_grad_() for part in drawn)  # type: ignore[return-value]
 
 
+def in_one_kernel(scores: tuple[Tensor | None, ...], starts: Tensor, lengths: Tensor = LENGTHS) -> Tensor | None:
+    """`log_prob` of a plain batch, None where it takes the general way."""
+    dist = SemiMarkov(*scores, lengths=lengths)  # type: ignore[arg-type]
+    return dist._fused_log_prob(starts) if dist._is_plain else None
+
+
 STARTS = torch.tensor([[1, -1, 0, -1, -1], [1, -1, -1, 7, 7]])
 
 
@@ -150,7 +155,7 @@ def test_the_fast_way_is_the_general_way(first_order: bool, dtype: torch.dtype) 
         segments, transitions, start, end = parts(dtype=dtype)
         given = (segments, transitions if first_order else None, start, end)
         if fast:
-            found = log_likelihood(given, STARTS, LENGTHS)
+            found = in_one_kernel(given, STARTS)
         else:
             found = SemiMarkov(*given, lengths=LENGTHS, backend="torch").log_prob(STARTS.clamp(max=1))
         assert found is not None and found.dtype == dtype
@@ -162,7 +167,7 @@ def test_the_fast_way_is_the_general_way(first_order: bool, dtype: torch.dtype) 
 
 def test_derivatives_of_the_fast_way() -> None:
     def result(*scores: Tensor) -> Tensor:
-        found = log_likelihood(scores, STARTS, LENGTHS)
+        found = in_one_kernel(scores, STARTS)
         assert found is not None
         return found
 
@@ -173,21 +178,47 @@ def test_derivatives_of_the_fast_way() -> None:
 def test_the_fast_way_leaves_the_rest_to_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
     segments, *edges = (part.detach() for part in parts())
 
-    def refused(scores: Tensor = segments, starts: Tensor = STARTS, lengths: Tensor = LENGTHS) -> bool:
-        return log_likelihood((scores, edges[0], edges[1], edges[2]), starts, lengths) is None
+    def refused(scores: Tensor = segments, starts: Tensor = STARTS) -> bool:
+        return in_one_kernel((scores, *edges), starts) is None
 
     assert not refused()
-    assert refused(segments.half())
     assert refused(segments * 1000)
-    assert refused(torch.where(torch.arange(N)[:, None, None] == 2, math.nan, segments))
     assert refused(torch.where(torch.arange(N)[:, None, None] == 2, -INF, segments))  # the gold is forbidden
     assert refused(starts=torch.full((BATCH, N), -1))
     assert refused(starts=torch.tensor([[1, -1, -1, -1, 0], [1, -1, -1, 7, 7]]))
     assert refused(starts=STARTS + 1)
-    assert refused(lengths=torch.tensor([6, 3]))
-    assert refused(lengths=torch.tensor([5, 0]))
-    assert refused(lengths=torch.tensor([5]))
-    assert refused(lengths=torch.tensor([5.0, 3.0]))
+    assert refused(starts=torch.stack([STARTS, STARTS]))
     monkeypatch.setattr(threads, "WORTH_SPLITTING", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert refused()
+
+
+def test_half_precision_goes_the_general_way() -> None:
+    scores = tuple(part.detach().half() for part in parts())
+    assert in_one_kernel(scores, STARTS) is None
+    found = SemiMarkov(*scores, lengths=LENGTHS).log_prob(STARTS)
+    torch.testing.assert_close(found, SemiMarkov(*scores, lengths=LENGTHS, backend="torch").log_prob(STARTS))
+
+
+@pytest.mark.parametrize("wrong", [math.nan, INF])
+def test_what_is_no_score_is_refused_before_it_is_summed(wrong: float) -> None:
+    segments, *edges = (part.detach() for part in parts())
+    with pytest.raises(ScoreError, match="segments must be finite numbers or -inf"):
+        SemiMarkov(torch.where(torch.arange(N)[:, None, None] == 2, wrong, segments), *edges, lengths=LENGTHS)
+
+
+@pytest.mark.parametrize("lengths", [[6, 3], [5, 0], [5], [5.0, 3.0]])
+def test_wrong_lengths_are_refused_by_the_layer(lengths: list[Any]) -> None:
+    with pytest.raises(ScoreError, match="lengths must"):
+        layer()(scores_for("segments"), STARTS, torch.tensor(lengths))
+
+
+def test_what_was_asked_before_changes_nothing() -> None:
+    scores = parts()
+    dist = SemiMarkov(*scores, lengths=LENGTHS)
+    first = dist.log_prob(STARTS)
+    assert dist.log_partition.isfinite().all()
+    again = dist.log_prob(STARTS)
+    assert torch.equal(first, again)
+    for mine, other in zip(*(torch.autograd.grad(each.sum(), scores) for each in (first, again)), strict=True):
+        assert torch.equal(mine, other)

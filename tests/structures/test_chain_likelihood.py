@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 
 import pytest
 import torch
 from torch import Tensor
 
 from trelliswork.distributions import LinearChain
+from trelliswork.errors import ScoreError
 from trelliswork.runtime import threads
 from trelliswork.structures.chain import solver
-from trelliswork.structures.chain.likelihood import log_likelihood
 
 Batch = tuple[tuple[Tensor, ...], Tensor, Tensor]
 
@@ -26,6 +27,12 @@ def batch_of(size: int, n: int, c: int, dtype: torch.dtype = torch.float64, seed
     return scores, torch.randint(c, (size, n), generator=generator), torch.arange(n) < lengths[:, None]
 
 
+def in_one_kernel(scores: tuple[Tensor, ...], tags: Tensor, mask: Tensor | None = None) -> Tensor | None:
+    """`log_prob` of a plain batch, None where it takes the general way."""
+    chain = LinearChain(*scores, mask=mask)
+    return None if chain._plan is None else chain._fused_log_prob(chain._plan, tags)
+
+
 def by_reference(scores: tuple[Tensor, ...], tags: Tensor, mask: Tensor | None) -> Tensor:
     return LinearChain(*scores, mask=mask, backend="torch").log_prob(tags)
 
@@ -37,7 +44,7 @@ def test_value_and_gradients_are_those_of_the_reference(n: int, c: int, dtype: t
     scores, tags, mask = batch_of(5, n, c, dtype)
     weights = torch.linspace(-1.0, 2.0, 5, dtype=dtype)  # rows with their own incoming gradient, one of them 0
     weights[2] = 0.0
-    found, wanted = log_likelihood(scores, tags, mask=mask), by_reference(scores, tags, mask)
+    found, wanted = in_one_kernel(scores, tags, mask), by_reference(scores, tags, mask)
     assert found is not None
     torch.testing.assert_close(found, wanted)
     grads = torch.autograd.grad(found, scores, weights)
@@ -47,19 +54,19 @@ def test_value_and_gradients_are_those_of_the_reference(n: int, c: int, dtype: t
 
 def test_first_and_second_derivatives() -> None:
     scores, tags, mask = batch_of(3, 4, 3)
-    assert torch.autograd.gradcheck(lambda *s: log_likelihood(s, tags, mask=mask), scores)
-    assert torch.autograd.gradgradcheck(lambda *s: log_likelihood(s, tags, mask=mask), scores)
+    assert torch.autograd.gradcheck(lambda *s: in_one_kernel(s, tags, mask), scores)
+    assert torch.autograd.gradgradcheck(lambda *s: in_one_kernel(s, tags, mask), scores)
 
 
 def test_without_a_mask_every_position_counts() -> None:
     scores, tags, _ = batch_of(4, 6, 5)
-    torch.testing.assert_close(log_likelihood(scores, tags), by_reference(scores, tags, None))
+    torch.testing.assert_close(in_one_kernel(scores, tags), by_reference(scores, tags, None))
 
 
 def test_threads_share_the_rows(worth_splitting: None) -> None:
     scores, tags, mask = batch_of(7, 9, 5)
     assert len(threads.row_ranges(7, 7 * 9 * 25)) == 2
-    found, wanted = log_likelihood(scores, tags, mask=mask), by_reference(scores, tags, mask)
+    found, wanted = in_one_kernel(scores, tags, mask), by_reference(scores, tags, mask)
     torch.testing.assert_close(found, wanted)
     grads = torch.autograd.grad(found.sum(), scores)
     for mine, other in zip(grads, torch.autograd.grad(wanted.sum(), scores), strict=True):
@@ -72,50 +79,81 @@ def test_forbidden_parts_have_no_gradient_and_impossible_tags_no_probability() -
     emissions[:, :, 2] = -math.inf
     emissions.requires_grad_()
     possible = tags % 2
-    found = log_likelihood((emissions, *scores[1:]), possible, mask=mask)
+    found = in_one_kernel((emissions, *scores[1:]), possible, mask)
     torch.testing.assert_close(found, by_reference((emissions, *scores[1:]), possible, mask))
     (grad,) = torch.autograd.grad(found.sum(), emissions)
     assert bool((grad[:, :, 2] == 0).all())
     assert not grad.isnan().any()
     impossible = possible.index_fill(1, torch.tensor(0), 2)
-    found = log_likelihood((emissions, *scores[1:]), impossible, mask=mask)
+    found = in_one_kernel((emissions, *scores[1:]), impossible, mask)
     assert found.tolist() == [-math.inf] * len(tags)
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["hole", "empty row", "nan", "inf", "tag too high", "unknown tag", "wide", "half", "mixed"],
-)
-def test_what_is_not_plain_is_left_to_the_general_way(change: str) -> None:
+@pytest.mark.parametrize("change", ["hole", "wide", "half", "mixed", "samples"])
+def test_what_is_not_plain_goes_the_general_way(change: str) -> None:
     (emissions, *others), tags, mask = batch_of(3, 5, 3)
     emissions = emissions.detach().clone()
     if change == "hole":
         mask[0, 1] = False
-    elif change == "empty row":
-        mask[1] = False
-    elif change in ("nan", "inf"):
-        emissions[0, 1, 0] = float(change)
-    elif change == "tag too high":
-        tags[0, 1] = 3
-    elif change == "unknown tag":
-        tags[0, 1] = -100
     elif change == "wide":
         emissions[0, 1, 0] = 1e4
     elif change == "half":
         emissions, others = emissions.half(), [each.half() for each in others]
+    elif change == "samples":
+        tags = torch.stack([tags, tags.flip(0)])
     else:
         emissions = emissions.float()
-    assert log_likelihood((emissions, *others), tags, mask=mask) is None
+    scores = (emissions, *others)
+    assert in_one_kernel(scores, tags, mask) is None
+    torch.testing.assert_close(LinearChain(*scores, mask=mask).log_prob(tags), by_reference(scores, tags, mask))
+
+
+@pytest.mark.parametrize("change", ["empty row", "nan", "inf", "tag too high", "unknown tag"])
+def test_what_is_wrong_is_explained_by_the_general_way(change: str) -> None:
+    (emissions, *others), tags, mask = batch_of(3, 5, 3)
+    emissions = emissions.detach().clone()
+    if change == "empty row":
+        mask[1] = False
+    elif change in ("nan", "inf"):
+        emissions[0, 1, 0] = float(change)
+    else:
+        tags[0, 1] = 3 if change == "tag too high" else -100
+        assert in_one_kernel((emissions, *others), tags, mask) is None
+    with pytest.raises(ScoreError, match=r"position 1|row 1|0, 1, 0"):
+        LinearChain(emissions, *others, mask=mask).log_prob(tags)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_was_asked_before_changes_nothing(dtype: torch.dtype) -> None:
+    scores, tags, mask = batch_of(4, 7, 5, dtype)
+    chain = LinearChain(*scores, mask=mask)
+    first = chain.log_prob(tags)
+    assert chain.log_partition.isfinite().all()
+    again = chain.log_prob(tags)
+    assert torch.equal(first, again)
+    for mine, other in zip(*(torch.autograd.grad(each.sum(), scores) for each in (first, again)), strict=True):
+        assert torch.equal(mine, other)
 
 
 def test_many_samples_are_summed_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first is answered in one kernel, the others from one pass over the chain."""
+    """All are answered from one pass over the chain."""
     scores, _, mask = batch_of(3, 5, 3)
-    chain = LinearChain(*scores, mask=mask)
-    samples = chain.sample((4,))
+    samples = LinearChain(*scores, mask=mask).sample((4,))
     passes = []
     run_forward = solver.run_forward
     monkeypatch.setattr(solver, "run_forward", lambda arrays: passes.append(1) or run_forward(arrays))
     fresh = LinearChain(*scores, mask=mask)
     torch.testing.assert_close(fresh.log_prob(samples), by_reference(scores, samples, mask))
     assert len(passes) == 1
+
+
+def test_a_copy_and_a_moved_chain_do_not_keep_the_arrays_of_the_first() -> None:
+    scores, tags, mask = batch_of(3, 5, 3)
+    chain = LinearChain(*scores, mask=mask)
+    assert chain._plan is not None
+    assert copy(chain)._plan is None
+    torch.testing.assert_close(copy(chain).log_prob(tags), chain.log_prob(tags))
+    moved = chain._with_solver(tuple(2 * each for each in chain._scores))
+    torch.testing.assert_close(
+        moved.log_partition, LinearChain(*(2 * each for each in scores), mask=mask).log_partition
+    )

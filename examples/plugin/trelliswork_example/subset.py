@@ -34,7 +34,7 @@ class Items:
     k: int
 
     @property
-    def marked(self) -> Tensor:
+    def part_scores(self) -> Tensor:
         return self.scores
 
     def with_scores(self, scores: Tensor) -> Items:

@@ -1,18 +1,16 @@
 """Structured distributions: torch.distributions over tag sequences, segmentations, trees and more.
 
-base.py                     every query, written once; registry.py lists the distributions
+base.py                     every query, written once; divergence.py those of two; registry.py lists the distributions
 linear_chain.py, semi_markov.py, hmm.py    tags, segments, states; grouped_chain.py and local.py are special chains
 dependency_tree.py          what projective_tree.py and spanning_tree.py share
 span_tree.py, weighted_cfg.py, probabilistic_cfg.py    constituents and derivations
 ctc.py, ctc_alignment.py, edit_alignment.py, alignment.py    label strings of frames; alignments
 automaton.py, acceptor.py, ngram_model.py    machines, under the name `trelliswork.fst`
 factor_graph.py, clique_templates.py, approximation.py    variables and factors
-averaging.py, centring.py   several distributions as one; scores near 0
+averaging.py, centring.py   several distributions as one; scores near 0; costs.py, ranking.py: arithmetic of both
 spans.py, *_values.py, segment_scores.py    from values to spans, and how values are written
 checks.py, *_inputs.py      what may be given, with a sentence for each thing that can be wrong
 """
-
-from torch.distributions import kl_divergence
 
 from trelliswork.distributions.approximation import Approximation
 from trelliswork.distributions.averaging import average_argmax, average_chain, average_log_prob
@@ -20,6 +18,7 @@ from trelliswork.distributions.base import StructuredDistribution
 from trelliswork.distributions.clique_templates import CliqueTemplate, factorial_chain, skip_chain, unroll
 from trelliswork.distributions.ctc import CTC
 from trelliswork.distributions.ctc_alignment import CTCAlignment
+from trelliswork.distributions.divergence import kl_divergence
 from trelliswork.distributions.edit_alignment import EditAlignment, edit_distance
 from trelliswork.distributions.factor_graph import FactorGraph
 from trelliswork.distributions.hmm import HMM

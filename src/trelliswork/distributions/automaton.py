@@ -12,13 +12,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions.automaton_inputs import names_of
-from trelliswork.distributions.base import (
-    Backend,
-    StructuredDistribution,
-    weighted_sum,
-)
+from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.checks import check_tensor
+from trelliswork.distributions.costs import weighted_sum
 from trelliswork.distributions.segment_values import nested
 from trelliswork.draw import automaton as draw_automaton
 from trelliswork.draw.notebook import Piece

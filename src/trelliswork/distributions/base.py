@@ -6,7 +6,6 @@ written here, once.
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -15,9 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, register_kl
+from torch.distributions import Distribution
 
-from trelliswork.distributions.checks import whole_values
+from trelliswork.distributions.checks import check_k, check_sample_shape, require_finite_totals, whole_values
+from trelliswork.distributions.costs import moved_along, not_negative, weighted_sum
+from trelliswork.distributions.ranking import in_order, padded
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
 from trelliswork.runtime import bridge
@@ -75,8 +76,10 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         return values
 
     def _by_row(self, values: Tensor) -> Tensor:
-        """The tensor form [samples, *batch, *event] in flat rows, as the solvers take it."""
-        return values.reshape(len(values), self.batch_shape.numel(), *self.event_shape).contiguous()
+        """The tensor form [*batch, *event] in flat rows, as the solvers take it."""
+        if len(self.batch_shape) != 1:
+            values = values.reshape(self.batch_shape.numel(), *self.event_shape)
+        return values.contiguous()
 
     @property
     def _scores(self) -> tuple[Tensor | None, ...]:
@@ -254,7 +257,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     def log_prob(self, value: Any) -> Tensor:
         """log p(value | x) = score(value) - log Z; -inf for a forbidden value, never above 0."""
         # [S2, tree distribution] is this for trees
-        return self._each(value, self._log_prob_rows, check=not self._solver.refuses)
+        return self._each(value, self._log_prob_rows, check=not self._solver.validates_values)
 
     def _score_rows(self, values: Tensor) -> Tensor:
         solver: Solver = self._solver
@@ -267,17 +270,22 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     def _each(self, value: Any, query: Callable[[Tensor], Tensor | None], check: bool) -> Tensor:
         """Apply a query of values [rows, *event] to every sample of value."""
         values = self._read(value, check)
-        lead = values.shape[: values.dim() - len(self.batch_shape) - len(self.event_shape)]
-        results = [query(each) for each in self._by_row(values.reshape(lead.numel(), *values.shape[len(lead) :]))]
-        found = [each for each in results if each is not None]
-        if len(found) < len(results):
-            self._read(value, True)
-            raise AssertionError("a value that was refused is not explained")
-        if not found:
+        n_lead = values.dim() - len(self.batch_shape) - len(self.event_shape)
+        if not n_lead:
+            return self._batched(self._explained(query(self._by_row(values)), values))
+        lead = values.shape[:n_lead]
+        samples = values.reshape(lead.numel(), *values.shape[n_lead:])
+        results = [self._explained(query(self._by_row(each)), values) for each in samples]
+        if not results:
             return torch.zeros((*lead, *self.batch_shape), dtype=self.dtype, device=values.device)
-        if not lead:
-            return self._batched(found[0])
-        return self._batched(torch.stack(found), len(found)).reshape((*lead, *self.batch_shape))
+        return self._batched(torch.stack(results), len(results)).reshape((*lead, *self.batch_shape))
+
+    def _explained(self, result: Tensor | None, values: Tensor) -> Tensor:
+        """The result of a query, or an error that says which of the values is not one."""
+        if result is None:
+            self._read(values, True)
+            raise AssertionError("a value that was refused is not explained")
+        return result
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -335,7 +343,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         return values if values.shape == shape else values.reshape(shape)
 
     def _require_values(self, possible: Tensor) -> None:
-        if bridge.any_seen(~possible):
+        if not bridge.values_are_hidden() and not bool(possible.all()):
             row = int((~possible.reshape(-1)).nonzero()[0])
             raise ConstraintError(f"row {row} has no {self._noun} with a score above -inf; {self._advice}")
 
@@ -357,129 +365,11 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         return self._divided(float(t))
 
 
-@register_kl(StructuredDistribution, StructuredDistribution)
-def _kl(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
-    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
-    same_kind = isinstance(q, type(p)) or isinstance(p, type(q))
-    if not same_kind or not p._comparable(q):
-        raise ScoreError(f"KL needs {p._same}; got {p!r} and {q!r}")
-    mine, other = p._centred(), q._centred()
-    pairs = list(zip(mine._scores, other._scores, strict=True))
-    log_z = other._log_z
-    some = log_z > -INF  # where nothing is left of q, it forbids all that p allows
-    divergence = mine._expected(tuple(gap(*pair) for pair in pairs)) - mine._log_z + torch.where(some, log_z, 0.0)
-    marks = tuple(forbidden_marks(*pair) for pair in pairs)
-    return p._batched(torch.where(some & ~_uses(mine, marks), not_negative(divergence), INF))
-
-
-def _uses(p: StructuredDistribution, marks: tuple[Tensor | None, ...]) -> Tensor:
-    """Whether p allows a marked part [rows]; where values cannot be looked at, whether it has a probability."""
-    if bridge.out_of_reach():
-        return p._expected(marks) > 0
-    if any(bool(mark.any()) for mark in marks if mark is not None):
-        return p._allows(marks)
-    return torch.zeros_like(p._log_z, dtype=torch.bool)
-
-
-def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """mine - other, 0 where one forbids; scores that are not given are 0."""
-    if other is None:
-        return mine
-    mine = torch.zeros_like(other) if mine is None else mine
-    one_forbids = (mine == -INF) | (other == -INF)
-    return torch.where(one_forbids, 0.0, mine) - torch.where(one_forbids, 0.0, other)
-
-
-def moved_along(score: Tensor, cost: Tensor, t: Tensor) -> Tensor:
-    """score + t[row] * cost; costs of what is forbidden are not read."""
-    by = torch.where(score > -INF, cost.to(score.dtype), 0.0)
-    return score + t.reshape(t.shape + (1,) * (by.dim() - t.dim())) * by
-
-
-def forbidden_marks(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """1 where `other` forbids what `mine` allows, 0 elsewhere; scores that are not given are 0."""
-    if other is None:
-        return None if mine is None else torch.zeros_like(mine)
-    forbids = other == -INF if mine is None else (other == -INF) & (mine > -INF)
-    return forbids.to(other.dtype)
-
-
-def not_negative(amount: Tensor) -> Tensor:
-    """What rounding took below 0 is 0, with the derivatives as they are; -inf, of no structures at all, stays."""
-    below = amount.detach().clamp(max=0)
-    return amount - torch.where(below > -INF, below, 0.0)
-
-
-def check_k(k: Any, noun: str) -> int:
-    """How many best values are asked for, a whole number from 1."""
-    try:
-        found = operator.index(k)
-    except TypeError:
-        raise ScoreError(f"k must be a whole number; got {k!r}; ask for one best {noun} or more") from None
-    if found < 1:
-        raise ScoreError(f"k must be at least 1; got {found}; ask for one best {noun} or more")
-    return found
-
-
-def check_sample_shape(sample_shape: Any) -> torch.Size:
-    """A shape; one number alone is a likely slip."""
-    if isinstance(sample_shape, int):
-        raise ScoreError(f"sample_shape must be a tuple; got {sample_shape}; write sample(({sample_shape},))")
-    return torch.Size(sample_shape)
-
-
-def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
-    """Σ weights * costs over all but the batch axes, where a weight of 0 silences any cost, infinite ones too."""
-    heard = torch.where(weights > 0, costs, 0.0)
-    return (weights * heard).flatten(n_batch_axes).sum(-1)
-
-
-def require_finite_totals(log_z: Tensor, count: Callable[[], Tensor] | None = None) -> None:
-    """What is drawn or searched by shares of the total needs one that is a number.
-
-    With `count`, so does a row that has structures, but a total of -inf: overflow can look like this.
-    """
-    bridge.require_numbers("what is drawn or searched by shares")
-    totals = log_z.detach().reshape(-1)
-    wrong = ~(totals < INF)
-    if count is not None and bool((totals == -INF).any()):
-        wrong |= (totals == -INF) & (count().reshape(-1) > 0)
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        raise ScoreError(
-            f"the scores of row {row} must have a finite total; got {totals[row].item()}; scale them down so that "
-            "their sums stay within ±1.8e308, and look for NaN and +inf among them"
-        )
-
-
 def _first(values: Tensor) -> str:
     """The first few numbers of a result."""
     flat = values.detach().reshape(-1)
     shown = ", ".join(f"{each:.6g}" for each in flat[:FEW_SHOWN].tolist())
     return shown + (f", ... ({len(flat):,})" if len(flat) > FEW_SHOWN else "")
-
-
-def in_order(values: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Return values [k, rows, *event] and scores [k, rows], best first: scores that are added up in another order than
-    when they were compared may differ in the last digit."""
-    if not bool((scores[1:] > scores[:-1]).any()):
-        return values, scores
-    ranks = scores.detach().sort(dim=0, descending=True, stable=True).indices
-    rows = torch.arange(scores.shape[1], device=scores.device)
-    return values[ranks, rows], scores[ranks, rows]
-
-
-def padded(found: tuple[Any, Tensor], k: int) -> tuple[Any, Tensor]:
-    """Values and scores of the best, filled up to k: the best again, with a score of -inf."""
-    values, scores = found
-    missing = k - len(scores)
-    if missing <= 0:
-        return found
-    if isinstance(values, Tensor):
-        values = torch.cat([values, values[:1].expand(missing, *values.shape[1:])])
-    else:
-        values = values + values[:1] * missing
-    return values, torch.cat([scores, scores.new_full((missing, *scores.shape[1:]), -INF)])
 
 
 def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel", "torch"]:

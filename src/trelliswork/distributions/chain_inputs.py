@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,14 +19,16 @@ from trelliswork.distributions.checks import (
     refuse_not_scores,
 )
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import any_seen
+from trelliswork.runtime.bridge import any_seen, as_array
+from trelliswork.runtime.kernel_math import right_padded
 from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.structures.chain.solver import ChainArrays
 from trelliswork.structures.masks import Layout
 
-if TYPE_CHECKING:
-    from trelliswork.structures.chain.solver import ChainArrays
-
 INF = float("inf")
+PLAIN = (torch.float32, torch.float64)
+Scores = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
+"""Emissions, transitions, start and end."""
 
 
 def promote(
@@ -52,6 +55,46 @@ def promote(
     return emissions, transitions, start, end
 
 
+def are_plain(scores: tuple[Any, ...]) -> bool:
+    """Whether scores are as layers give them: [batch, n, c], [c, c], [c], [c], of one dtype that kernels read.
+
+    Start and end may be missing.
+    """
+    emissions, *others = scores
+    if not isinstance(emissions, Tensor) or emissions.dim() != 3 or not emissions.is_cpu:
+        return False
+    (_, n, c), dtype = emissions.shape, emissions.dtype
+    shapes: list[tuple[int, ...]] = [(c, c), (c,), (c,)]
+    for scored, shape in zip(others, shapes, strict=True):
+        if scored is not None and not (
+            isinstance(scored, Tensor) and scored.dtype is dtype and scored.is_cpu and scored.shape == shape
+        ):
+            return False
+    return dtype in PLAIN and n * c > 0 and others[0] is not None
+
+
+def plain_arrays(scores: Scores, lengths: Tensor | None, mask: Tensor | None) -> ChainArrays | None:
+    """The arrays of plain scores and of rows that are padded on the right; None if there are holes or wrong numbers."""
+    emissions, transitions, start, end = scores
+    batch, n, c = emissions.shape
+    if mask is not None:
+        row_lengths = np.empty(batch, np.int64)
+        if lengths is not None or not _is_mask(mask, (batch, n)) or not right_padded(as_array(mask), row_lengths):
+            return None
+    elif lengths is None:
+        row_lengths = np.full(batch, n)
+    else:
+        row_lengths = layout_of(emissions.shape[:1], n, emissions.device, lengths, None).lengths.numpy()
+    given = as_array(emissions)
+    edges = [np.zeros(c, given.dtype) if each is None else as_array(each) for each in (start, end)]
+    arrays = ChainArrays(given, as_array(transitions)[None, None], *edges, row_lengths)
+    return arrays if arrays.first_not_a_score()[0] < 0 else None
+
+
+def _is_mask(mask: Any, shape: tuple[int, int]) -> bool:
+    return isinstance(mask, Tensor) and mask.dtype is torch.bool and mask.is_cpu and mask.shape == shape
+
+
 def layout_of(
     batch_shape: torch.Size, n: int, device: torch.device, lengths: Tensor | Sequence[int] | None, mask: Tensor | None
 ) -> Layout:
@@ -62,7 +105,8 @@ def layout_of(
         check_tensor("mask", mask)
         if mask.shape != (*batch_shape, n):
             raise ScoreError(f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}")
-        layout = Layout.of_mask(cast(mask, torch.bool).to(device).reshape(-1, n))
+        rows = mask if mask.dim() == 2 else mask.reshape(-1, n)
+        layout = Layout.of_mask(cast(rows if rows.device == device else rows.to(device), torch.bool))
         if layout.order is not None and any_seen(layout.lengths < 1):
             row = int((layout.lengths < 1).nonzero()[0])
             raise ScoreError(
@@ -74,7 +118,7 @@ def layout_of(
     return Layout(flat_lengths("lengths", lengths, batch_shape, n, device, 1, fix))
 
 
-def check_scores(parts: tuple[Tensor, ...], arrays: ChainArrays | None) -> None:
+def check_scores(parts: tuple[Tensor, Tensor, Tensor, Tensor], arrays: ChainArrays | None) -> None:
     """NaN and +inf are refused, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
     if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return

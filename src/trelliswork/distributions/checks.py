@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import any_seen, values_are_hidden
+from trelliswork.runtime.bridge import any_seen, require_numbers, values_are_hidden
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
 from trelliswork.runtime.shapes import Bool, Int
 
@@ -47,6 +48,9 @@ def is_whole(tensor: Tensor) -> bool:
 def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
     """Scores in the dtype that holds all of them, which must be floating point and on one device."""
     given = [part for part in parts if part is not None]
+    if all(part.dtype is given[0].dtype and part.is_cpu for part in given):
+        check_floating(given[0].dtype)
+        return tuple(parts)
     if any(part.device != given[0].device for part in given):
         devices = sorted({str(part.device) for part in given})
         raise ScoreError(f"all scores must be on one device; got {devices}; move them with .to(device)")
@@ -190,3 +194,39 @@ def label_index(label: int | str | None, labels: Sequence[str] | None) -> int | 
     if labels is None or label not in labels:
         raise ScoreError(f"label must be an index or one of labels={labels}; got {label!r}")
     return list(labels).index(label)
+
+
+def check_k(k: Any, noun: str) -> int:
+    """How many best values are asked for, a whole number from 1."""
+    try:
+        wanted = operator.index(k)
+    except TypeError:
+        raise ScoreError(f"k must be a whole number; got {k!r}; ask for one best {noun} or more") from None
+    if wanted < 1:
+        raise ScoreError(f"k must be at least 1; got {wanted}; ask for one best {noun} or more")
+    return wanted
+
+
+def check_sample_shape(sample_shape: Any) -> torch.Size:
+    """A shape; one number alone is a likely slip."""
+    if isinstance(sample_shape, int):
+        raise ScoreError(f"sample_shape must be a tuple; got {sample_shape}; write sample(({sample_shape},))")
+    return torch.Size(sample_shape)
+
+
+def require_finite_totals(log_z: Tensor, count: Callable[[], Tensor] | None = None) -> None:
+    """What is drawn or searched by shares of the total needs one that is a number.
+
+    With `count`, so does a row that has structures, but a total of -inf: overflow can look like this.
+    """
+    require_numbers("what is drawn or searched by shares")
+    totals = log_z.detach().reshape(-1)
+    wrong = ~(totals < INF)
+    if count is not None and bool((totals == -INF).any()):
+        wrong |= (totals == -INF) & (count().reshape(-1) > 0)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise ScoreError(
+            f"the scores of row {row} must have a finite total; got {totals[row].item()}; scale them down so that "
+            "their sums stay within ±1.8e308, and look for NaN and +inf among them"
+        )

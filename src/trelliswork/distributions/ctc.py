@@ -10,15 +10,10 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints, register_kl
 
-from trelliswork.distributions.base import (
-    Backend,
-    StructuredDistribution,
-    not_negative,
-    require_finite_totals,
-    weighted_sum,
-)
+from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred
-from trelliswork.distributions.checks import allowed_values, flat_lengths
+from trelliswork.distributions.checks import allowed_values, flat_lengths, require_finite_totals
+from trelliswork.distributions.costs import not_negative, weighted_sum
 from trelliswork.distributions.ctc_alignment import CTCAlignment
 from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_models, check_scores
 from trelliswork.distributions.segment_values import nested

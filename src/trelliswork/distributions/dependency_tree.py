@@ -11,9 +11,10 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import tree_inputs as inputs
-from trelliswork.distributions.base import Backend, StructuredDistribution, weighted_sum
+from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred_by_word
 from trelliswork.distributions.checks import check_tensor, flat_lengths, named_place, refuse_not_scores
+from trelliswork.distributions.costs import weighted_sum
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Float, Int

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import padded
 from trelliswork.distributions.linear_chain import LinearChain
+from trelliswork.distributions.ranking import padded
 from trelliswork.distributions.spans import Span
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio

@@ -10,32 +10,31 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from trelliswork.distributions.base import (
-    Backend,
-    StructuredDistribution,
-    moved_along,
-    uses_kernels,
-    weighted_sum,
-)
+from trelliswork.distributions.base import Backend, StructuredDistribution, uses_kernels
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import (
+    are_plain,
     check_scores,
     check_tags,
     keep_allowed,
     layout_of,
+    plain_arrays,
     promote,
 )
 from trelliswork.distributions.checks import allowed_values, cast, whole_values
+from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array, any_seen
+from trelliswork.runtime import bridge
+from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
-from trelliswork.structures.chain.likelihood import Scores, log_likelihood
-from trelliswork.structures.chain.solver import STRUCTURE, decode
+from trelliswork.structures.chain.likelihood import log_likelihood
+from trelliswork.structures.chain.solver import STRUCTURE, ChainArrays, run_best
 from trelliswork.structures.chain.structure import ArcsBy, Chain
+from trelliswork.structures.masks import Layout
 
 INF = float("inf")
 GROUP_SCORES = 1 << 22  # 32 MB
@@ -77,14 +76,41 @@ class LinearChain(StructuredDistribution[Tensor]):
         backend: Backend = "auto",
         validate_args: bool | None = None,
     ):
-        self.emissions, self.transitions, self.start, self.end = promote(emissions, transitions, start, end)
+        scores, checked = (emissions, transitions, start, end), validate_args is None or validate_args
+        plain = checked and are_plain(scores) and uses_kernels(backend, emissions)
+        self._plan = plain_arrays(scores, lengths, mask) if plain else None
+        if self._plan is not None:
+            self.emissions, self.transitions = emissions, transitions
+            self.start = torch.from_numpy(self._plan.start) if start is None else start
+            self.end = torch.from_numpy(self._plan.end) if end is None else end
+            super().__init__(emissions, emissions.shape[:1], emissions.shape[1:2], backend)
+            return
+        self.emissions, self.transitions, self.start, self.end = promote(*scores)
         batch_shape, (n, _) = self.emissions.shape[:-2], self.emissions.shape[-2:]
         self._layout = layout_of(batch_shape, n, self.emissions.device, lengths, mask)
         super().__init__(self.emissions, batch_shape, [n], backend)
-        if validate_args is None or validate_args:
-            check_scores((self.emissions, self.transitions, self.start, self.end), self._solver.arrays)
+        if checked:
+            arrays = self._solver.given if self.backend == "kernel" else None
+            check_scores((self.emissions, self.transitions, self.start, self.end), arrays)
 
     # --- the parts, flat and compact -------------------------------------------------------------------------
+
+    _plan: ChainArrays | None
+    """The arrays of a plain batch, checked: what kernels read as it is. None: the general way, by `_chain`."""
+
+    @cached_property
+    def _layout(self) -> Layout:
+        assert self._plan is not None
+        return Layout(torch.from_numpy(self._plan.lengths))
+
+    @cached_property
+    def _solver(self) -> Any:
+        if self._plan is not None:
+            return self._structure.kernels(self._chain, self._plan)
+        return self._structure.solver(self.backend, self._chain)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_layout": self._layout, "_plan": None}
 
     @cached_property
     def _chain(self) -> Chain:
@@ -100,22 +126,16 @@ class LinearChain(StructuredDistribution[Tensor]):
                 lead = transitions.new_zeros(len(transitions), 1, c, c)
                 transitions = self._layout.compact(torch.cat([lead, transitions], 1))[:, 1:]
         dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
-        return Chain(
-            cast(emissions, dtype),
-            cast(transitions, dtype),
-            cast(self.start, dtype),
-            cast(self.end, dtype),
-            self._layout.lengths,
-        )
+        scores = (cast(each, dtype) for each in (emissions, transitions, self.start, self.end))
+        return Chain(*scores, self._layout.lengths)
 
     @cached_property
     def _precise(self) -> Chain:
         return self._chain.double()
 
-    def _by_row(self, values: Tensor) -> Int[Tensor, "samples rows n"]:
-        if self._layout.order is None:
-            return super()._by_row(values)
-        return torch.stack([self._layout.compact(each).contiguous() for each in super()._by_row(values)])
+    def _by_row(self, values: Tensor) -> Int[Tensor, "rows n"]:
+        rows = super()._by_row(values)
+        return rows if self._layout.order is None else self._layout.compact(rows).contiguous()
 
     def _in_batch(self, values: Tensor, lead: Sequence[int]) -> Tensor:
         if self._layout.order is not None and values.numel():
@@ -138,26 +158,28 @@ class LinearChain(StructuredDistribution[Tensor]):
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def log_prob_at_once(
-        scores: Scores, tags: Int[Tensor, "batch n"], mask: Bool[Tensor, "batch n"] | None, backend: Backend
-    ) -> Float[Tensor, "batch"] | None:
-        """`log_prob` of a plain batch without making a distribution; None if it takes one.
+    def argmax_lists(self) -> list[list[int]]:
+        """`argmax` of each row as a list of its valid positions."""
+        if self._plan is not None:
+            tags, possible = run_best(self._plan)
+            lengths = self._plan.lengths
+        else:
+            bridge.require_numbers("what gives lists, such as decode,")
+            tags, possible, lengths = (as_array(each) for each in (*self._solver.best(), self._lengths))
+        if not possible.all():
+            self._require_values(torch.from_numpy(possible))
+        return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
 
-        `scores` are emissions [batch, n, c], transitions [c, c], start and end. It takes a distribution where kernels
-        are not used, and where something is wrong or unusual: a hole in the mask, a tag out of range, NaN, wide scores.
-        """
-        return log_likelihood(scores, tags, mask=mask) if uses_kernels(backend, scores[0]) else None
+    def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
+        """log p(tags | x) = score(tags) - log Z; -inf for forbidden tags, never above 0."""
+        fused = None if self._plan is None else self._fused_log_prob(self._plan, value)
+        return super().log_prob(value) if fused is None else fused
 
-    @staticmethod
-    def argmax_at_once(
-        emissions: Float[Tensor, "batch n c"], others: tuple[Array, Array, Array], mask: Bool[Tensor, "batch n"] | None
-    ) -> list[list[int]] | None:
-        """`argmax` of a plain batch as lists, for kernels and without making a distribution; None if it takes one.
-
-        `others` are transitions [1, 1, c, c], start and end as arrays of the dtype of the emissions.
-        """
-        return decode(emissions, others, mask)
+    def _fused_log_prob(self, plan: ChainArrays, tags: Tensor) -> Float[Tensor, "batch"] | None:
+        """`log_prob` in one kernel; None where tags are several for a row or wrong, or a row is wide."""
+        if not isinstance(tags, Tensor) or tags.dtype != torch.long or tags.shape != self.emissions.shape[:2]:
+            return None
+        return log_likelihood((self.emissions, self.transitions, self.start, self.end), plan, tags)
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:

@@ -61,6 +61,12 @@ def check_factors(
 def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, device: torch.device) -> Int[Tensor, "c"]:
     """The longest segment of each label, in 1..k."""
     limits = torch.as_tensor(max_lengths, device=device)
+    if (
+        isinstance(max_lengths, tuple)
+        and len(max_lengths) == c
+        and all(type(m) is int and 0 < m <= k for m in max_lengths)
+    ):
+        return limits  # as a layer keeps them
     if limits.shape != (c,) or not is_whole(limits):
         raise ScoreError(
             f"max_lengths must be {c} whole numbers, one a label; got {limits.dtype} {tuple(limits.shape)}"

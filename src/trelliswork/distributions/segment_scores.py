@@ -68,8 +68,9 @@ class SegmentScores(StructuredDistribution[list[Any]]):
         """One batch axis, float32 at least, segments that are too long for their label at -inf."""
         if self._factors is not None:
             return self._given.double().whole()
-        dtype = self._working_dtype
-        segments = self._limited(cast(self.segments.reshape(-1, *self._shape[-3:]), dtype))
+        dtype, segments = self._working_dtype, self.segments
+        segments = segments if segments.dim() == 4 else segments.reshape(-1, *self._shape[-3:])
+        segments = self._limited(cast(segments, dtype))
         transitions = None if self.transitions is None else cast(self.transitions, dtype)
         return Segments(segments, transitions, cast(self.start, dtype), cast(self.end, dtype), self._lengths)
 

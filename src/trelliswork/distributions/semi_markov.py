@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, moved_along, uses_kernels, weighted_sum
+from trelliswork.distributions.base import Backend
 from trelliswork.distributions.centring import centred_segments
 from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import (
@@ -22,6 +23,7 @@ from trelliswork.distributions.checks import (
     one_dtype,
     whole_values,
 )
+from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.segment_inputs import check_factors, promote
 from trelliswork.distributions.segment_scores import SegmentScores
 from trelliswork.errors import ScoreError
@@ -29,9 +31,7 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
-from trelliswork.structures.segments.likelihood import log_likelihood
 from trelliswork.structures.segments.solver import STRUCTURE
-from trelliswork.structures.segments.structure import Scores
 
 INF = float("inf")
 Known = Sequence[Any]
@@ -154,16 +154,24 @@ class SemiMarkov(SegmentScores):
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def log_prob_at_once(
-        scores: Scores, starts: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None, backend: Backend
-    ) -> Float[Tensor, "batch"] | None:
-        """`log_prob` of a plain batch without making a distribution; None if it takes one.
+    def log_prob(self, value: Any) -> Float[Tensor, "*samples *batch"]:
+        """log p(s | x) = score(s) - log Z; -inf for a forbidden segmentation, never above 0."""
+        fused = self._fused_log_prob(value) if self._is_plain else None
+        return super().log_prob(value) if fused is None else fused
 
-        `scores` are segments [batch, n, k, c], transitions, start and end. It takes a distribution where kernels are
-        not used, and where something is wrong or unusual: a segmentation that is forbidden or none, NaN, wide scores.
-        """
-        return log_likelihood(scores, starts, lengths) if uses_kernels(backend, scores[0]) else None
+    def _fused_log_prob(self, value: Any) -> Float[Tensor, "batch"] | None:
+        """`log_prob` in one kernel; None where the general way is needed instead."""
+        starts = value if isinstance(value, Tensor) else self.to_starts(value)
+        if starts.dtype != torch.long or starts.shape != (*self.batch_shape, *self.event_shape):
+            return None
+        log_prob: Tensor | None = self._solver.fused_log_prob(starts)
+        return log_prob
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether kernels read the scores of segments as they are: one batch axis, float32 or float64."""
+        is_flat = self._factors is None and len(self.batch_shape) == 1
+        return is_flat and self.backend == "kernel" and self.dtype == self._working_dtype
 
     def _read(self, value: Any, check: bool) -> Int[Tensor, "*samples *batch n"]:
         return self.to_starts(value)

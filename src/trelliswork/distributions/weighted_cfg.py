@@ -10,14 +10,10 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import grammar_inputs as inputs
-from trelliswork.distributions.base import (
-    Backend,
-    StructuredDistribution,
-    require_finite_totals,
-    weighted_sum,
-)
+from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred_productions
-from trelliswork.distributions.checks import cast
+from trelliswork.distributions.checks import cast, require_finite_totals
+from trelliswork.distributions.costs import weighted_sum
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError

@@ -5,22 +5,22 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from trelliswork.distributions import LinearChain
-from trelliswork.distributions.base import Backend, uses_kernels
+from trelliswork.distributions.base import Backend
 from trelliswork.distributions.checks import check_tensors
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkWarning
 from trelliswork.nn.structured import StructuredLayer, check_reduction, mask_of, reduce
-from trelliswork.runtime.bridge import any_seen, as_array, require_numbers, values_are_hidden
+from trelliswork.runtime.bridge import any_seen, values_are_hidden
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import allowed_transitions, unreachable, violations
 
 INF = float("inf")
 UNKNOWN = -100
+KIND = (Tensor, type(None))
 
 
 class CRF(StructuredLayer):
@@ -129,15 +129,7 @@ class CRF(StructuredLayer):
     ) -> list[list[int]]:
         """The best tags of each row as lists, valid positions only."""
         mask = self._validate(emissions, None, mask, lengths)
-        found = self._decode_fast(emissions, mask)
-        if found is not None:
-            return found
-        require_numbers("decode, which gives lists,")
-        tags = self._distribution(emissions, mask).argmax
-        if mask is None:
-            return tags.tolist()
-        valid = self._rows(mask).bool()
-        return [row[keep].tolist() for row, keep in zip(tags, valid, strict=True)]
+        return self._distribution(emissions, mask).argmax_lists()
 
     def viterbi(
         self,
@@ -249,17 +241,17 @@ class CRF(StructuredLayer):
 
     def _log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Float[Tensor, "batch"]:
         """Of each row; unknown tags are summed over."""
-        rows, row_mask = self._rows(tags), None if mask is None else self._rows(mask)
-        scores = self._rows(emissions), *self._scores()
-        found = LinearChain.log_prob_at_once(scores, rows, row_mask, self.backend)
-        if found is not None and (self.allowed_transitions is None or bool((found.detach() > -INF).all())):
-            return found
-        chain = LinearChain(*scores, mask=row_mask, backend=self.backend)
-        if values_are_hidden() or bool((chain.valid & (rows < 0)).any()):
+        chain, rows = self._distribution(emissions, mask), self._rows(tags)
+        if values_are_hidden():
             found = chain.log_prob_of_set(self._partial(chain, rows))
         else:
-            found = chain.log_prob(rows)
-        self._check_allowed(found, chain.valid, rows)
+            try:
+                found = chain.log_prob(rows)
+            except ScoreError:  # raised for unknown tags too; looking for them first would cost every batch more
+                if not bool((chain.valid & (rows < 0)).any()):
+                    raise
+                found = chain.log_prob_of_set(self._partial(chain, rows))
+        self._check_allowed(found, chain, rows)
         return found
 
     def _weighted_log_likelihood(
@@ -274,7 +266,7 @@ class CRF(StructuredLayer):
         chain, rows = self._distribution(emissions, mask), self._rows(tags)
         partial = self._partial(chain, rows)
         weights, shares = self._weights(partial, token_weights, label_weights), chain.token_log_probs(partial)
-        self._check_allowed(shares.sum(1), chain.valid, rows)
+        self._check_allowed(shares.sum(1), chain, rows)
         return torch.where(weights != 0, shares * weights, 0.0).sum(1)
 
     def _partial(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
@@ -300,13 +292,13 @@ class CRF(StructuredLayer):
             raise ScoreError(f"label_weights must be ({self.num_tags},); got {tuple(label_weights.shape)}")
         return weights * torch.where(tags >= 0, label_weights[tags.clamp(min=0)], 1.0)
 
-    def _check_allowed(self, log_likelihood: Tensor, valid: Tensor, tags: Tensor) -> None:
+    def _check_allowed(self, log_likelihood: Tensor, chain: LinearChain, tags: Tensor) -> None:
         """Gold tags that the constraints forbid have no likelihood: say which, instead of training on -inf."""
-        forbidden = log_likelihood.detach() == -INF
-        if self.allowed_transitions is None or not any_seen(forbidden):
+        forbidden = None if self.allowed_transitions is None else log_likelihood.detach() == -INF
+        if forbidden is None or not any_seen(forbidden):
             return
         row = int(forbidden.nonzero()[0])
-        place = self._first_forbidden(tags[row], valid[row])
+        place = self._first_forbidden(tags[row], chain.valid[row])
         raise ConstraintError(
             f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {place}; "
             "correct the annotation, convert it to the scheme, or use CRF(num_tags) without constraints"
@@ -324,7 +316,8 @@ class CRF(StructuredLayer):
         self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, lengths: Tensor | None
     ) -> Tensor | None:
         """The mask, which may be given as lengths; shapes are checked."""
-        check_tensors(emissions=emissions, tags=tags, mask=mask)
+        if not (isinstance(emissions, Tensor) and isinstance(tags, KIND) and isinstance(mask, KIND)):
+            check_tensors(emissions=emissions, tags=tags, mask=mask)
         if emissions.dim() != 3:
             raise ScoreError(f"emissions must have dimension of 3, got {emissions.dim()}")
         *shape, c = emissions.shape
@@ -342,23 +335,3 @@ class CRF(StructuredLayer):
             return mask
         batch, n = shape if self.batch_first else reversed(shape)
         return self._rows(mask_of(lengths, mask, batch, n, emissions.device))
-
-    def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
-        """Lists straight from the kernel; None where that does not apply."""
-        transitions, start, end = self._scores()
-        if transitions.dtype != emissions.dtype or emissions.dtype not in (torch.float32, torch.float64):
-            return None
-        if not uses_kernels(self.backend, emissions):
-            return None
-        # Arrays share memory with the parameters: they stay right while the parameters stay where they are. Making
-        # them anew would take a seventh of the time of decoding one sentence.
-        addresses = transitions.data_ptr(), start.data_ptr(), end.data_ptr()
-        known_addresses, arrays = self.__dict__.get("_parameter_arrays", (None, ()))
-        if addresses != known_addresses:
-            arrays = as_array(transitions)[None, None], as_array(start), as_array(end)
-            if self.allowed_transitions is None:
-                self.__dict__["_parameter_arrays"] = addresses, arrays
-        return LinearChain.argmax_at_once(self._rows(emissions), arrays, None if mask is None else self._rows(mask))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_parameter_arrays"}

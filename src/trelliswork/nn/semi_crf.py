@@ -15,8 +15,6 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce
 from trelliswork.runtime.shapes import Bool, Float, Int
 
-INF = float("inf")
-
 
 class SemiCRF(StructuredLayer):
     """A semi-Markov CRF with learned transitions. What it is given decides how segments are scored:
@@ -130,11 +128,9 @@ class SemiCRF(StructuredLayer):
         check_reduction(reduction)
         self._validate(scores)
         lengths = lengths_of(mask, lengths, scores.shape[:2])
-        starts = self._starts(scores, segments, lengths)
-        found = self._log_likelihood_at_once(scores, starts, lengths)
-        if found is None:
-            found = self._distribution(scores, lengths).log_prob(starts)
-        return reduce(found, reduction, starts.numel if lengths is None else lengths.sum)
+        dist = self._distribution(scores, lengths)
+        log_probs = dist.log_prob(self._starts(dist, segments))
+        return reduce(log_probs, reduction, lambda: dist.lengths.sum())
 
     def loss(
         self,
@@ -227,30 +223,17 @@ class SemiCRF(StructuredLayer):
         tokens, starts, ends = self.token_scorer(scores), self.start_scorer(scores), self.end_scorer(scores)
         return SemiMarkov.factored(tokens, self.durations, starts, ends, *edges, **options)
 
-    def _log_likelihood_at_once(self, scores: Tensor, starts: Tensor, lengths: Tensor | None) -> Tensor | None:
-        """Without making a distribution; None where that does not apply or something is wrong."""
-        if scores.dim() != 4:
-            return None
-        if self.max_lengths is not None:
-            durations = torch.arange(1, self.max_length + 1, device=scores.device)
-            short = durations[:, None] <= torch.tensor(self.max_lengths, device=scores.device)
-            scores = torch.where(short, scores, -INF)
-        parts = scores, self.transitions, self.start_transitions, self.end_transitions
-        return SemiMarkov.log_prob_at_once(parts, starts, lengths, self.backend)
-
-    def _starts(self, scores: Tensor, segments: Any, lengths: Tensor | None) -> Int[Tensor, "batch n"]:
+    def _starts(self, dist: SemiMarkov, segments: Any) -> Int[Tensor, "batch n"]:
         """Gold segmentations in their tensor form, gaps filled in, names as indices."""
-        batch, n = scores.shape[:2]
+        shape = (*dist.batch_shape, *dist.event_shape)
         if isinstance(segments, Tensor):
-            if segments.shape != (batch, n):
-                raise ScoreError(f"starts must be {(batch, n)}; got {tuple(segments.shape)}")
+            if segments.shape != shape:
+                raise ScoreError(f"starts must be {shape}; got {tuple(segments.shape)}")
             return segments
-        if len(segments) != batch:
-            raise ScoreError(f"segments must be one list a row, {batch}; got {len(segments)}")
-        dist = self._distribution(scores.detach(), lengths)  # lengths are checked before they are read
-        ends = [n] * batch if lengths is None else lengths.tolist()
-        rows = [self._filled(row, index, end) for index, (row, end) in enumerate(zip(segments, ends, strict=True))]
-        return dist.to_starts(rows)
+        if len(segments) != shape[0]:
+            raise ScoreError(f"segments must be one list a row, {shape[0]}; got {len(segments)}")
+        pairs = zip(segments, dist.lengths.tolist(), strict=True)
+        return dist.to_starts([self._filled(row, index, end) for index, (row, end) in enumerate(pairs)])
 
     def _filled(self, segments: Sequence[Any], row: int, length: int) -> list[tuple[int, int, int]]:
         """A row's segments with labels as indices, and what lies between them as `outside`."""

@@ -37,9 +37,11 @@ def differentiable(
     out. `reference(*scores)` computes the same results from float64 scores with torch operations. It is used where
     there is no `vjp`, and where a gradient is itself differentiated.
     """
-    if not torch.is_grad_enabled() or not any(each is not None and each.requires_grad for each in scores):
-        return results
-    return _FromKernel.apply(_Kernel(results, vjp, reference), *scores)
+    if torch.is_grad_enabled():
+        for each in scores:
+            if each is not None and each.requires_grad:
+                return _FromKernel.apply(_Kernel(results, vjp, reference), *scores)
+    return results
 
 
 class _FromKernel(torch.autograd.Function):

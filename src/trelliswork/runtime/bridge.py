@@ -24,13 +24,16 @@ def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
     except RuntimeError:
         require_numbers("this query")
         raise
-    if dtype is None and array.flags.c_contiguous:
-        return array
+    return array if dtype is None and array.flags.c_contiguous else converted(array, dtype)
+
+
+def converted(array: Array, dtype: type | None) -> Array:
+    """The numbers C-contiguous in a dtype, the same array where they are; what is large goes into kept memory."""
     if array.size < buffers.LARGE or dtype is not np.float64 or array.dtype == np.float64:
         return np.ascontiguousarray(array, dtype)
-    converted = buffers.empty(array.shape)
-    np.copyto(converted, array)
-    return converted
+    doubles = buffers.empty(array.shape)
+    np.copyto(doubles, array)
+    return doubles
 
 
 def as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
@@ -42,14 +45,10 @@ def as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
 
 def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     """Arrays as tensors of the shapes and dtypes of `like`; None where there is none."""
-    found: list[Tensor | None] = []
-    for array, tensor in zip(arrays, like, strict=True):
-        if tensor is None:
-            found.append(None)
-            continue
-        shaped = array if array.shape == tensor.shape else array.reshape(tensor.shape)
-        found.append(as_tensor(shaped, tensor.dtype))
-    return tuple(found)
+    return tuple(
+        None if tensor is None else as_tensor(array.reshape(tensor.shape), tensor.dtype)
+        for array, tensor in zip(arrays, like, strict=True)
+    )
 
 
 def out_of_reach() -> bool:

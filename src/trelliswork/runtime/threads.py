@@ -81,4 +81,6 @@ def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 
 def over_rows(kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any) -> list[Any]:
     """The results of kernel(first, last, *arguments) on row ranges that cover 0..n_rows; `work` decides how many."""
+    if work < WORTH_SPLITTING:
+        return [kernel(0, n_rows, *arguments)]
     return side_by_side([partial(kernel, first, last, *arguments) for first, last in row_ranges(n_rows, work)])

@@ -32,7 +32,7 @@ from trelliswork.structures.arcs import Arcs, tree_score
 from trelliswork.structures.derivations import top_of_rows
 from trelliswork.structures.kernel_solver import Kernel, best_by, draw_by, seeds
 from trelliswork.structures.label_kernels import best_labels, label_gradients, sum_labels
-from trelliswork.structures.record import CountingSolver, Drawn, Scores, Solver, Structure
+from trelliswork.structures.record import CountingSolver, Decoded, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
 
 NO_MARGINALS = np.empty((0, 0, 0))
@@ -85,7 +85,7 @@ def example(scores: Scores) -> dict[str, Any]:
 class ArcKernels(Solver):
     """By kernel. Values are heads [rows, n], or (head, label) pairs [rows, n, 2]."""
 
-    refuses, finds_fewer = True, True
+    validates_values, finds_fewer = True, True
 
     def __init__(self, family: Family, given: ArcRows, labels: Tensor | None) -> None:
         self._family, self._given, self._labels = family, given, labels
@@ -194,7 +194,7 @@ class ArcKernels(Solver):
             return heads, possible  # 0 at padding, which the kernel leaves as it is
         return self._values(heads, below(self._labels, heads).argmax(-1)), possible
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         heads, labels, scores = (each.to(self._given.scores.device) for each in self._top(self.labelled.parts, k))
         return self._values(heads, None if self._labels is None else labels), scores
 
@@ -211,7 +211,7 @@ class ArcKernels(Solver):
 
     # --- trees without labels --------------------------------------------------------------------------------
 
-    def _best(self, rows: ArcRows) -> Drawn:
+    def _best(self, rows: ArcRows) -> Decoded:
         trees = rows.arrays
         batch, size, _ = trees.scores.shape
         work = batch * size**3 if self._family.projective else batch * size**2 * 8
@@ -242,7 +242,7 @@ class ArcKernels(Solver):
 class ArcReference(ArcKernels, CountingSolver):
     """Sums in plain torch; where arcs may cross, single trees are searched by kernel, on the CPU."""
 
-    refuses = False
+    validates_values = False
     arrays = None
 
     @property
@@ -276,7 +276,7 @@ class ArcReference(ArcKernels, CountingSolver):
         ones: Tensor = self._family.reference.log_partition(trees.with_arcs(self.labelled.n_possible.log()))
         return ones.exp().round()
 
-    def _best(self, rows: ArcRows) -> Drawn:
+    def _best(self, rows: ArcRows) -> Decoded:
         return self._reference(rows).best() if self._family.projective else super()._best(rows)
 
     def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:

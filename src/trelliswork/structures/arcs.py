@@ -50,7 +50,7 @@ class Arcs:
         return torch.arange(self.n, device=self.lengths.device) < self.lengths[:, None]
 
     @property
-    def marked(self) -> Float[Tensor, "batch n+1 n+1"]:
+    def part_scores(self) -> Float[Tensor, "batch n+1 n+1"]:
         return self.arcs
 
     def with_arcs(self, arcs: Tensor) -> Arcs:

@@ -18,7 +18,7 @@ from torch import Tensor
 from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array, as_tensor
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.record import Drawn, Solver
+from trelliswork.structures.record import Decoded, Solver
 
 Kernel = Callable[..., Any]
 Vjp = Callable[..., tuple[Array, ...]]
@@ -28,7 +28,6 @@ class KernelSolver(Solver):
     """By kernel; what the queries of one batch share is computed once, in `run`."""
 
     module: ModuleType  # the reference: log_partition, marginals, log_prob and path_score
-    _has_answered = False
     run: Any  # what one pass over the parts leaves behind, its `log_z` [rows] included
 
     def __init__(self, *parts: Any) -> None:
@@ -69,34 +68,28 @@ class KernelSolver(Solver):
         score: Tensor = self.module.path_score(self._parts, values)
         return score
 
-    def _is_first_answer(self) -> bool:
-        """Whether nothing has been asked yet: what is asked again is better taken from `run`."""
-        first = not self._has_answered and "run" not in vars(self)
-        self._has_answered = True
-        return first
-
     def _log_probs(self, path_scores: Array, values: Tensor, vjp: Vjp) -> Tensor:
         """score - log Z in one node, in the dtype of the scores and at most 0: rounding must not pass certainty."""
-        found = np.full(len(path_scores), -np.inf)
-        np.subtract(path_scores, self.run.log_z, out=found, where=path_scores > -np.inf)
-        dtype = next(each.dtype for each in self._scores if each is not None)
+        scores, possible = self._scores, path_scores > -np.inf
+        log_ratios = np.subtract(path_scores, self.run.log_z, out=path_scores, where=possible)
+        dtype = next(each for each in scores if each is not None).dtype
         log_probs: Tensor = differentiable(
-            as_tensor(np.minimum(found, 0.0), dtype),
-            self._scores,
+            as_tensor(np.minimum(log_ratios, 0.0), dtype),
+            scores,
             vjp,
             lambda *scores: self.module.log_prob(*self._moved(scores), values),
         )
         return log_probs
 
 
-def best_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Drawn:
+def best_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Decoded:
     """kernel(first, last, *arrays, values, possible) fills values [rows, *event] and whether each row has any."""
     possible = np.empty(len(values), np.bool_)
     over_rows(kernel, len(values), work, *arrays, values, possible)
     return torch.from_numpy(values), torch.from_numpy(possible)
 
 
-def top_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Drawn:
+def top_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Decoded:
     """kernel(first, last, *arrays, values, scores) fills values [k, rows, *event] and their scores [k, rows]."""
     scores = np.empty(values.shape[:2])
     over_rows(kernel, values.shape[1], work, *arrays, values, scores)

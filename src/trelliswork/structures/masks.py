@@ -31,7 +31,7 @@ class Layout:
         """Lengths of rows that are only padded on the right; an order as well for rows with holes (or empty ones)."""
         if values_are_hidden():  # the order is right whether there are holes or not
             return Layout(mask.sum(1), (~mask).to(torch.uint8).argsort(dim=1, stable=True))
-        if mask.device.type == "cpu":
+        if mask.is_cpu:
             counts = np.empty(len(mask), np.int64)
             if right_padded(mask.contiguous().numpy(), counts):
                 return Layout(torch.from_numpy(counts))

@@ -12,16 +12,20 @@ from torch import Tensor
 
 from trelliswork.semirings.log import log_ratio
 
-Drawn = tuple[Tensor, Tensor]
+Decoded = tuple[Tensor, Tensor]
+"""Values, and whether each row has one (`best`) or what each scores (`top_k`)."""
 Scores = Callable[..., Tensor]
 """Makes a tensor of scores of a shape, `torch.randn` for one."""
 
 
 class Solver(ABC):
-    """The queries of one batch of parts. Values are [rows, *event] in their tensor form."""
+    """The queries of one batch of parts. Values are [rows, *event] in their tensor form.
+
+    A query takes the same path whatever was asked before; what several queries need is computed once and kept.
+    """
 
     arrays: Any = None  # what kernels read; the reference has none
-    refuses = False  # whether `log_prob` notices what is not a value and returns None; else it is checked before
+    validates_values = False  # whether `log_prob` returns None for what is not a value; else it is checked before
     finds_fewer = False  # whether `top_k` ends where there are no more values, so that a large k costs nothing
 
     @abstractmethod
@@ -41,11 +45,11 @@ class Solver(ABC):
         return log_ratio(self.score(values), self.log_partition())
 
     @abstractmethod
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         """The best values [rows, *event], and whether each row has any."""
 
     @abstractmethod
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         """The k best values [k, rows, *event] and their scores [k, rows], -inf where a row has fewer; fewer
         than k if `finds_fewer` and no row has more."""
 

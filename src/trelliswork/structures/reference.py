@@ -16,7 +16,7 @@ from torch import Tensor
 from trelliswork.runtime.autograd import recording
 from trelliswork.runtime.bridge import require_numbers
 from trelliswork.semirings import Counting, KBest, Max, Sampling, Semiring
-from trelliswork.structures.record import CountingSolver, Drawn
+from trelliswork.structures.record import CountingSolver, Decoded
 
 INF = float("inf")
 
@@ -24,8 +24,9 @@ INF = float("inf")
 class Reference(CountingSolver):
     """By the functions of a structure's `structure.py`.
 
-    `total(*parts, semiring)` is the recursion, `decode(marks, parts)` the way from marks, shaped like `parts.marked`,
-    to values; `parts.detached()` makes `parts.marked` a leaf. The rest is `log_partition`, `marginals`, `path_score`.
+    `total(*parts, semiring)` is the recursion, `decode(marks, parts)` the way from marks, shaped like
+    `parts.part_scores`, to values; `parts.detached()` makes `parts.part_scores` a leaf. The rest is `log_partition`,
+    `marginals`, `path_score`.
     """
 
     def __init__(self, module: ModuleType, *parts: Any) -> None:
@@ -50,30 +51,30 @@ class Reference(CountingSolver):
         score: Tensor = self._module.path_score(self._parts[0], values)
         return score
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         values, scores = self._chosen(Max(), 1)
         return values[0], scores > -INF
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         return self._chosen(KBest(k), k)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         return self._chosen(Sampling(generator), n_samples)[0]
 
-    def _chosen(self, semiring: Semiring, n_values: int) -> Drawn:
+    def _chosen(self, semiring: Semiring, n_values: int) -> Decoded:
         """Values [n_values, rows, *event] that the gradients of a total mark, and the total."""
         with recording(*self._parts) as (parts, *others):
             leaf = parts.detached()
             total = self._module.total(leaf, *others, semiring)
             totals = total if isinstance(semiring, KBest) else [total] * n_values
-            marks = [marks_of(each, leaf.marked) for each in totals]
+            marks = [part_gradient(each, leaf.part_scores) for each in totals]
         values = [self._module.decode(each, leaf) for each in marks]
         if not values:
-            return self._module.decode(torch.zeros_like(leaf.marked), leaf)[None][:0], total.detach()
+            return self._module.decode(torch.zeros_like(leaf.part_scores), leaf)[None][:0], total.detach()
         return torch.stack(values), total.detach()
 
 
-def marks_of(total: Tensor, scores: Tensor) -> Tensor:
+def part_gradient(total: Tensor, scores: Tensor) -> Tensor:
     """The gradient of a total by the scores, which it does not depend on if the only value has no part."""
     if not total.requires_grad:
         return torch.zeros_like(scores)
@@ -82,15 +83,15 @@ def marks_of(total: Tensor, scores: Tensor) -> Tensor:
 
 
 def posteriors(log_partition: Callable[..., Tensor], parts: Any) -> Tensor:
-    """p(part | x) as the derivative of log Z by `parts.marked`; with a graph to differentiate again if one is
+    """p(part | x) as the derivative of log Z by `parts.part_scores`; with a graph to differentiate again if one is
     recorded."""
-    again = torch.is_grad_enabled() and parts.marked.requires_grad
+    again = torch.is_grad_enabled() and parts.part_scores.requires_grad
     if not again:
         require_numbers("what is summed up backwards, such as marginals and entropy,")
     with recording(parts) as (parts,):
         leaf = parts if again else parts.detached()
         log_z = log_partition(leaf)
         if not log_z.requires_grad:
-            return torch.zeros_like(parts.marked)
-        (found,) = torch.autograd.grad(log_z.sum(), leaf.marked, create_graph=again)
+            return torch.zeros_like(parts.part_scores)
+        (found,) = torch.autograd.grad(log_z.sum(), leaf.part_scores, create_graph=again)
     return found if again else found.detach()

@@ -11,7 +11,7 @@ from torch import Tensor
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import passes, search, structure
 from trelliswork.structures.automata.structure import Machine
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 NO_ARC = -1
@@ -37,11 +37,11 @@ class MachineReference(Reference):
         paths = values.reshape(len(values), -1).numpy()
         return torch.stack([structure.path_score(self._machine, int(row[0]), row[1:][row[1:] >= 0]) for row in paths])
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         values, scores = self.top_k(1)
         return values[0], scores[0] > -np.inf
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         found = search.best_paths(self._machine, k) or [(0, np.empty(0, np.int64), -np.inf)]
         scores = torch.tensor([score for _, _, score in found], dtype=torch.float64)
         return _padded([(first, arcs) for first, arcs, _ in found]), scores[:, None]

@@ -1,13 +1,12 @@
-"""log p(tags) of a plain batch with the least work per call: one kernel forward, one backward.
+"""log p(tags) of a plain batch in one kernel forward and one backward.
 
-A training step on a small batch takes some 100 µs of arithmetic; a kernel for each part takes as long again. What is
-not plain (holes, wide scores, unknown tags, half precision) is left to `solver.py`.
+A training step on a small batch takes some 100 µs of arithmetic, and a kernel for each part as long again.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,64 +14,42 @@ from torch import Tensor
 
 from trelliswork.runtime import buffers
 from trelliswork.runtime.autograd import differentiable
-from trelliswork.runtime.bridge import as_array, as_tensor
+from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood_kernels import backward_rows, forward_rows
 from trelliswork.structures.chain.structure import Chain
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from trelliswork.structures.chain.solver import ChainArrays
+
 Scores = tuple[Tensor, Tensor, Tensor, Tensor]  # emissions, transitions, start, end
-NO_MASK = np.empty((0, 0), np.bool_)
 Run = tuple[Array, Array, Array]  # alphas, emits and finals of `forward_rows`
 
 
-def _gradients(grad: Array, tags: Array, lengths: Array, end: Array, arcs: Array, run: Run) -> tuple[Array, ...]:
-    """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
-    shape = run[0].shape
-    d_emissions = buffers.empty(shape)
-    by_part = over_rows(backward_rows, *_work(shape), tags, lengths, grad, end, arcs, run, d_emissions)
-    d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
-    return d_emissions, *d_others
-
-
-def _work(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows, and multiply-adds, of scores [batch, n, c]."""
-    batch, n, c = shape
-    return batch, batch * n * c * c
-
-
-def log_likelihood(
-    scores: Scores, tags: Tensor, *, mask: Tensor | None = None, lengths: Tensor | None = None
-) -> Tensor | None:
-    """log p(tags) [batch] for emissions [batch, n, c], transitions [c, c], start and end; None where it is not plain.
-
-    That is for mixed or half precision, arcs by position, masks with holes, empty rows, NaN and +inf, wide scores, and
-    unknown or wrong tags. Rows have a mask, or lengths that have been checked, or neither.
-    """
-    dtype, shape = scores[0].dtype, scores[0].shape
-    if dtype not in (torch.float32, torch.float64) or scores[1].dtype != dtype or tags.dtype != torch.long:
-        return None
-    if scores[1].dim() != 2:
-        return None
-    emissions, transitions, start, end = (as_array(each, np.float64) for each in scores)
-    given = emissions, transitions[None, None], start, end
-    golds, valid = as_array(tags), NO_MASK if mask is None else as_array(mask, np.bool_)
-    batch, n, _ = shape
-    row_lengths = np.full(batch, n) if lengths is None else as_array(lengths)
-    run, log_probs = (buffers.empty(shape), buffers.empty(shape), np.empty(batch)), np.empty(batch)
-    by_part = over_rows(forward_rows, *_work(shape), given, golds, valid, row_lengths, run, log_probs)
+def log_likelihood(scores: Scores, given: ChainArrays, tags: Tensor) -> Tensor | None:
+    """log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide."""
+    arrays, golds = given.double(), as_array(tags)
+    shape = arrays.emissions.shape
+    run, log_probs = (buffers.empty(shape), buffers.empty(shape), np.empty(shape[0])), np.empty(shape[0])
+    by_part = over_rows(forward_rows, shape[0], arrays.work, arrays[:4], golds, arrays.lengths, run, log_probs)
     if not all(fine for fine, _ in by_part):
         return None
-    arcs = by_part[0][1]
 
     def reference(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
-        chain = Chain(emissions, transitions, start, end, torch.from_numpy(row_lengths))
+        chain = Chain(emissions, transitions, start, end, torch.from_numpy(arrays.lengths))
         return structure.log_prob(chain, torch.from_numpy(golds))
 
-    return differentiable(
-        as_tensor(log_probs, dtype),
-        scores,
-        partial(_gradients, tags=golds, lengths=row_lengths, end=end, arcs=arcs, run=run),
-        reference,
+    vjp = partial(_gradients, tags=golds, arrays=arrays, arcs=by_part[0][1], run=run)
+    log_prob: Tensor = differentiable(as_tensor(log_probs, scores[0].dtype), scores, vjp, reference)
+    return log_prob
+
+
+def _gradients(grad: Array, tags: Array, arrays: ChainArrays, arcs: Array, run: Run) -> tuple[Array, ...]:
+    """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
+    batch, d_emissions = len(grad), buffers.empty(run[0].shape)
+    by_part = over_rows(
+        backward_rows, batch, arrays.work, tags, arrays.lengths, grad, arrays.end, arcs, run, d_emissions
     )
+    d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
+    return d_emissions, *d_others

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.runtime.kernel_math import first_not_a_score, right_padded
 from trelliswork.structures.chain import kernels, path_kernels
 
 
 @kernel(FAST)
-def forward_rows(first, last, scores, tags, mask, lengths, run, log_probs):
-    """log p(tags) = score(tags) - log Z of rows first..last: (True, arcs), or False where a row wants the general way.
+def forward_rows(first, last, scores, tags, lengths, run, log_probs):
+    """log p(tags) = score(tags) - log Z of rows first..last: (True, arcs), or False if a tag is none or a row is wide.
 
-    `scores` are emissions, transitions [1, 1, c, c], start and end. Unless the mask is empty, lengths are read from it.
+    `scores` are emissions, transitions [1, 1, c, c], start and end, without NaN and +inf.
     `run`, for `backward_rows`, are alphas, emits and finals as `kernels.forward_scaled` says. The arcs are made here:
     memory of numba's begins at a whole vector register, which a large matrix is up to a third faster to run over.
     """  # [S4.114]
@@ -21,11 +20,7 @@ def forward_rows(first, last, scores, tags, mask, lengths, run, log_probs):
     emissions, golds, of_rows = every_emission[first:last], tags[first:last], lengths[first:last]
     found, batch, c = log_probs[first:last], last - first, end.shape[0]
     arcs, arc_shifts = np.empty((1, 1, c, (c + 7) // 8 * 8)), np.empty((1, 1))
-    if mask.shape[0] > 0 and not right_padded(mask[first:last], of_rows):
-        return False, arcs
     if path_kernels.path_scores(emissions, transitions, start, end, of_rows, golds, found) >= 0:
-        return False, arcs
-    if first_not_a_score((emissions.ravel(), transitions.ravel(), start, end))[0] >= 0:
         return False, arcs
     kernels.exp_arcs(transitions, arcs, arc_shifts)
     alphas, emits, finals = run

@@ -5,7 +5,7 @@ Autograd keeps O(batch n c) numbers.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +13,13 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.bridge import Array, as_array, converted
 from trelliswork.runtime.kernel_math import first_not_a_score
-from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import kernels, path_kernels, structure, tangent_kernels
-from trelliswork.structures.chain.likelihood import log_likelihood
 from trelliswork.structures.chain.structure import SUMMED_AXES, ArcsBy, Chain
-from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.kernel_solver import KernelSolver, draw_by, top_by, uniforms
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
@@ -38,10 +37,16 @@ class ChainArrays(NamedTuple):
     @staticmethod
     def of(chain: Chain, dtype: type | None = np.float64) -> ChainArrays:
         """Arrays in this dtype; None keeps the chain's own."""
-        emissions, transitions, start, end = (as_array(scores, dtype) for scores in chain.scores)
+        emissions, transitions, start, end = [as_array(scores, dtype) for scores in chain.scores]
         if transitions.ndim == 2:
             transitions = transitions[None, None]
         return ChainArrays(emissions, transitions, start, end, chain.lengths.numpy())
+
+    def double(self) -> ChainArrays:
+        """The same in float64."""
+        if self.emissions.dtype == np.float64:
+            return self
+        return ChainArrays(*[converted(each, np.float64) for each in self[:4]], self.lengths)
 
     def first_not_a_score(self) -> tuple[int, int]:
         """(which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
@@ -167,36 +172,36 @@ def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:
     return scores, bad
 
 
-def decode(emissions: Tensor, others: tuple[Array, Array, Array], mask: Tensor | None) -> list[list[int]] | None:
-    """`best_paths` as lists, with the least work per call; None where `decode_rows` wants the general way instead.
-
-    `others` are transitions [1, 1, c, c], start and end, in the dtype of the emissions.
-    """
-    batch, n, c = emissions.shape
-    valid = np.ones((batch, n), np.bool_) if mask is None else as_array(mask if mask.dtype == torch.bool else mask != 0)
-    scores = as_array(emissions)
-    ranges = row_ranges(batch, batch * n * c * c)
-    if len(ranges) == 1:
-        fine, lengths, tags = path_kernels.decode_rows(scores, *others, valid)
-    else:
-        calls = [partial(path_kernels.decode_rows, scores[a:z], *others, valid[a:z]) for a, z in ranges]
-        fines, *found = zip(*side_by_side(calls), strict=True)
-        fine, lengths, tags = all(fines), *map(np.concatenate, found)
-    if not fine:
-        return None
-    return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
+def run_best(arrays: ChainArrays) -> tuple[Array, Array]:
+    """The best tags [batch, n], and whether a row has any."""
+    batch, n, _ = arrays.emissions.shape
+    tags, possible = np.zeros((batch, n), np.int64), np.empty(batch, np.bool_)
+    over_rows(path_kernels.best_paths, batch, arrays.work, *arrays, tags, possible)
+    return tags, possible
 
 
 class Kernels(KernelSolver):
     """By kernel."""
 
-    refuses = True
+    validates_values = True
     module = structure
     _parts: Chain
 
+    def __init__(self, chain: Chain, arrays: ChainArrays | None = None) -> None:
+        """`arrays` are those of the chain in its own dtype, if they have been made already."""
+        super().__init__(chain)
+        if arrays is not None:
+            self.given = arrays
+
+    @cached_property
+    def given(self) -> ChainArrays:
+        """The scores in their own dtype, as searches read them."""
+        return ChainArrays.of(self._parts, None)
+
     @cached_property
     def arrays(self) -> ChainArrays:
-        return ChainArrays.of(self._parts)
+        """The scores in float64, as sums read them."""
+        return self.given.double()
 
     @cached_property
     def run(self) -> Forward:
@@ -207,10 +212,6 @@ class Kernels(KernelSolver):
 
     def log_prob(self, values: Tensor) -> Tensor | None:
         """score(tags) - log Z; None if a tag is out of range."""  # [S4.114]
-        if self._is_first_answer():  # nothing has been summed yet: all in one kernel, if the batch is plain
-            found = log_likelihood(self._parts.scores, values, lengths=self._parts.lengths)
-            if found is not None:
-                return found
         path_scores, bad = run_path_scores(self.arrays, values)
         if bad >= 0:
             return None
@@ -232,11 +233,11 @@ class Kernels(KernelSolver):
         found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(unary), torch.from_numpy(arcs)), vjp, arcs_by)
         return found
 
-    def best(self) -> Drawn:
-        arrays = ChainArrays.of(self._parts, None)
-        return best_by(path_kernels.best_paths, arrays.work, _no_tags(arrays), *arrays)
+    def best(self) -> Decoded:
+        tags, possible = run_best(self.given)
+        return torch.from_numpy(tags), torch.from_numpy(possible)
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         return top_by(path_kernels.top_paths, self.arrays.work * k, _no_tags(self.arrays, k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
@@ -264,7 +265,7 @@ class ChainReference(Reference):
     def marginals(self, arcs_by: ArcsBy = "position") -> tuple[Tensor, Tensor]:
         return structure.marginals(self._parts[0], arcs_by)
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         tags, scores = structure.viterbi(*self._parts)
         return tags, scores.detach() > -np.inf
 

@@ -71,7 +71,7 @@ class Chain:
         return self.with_scores(emissions.clone().requires_grad_(), *others)
 
     @property
-    def marked(self) -> Float[Tensor, "batch n c"]:
+    def part_scores(self) -> Float[Tensor, "batch n c"]:
         return self.emissions
 
     def arc(self, t: int) -> Float[Tensor, "batch c c"]:

@@ -25,7 +25,7 @@ from trelliswork.structures.constituency import (
 from trelliswork.structures.constituency.structure import Spans
 from trelliswork.structures.derivations import top_of_rows
 from trelliswork.structures.kernel_solver import KernelSolver, seeds
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 
@@ -196,7 +196,7 @@ class Kernels(KernelSolver):
 
         return self._log_probs(scores, values, vjp)
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         arrays, nodes, possible = self.arrays, _no_nodes(self.arrays), np.empty(len(self.arrays.lengths), np.bool_)
         some = self._some_labels()
         some_tops = self.tops if some is arrays.spans else highest_labels(arrays._replace(spans=some))
@@ -208,7 +208,7 @@ class Kernels(KernelSolver):
         """The labels that left children and the root may have, and tokens."""
         return self.arrays.spans
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         spans, lengths = self.arrays
         batch, n, _, _ = spans.shape
 

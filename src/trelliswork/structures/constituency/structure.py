@@ -45,7 +45,7 @@ class Spans:
         return self.spans
 
     @property
-    def marked(self) -> Float[Tensor, "batch n n c"]:
+    def part_scores(self) -> Float[Tensor, "batch n n c"]:
         return self.spans
 
     def with_scores(self, spans: Tensor) -> Spans:

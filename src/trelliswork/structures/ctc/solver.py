@@ -17,7 +17,7 @@ from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 MOST = 700.0  # e^700 is still a float64
@@ -128,10 +128,10 @@ class Kernels(KernelSolver):
         add_occupancies(self.arrays, self.run, grad, occupancies)
         return (occupancies,)
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         return best_by(path_kernels.best_paths, self.arrays.work // 10, self._no_paths(), *self.arrays)
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         return top_by(path_kernels.top_paths, self.arrays.work * k, self._no_paths(k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:

@@ -21,7 +21,7 @@ from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
 from trelliswork.structures.ctc.solver import Kernels
 from trelliswork.structures.ctc.structure import Labelling
-from trelliswork.structures.record import CountingSolver, Drawn, Scores, Solver, Structure
+from trelliswork.structures.record import CountingSolver, Decoded, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
 
 INF = float("inf")
@@ -81,11 +81,11 @@ class Strings(CountingSolver):
         parts = Labelling.of(frames.scores, values.clamp(min=0), frames.lengths, named.sum(1), frames.blank)
         return type(self).alignments(parts).log_partition()
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         values, scores = self.top_k(1)
         return values[0], scores[0] > -INF
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         """By prefix search; as many as the row with the most strings has, at most k."""
         found = [search.best_strings(row, self._frames.blank, k, self._limit) for row in self._frames.rows()]
         n_best = max([1, *map(len, found)])

@@ -68,7 +68,7 @@ class Labelling:
         return (states != self.blank) & (states != before) & ~first
 
     @property
-    def marked(self) -> Float[Tensor, "batch t c"]:
+    def part_scores(self) -> Float[Tensor, "batch t c"]:
         return self.scores
 
     def with_scores(self, scores: Tensor) -> Labelling:

@@ -15,7 +15,7 @@ from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.edit import kernels, structure
 from trelliswork.structures.edit.structure import NO_STEP, EditLattice
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 
@@ -56,10 +56,10 @@ class Kernels(KernelSolver):
         over_rows(kernels.backward, len(grad), shares.size * 2, *self.run, *lengths, grad, found)
         return (found,)
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         return best_by(kernels.best_scripts, self.arrays.scores.size * 3, self._no_steps(), *self.arrays)
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         return top_by(kernels.top_scripts, self.arrays.scores.size * 5 * k, self._no_steps(k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:

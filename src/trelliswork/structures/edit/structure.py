@@ -50,7 +50,7 @@ class EditLattice:
         return self.scores.shape[2] - 1
 
     @property
-    def marked(self) -> Float[Tensor, "batch n+1 m+1 3"]:
+    def part_scores(self) -> Float[Tensor, "batch n+1 m+1 3"]:
         return self.scores
 
     def with_scores(self, scores: Tensor) -> EditLattice:

@@ -17,7 +17,7 @@ from trelliswork.structures.factors.adjacency import starts_of, whole_numbers
 from trelliswork.structures.factors.elimination import JunctionTree
 from trelliswork.structures.factors.structure import Factors
 from trelliswork.structures.kernel_solver import KernelSolver, draw_by, top_by, uniforms
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 
@@ -131,13 +131,13 @@ class Kernels(KernelSolver):
     def _gradients(self, grad: Array) -> tuple[Array]:
         return (run_distribute(self.run, grad, self._parts.flat.shape[-1]),)
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         found = run_collect(self._parts, self._tree, best=True)
         values = self._no_values()
         over_rows(kernels.descend_best, len(values), values.size * 10, found.tree, found.tables, values)
         return torch.from_numpy(values), torch.from_numpy(found.log_z > -np.inf)
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         tree, arrays, flat = self._tree, tree_arrays(self._tree), as_array(self._parts.flat, np.float64)
         most_children = max(len(tree.roots), *(len(bucket.children) for bucket in tree.buckets))
         work = len(flat) * int(arrays.table_start[-1]) * 20 * k
@@ -158,7 +158,7 @@ class FactorReference(Reference):
     def __init__(self, parts: Factors, tree: JunctionTree) -> None:
         super().__init__(structure, parts, tree)
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         return structure.best(*self._parts)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:

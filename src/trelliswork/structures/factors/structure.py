@@ -36,7 +36,7 @@ class Factors:
         return self.flat
 
     @property
-    def marked(self) -> Float[Tensor, "rows scores"]:
+    def part_scores(self) -> Float[Tensor, "rows scores"]:
         return self.flat
 
     def with_scores(self, flat: Tensor) -> Factors:

@@ -16,7 +16,7 @@ from trelliswork.structures.grammar import dense, kernels, search, structure
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.structure import Productions, RuleTable
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 NO_NODES = np.empty((0, 0, 0, 0))
@@ -122,7 +122,7 @@ class Kernels(KernelSolver):
         found: tuple[Tensor, Tensor, Tensor, Tensor] = self._posteriors(tuple(map(torch.from_numpy, expected)))
         return found
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         arrays, nodes = self.arrays, _no_nodes(self.arrays)
         if dense.is_worth_it(arrays.table, arrays.rules):
             possible = np.empty(len(nodes), np.bool_)
@@ -130,7 +130,7 @@ class Kernels(KernelSolver):
             return torch.from_numpy(nodes), torch.from_numpy(possible)
         return best_by(kernels.best_derivations, arrays.work // 6, nodes, *arrays[:5], arrays.grammar)
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         rules, lexical, root, nodes, lengths, table = self.arrays
         batch, n_most, _ = lexical.shape
 

@@ -92,7 +92,7 @@ class Productions:
         return self.lexical.shape[1]
 
     @property
-    def marked(self) -> Float[Tensor, "batch n n symbols"]:
+    def part_scores(self) -> Float[Tensor, "batch n n symbols"]:
         """The nodes of `detached`."""
         assert self.nodes is not None
         return self.nodes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.structures.segments import path_kernels, scaled_kernels
 
 
@@ -29,16 +28,14 @@ def _are_segmentations(starts, lengths, k, c):
 def forward_rows(scores, lengths, starts, left, log_probs):
     """log p(s) = G(s, x) - log Z of every row; False where a row wants the general way.
 
-    `scores` are segments, transitions, start and end. `left`, for `backward_rows`, are arcs, shifts, alphas, gammas,
-    levels and finals as `forward_scaled` says.
+    `scores` are segments, transitions, start and end, without NaN and +inf. `left`, for `backward_rows`, are arcs,
+    shifts, alphas, gammas, levels and finals as `forward_scaled` says.
     """  # [S0, likelihood]
     segments, transitions, start, end = scores
     arcs, shifts, alphas, gammas, levels, finals = left
     batch, n, k, c = segments.shape
     log_z, wide = np.empty(batch), np.empty(batch, np.bool_)
     if not _are_segmentations(starts, lengths, k, c):
-        return False
-    if first_not_a_score((segments.ravel(), transitions.ravel(), start, end))[0] >= 0:
         return False
     scaled_kernels.exp_arcs(transitions, start, end, arcs, shifts)
     run, given = (alphas, gammas, levels, finals, log_z, wide), (segments, transitions, start, end, lengths)

@@ -17,7 +17,7 @@ from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
-from trelliswork.structures.record import Drawn, Scores, Structure
+from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure, tangent_kernels
 from trelliswork.structures.segments.factored import Factored
@@ -242,12 +242,12 @@ class Kernels(KernelSolver):
     def _gradients(self, grad: Array) -> tuple[Array, ...]:
         return summed(run_backward(self.arrays, self.run, grad))
 
+    def fused_log_prob(self, values: Tensor) -> Tensor | None:
+        """`log_prob` of a plain batch of whole scores in one kernel; None where that does not do."""
+        return log_likelihood(self._parts.scores, self.arrays, values) if isinstance(self._parts, Segments) else None
+
     def log_prob(self, values: Tensor) -> Tensor:
         """G(s, x) - log Z; its gradient is observed less expected."""  # [S0, likelihood; S0.7]
-        if isinstance(self._parts, Segments) and self._is_first_answer():  # all in one kernel, if the batch is plain
-            found = log_likelihood(self._parts.scores, values, self._parts.lengths)
-            if found is not None:
-                return found
 
         def vjp(grad: Array) -> tuple[Array, ...]:
             by_part = run_backward(self.arrays, self.run, -grad)
@@ -273,12 +273,12 @@ class Kernels(KernelSolver):
     def score(self, values: Tensor) -> Tensor:
         return self._parts.path_score(values)
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         """Viterbi."""
         arrays = SegmentArrays.of(self._parts, None)
         return best_by(path_kernels.best_starts, arrays.work // 6, _no_starts(arrays), *arrays)
 
-    def top_k(self, k: int) -> Drawn:
+    def top_k(self, k: int) -> Decoded:
         return top_by(path_kernels.top_starts, self.arrays.work * k, _no_starts(self.arrays, k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
@@ -302,7 +302,7 @@ class SegmentReference(Reference):
     def __init__(self, parts: Segments | Factored) -> None:
         super().__init__(structure, parts.double().whole())
 
-    def best(self) -> Drawn:
+    def best(self) -> Decoded:
         starts, scores = structure.viterbi(*self._parts)
         return starts, scores.detach() > -np.inf
 

@@ -99,7 +99,7 @@ class Segments:
         return self.with_scores(leaf, transitions, self.start.detach(), self.end.detach())
 
     @property
-    def marked(self) -> Float[Tensor, "batch n k c"]:
+    def part_scores(self) -> Float[Tensor, "batch n k c"]:
         return self.segments
 
     def leaving(self) -> Float[Tensor, "batch n k c"]:
