@@ -161,18 +161,18 @@ def log_add(x, y):
 
 
 @kernel(FAST, inline=True)
-def add_products(sums, left, right, size):
-    """sums += left * right."""
+def add_products(sums, share, left, right, size):
+    """sums += share * left * right."""
     for e in range(size):
-        sums[e] += left[e] * right[e]
+        sums[e] += share * left[e] * right[e]
 
 
 @kernel(FAST, inline=True)
-def share_products(bars, left, right, left_bars, right_bars, size):
-    """Pass the derivatives by a sum of products left * right on to both."""
+def share_products(share, bars, left, right, left_bars, right_bars, size):
+    """Pass the derivatives by the sums of `add_products` on to both factors."""
     for e in range(size):
-        left_bars[e] += bars[e] * right[e]
-        right_bars[e] += bars[e] * left[e]
+        left_bars[e] += share * bars[e] * right[e]
+        right_bars[e] += share * bars[e] * left[e]
 
 
 @kernel(FAST)

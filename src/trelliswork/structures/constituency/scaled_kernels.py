@@ -66,7 +66,7 @@ def _fill(weights, chart, size):
         sums[:] = 0.0
         for s in range(w):
             after = (s + 1) * size
-            add_products(sums, chart[s, :m], chart[w - 1 - s, after : after + m], m)
+            add_products(sums, 1.0, chart[s, :m], chart[w - 1 - s, after : after + m], m)
         sums *= weights[w, :m]
 
 
@@ -112,7 +112,7 @@ def _fill_bars(rows, lengths, weights, chart, grad, bars):
         for s in range(w):
             after = (s + 1) * size
             right = slice(after, after + m)
-            share_products(by_sum, chart[s, :m], chart[w - 1 - s, right], bars[s, :m], bars[w - 1 - s, right], m)
+            share_products(1.0, by_sum, chart[s, :m], chart[w - 1 - s, right], bars[s, :m], bars[w - 1 - s, right], m)
     for w in range(n):
         bars[w, : (n - w) * size] *= chart[w, : (n - w) * size]
 

@@ -52,13 +52,13 @@ def _inside(n_nodes, planes):
         right[w, :size] = 0.0
         left[w, :size] = 0.0
         for s in range(w):
-            add_products(joined[w], right[s], left[w - s - 1, s + 1 :], size)
+            add_products(joined[w], 1.0, right[s], left[w - s - 1, s + 1 :], size)
         for i in range(size):
             open_right[w, i] = joined[w, i] * forth[w, i]
             open_left[w, i] = joined[w, i] * back[w, i]
         for s in range(w):
-            add_products(right[w], open_right[s + 1], right[w - s - 1, s + 1 :], size)
-            add_products(left[w], left[s], open_left[w - s, s:], size)
+            add_products(right[w], 1.0, open_right[s + 1], right[w - s - 1, s + 1 :], size)
+            add_products(left[w], 1.0, left[s], open_left[w - s, s:], size)
 
 
 @kernel(FAST)
@@ -71,15 +71,16 @@ def _outside(n_nodes, planes, bars, bar_joined):
     for w in range(n_nodes - 1, 0, -1):
         size = n_nodes - w
         for s in range(1, w + 1):
-            share_products(bar_right[w], open_right[s], right[w - s, s:], bar_open_right[s], bar_right[w - s, s:], size)
+            one, other, bar_other = open_right[s], right[w - s, s:], bar_right[w - s, s:]
+            share_products(1.0, bar_right[w], one, other, bar_open_right[s], bar_other, size)
         for s in range(w):
-            share_products(bar_left[w], left[s], open_left[w - s, s:], bar_left[s], bar_open_left[w - s, s:], size)
+            one, other, bar_other = left[s], open_left[w - s, s:], bar_open_left[w - s, s:]
+            share_products(1.0, bar_left[w], one, other, bar_left[s], bar_other, size)
         for i in range(size):
             bar_joined[i] = bar_open_right[w, i] * forth[w, i] + bar_open_left[w, i] * back[w, i]
         for s in range(w):
-            share_products(
-                bar_joined, right[s], left[w - s - 1, s + 1 :], bar_right[s], bar_left[w - s - 1, s + 1 :], size
-            )
+            one, other, bar_other = right[s], left[w - s - 1, s + 1 :], bar_left[w - s - 1, s + 1 :]
+            share_products(1.0, bar_joined, one, other, bar_right[s], bar_other, size)
 
 
 @kernel(EXACT)
