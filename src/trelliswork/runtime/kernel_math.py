@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.lazy import lazy_module
-from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, intrinsic, kernel
+from trelliswork.runtime.compilation import EXACT, FAST, FAST_WITH_NAN, ORDERED, intrinsic, kernel
 
 ir, types = lazy_module("llvmlite.ir"), lazy_module("numba.types")
 
@@ -139,6 +139,42 @@ def first_best(scores, c):
     return index, best
 
 
+@kernel(FAST_WITH_NAN)
+def log_sum(row, size):
+    """log Σ exp(row[:size])."""
+    top, total = -np.inf, 0.0
+    for i in range(size):
+        top = max(top, row[i])
+    if top == -np.inf:
+        return top
+    for i in range(size):
+        total += exp(row[i] - top)
+    return top + log(total)
+
+
+@kernel(EXACT)
+def log_add(x, y):
+    """log(e^x + e^y)."""
+    if x < y:
+        x, y = y, x
+    return x if y == -np.inf else x + np.log1p(np.exp(y - x))
+
+
+@kernel(FAST, inline=True)
+def add_products(sums, share, left, right, size):
+    """sums += share * left * right."""
+    for e in range(size):
+        sums[e] += share * left[e] * right[e]
+
+
+@kernel(FAST, inline=True)
+def share_products(share, bars, left, right, left_bars, right_bars, size):
+    """Pass the derivatives by the sums of `add_products` on to both factors."""
+    for e in range(size):
+        left_bars[e] += share * bars[e] * right[e]
+        right_bars[e] += share * bars[e] * left[e]
+
+
 @kernel(FAST)
 def insert(value, origin, values, origins):
     """Put a value into a descending list at its place, after its equals; the lowest falls out."""
@@ -160,11 +196,20 @@ def draw(log_weights, weights, uniform):
     for j in range(c):
         weights[j] = exp(log_weights[j] - top)
         total += weights[j]
-    left, chosen = uniform * total, 0
-    for j in range(c):
-        if weights[j] > 0.0:
-            chosen = j
-            left -= weights[j]
+    return pick(weights, c, uniform * total)
+
+
+@kernel(EXACT)
+def pick(weights, size, left):
+    """The index at which the sum of weights passes `left`, a number below all of it; a weight of 0 is never picked.
+
+    Always an index: 0 where no weight is positive.
+    """
+    chosen = 0
+    for i in range(size):
+        if weights[i] > 0.0:
+            chosen = i
+            left -= weights[i]
             if left < 0.0:
                 break
     return chosen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.runtime.kernel_math import first_best, pick
 
 
 @kernel(EXACT)
@@ -38,3 +39,18 @@ def draw(log_weights, size, state):
             if left < 0.0:
                 break
     return drawn
+
+
+@kernel(EXACT)
+def draw_weight(weights, size, state):
+    """An index in proportion to weights; 0 is never drawn. 0 where no weight is positive."""
+    total = 0.0
+    for i in range(size):
+        total += weights[i]
+    return pick(weights, size, total * uniform(state))
+
+
+@kernel(EXACT)
+def choose(log_weights, size, best, state):
+    """The index of the best, the first among ties; or one that is drawn."""
+    return first_best(log_weights, size)[0] if best else draw(log_weights, size, state)

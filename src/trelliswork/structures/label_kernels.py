@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, higher, log
+from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, highest, log
 
 NEG_INF = -np.inf
 
@@ -24,14 +24,6 @@ def labels_are_scores(labels, lengths):
     return bad == 0
 
 
-@kernel(FAST, inline=True)
-def _highest(row):
-    top = NEG_INF
-    for y in range(row.shape[0]):
-        top = higher(top, row[y])
-    return top
-
-
 @kernel(FAST)
 def best_labels(labels, arcs, best):
     """best = arcs + max_y labels; -inf where the arc is impossible."""
@@ -40,7 +32,7 @@ def best_labels(labels, arcs, best):
         for h in range(arcs.shape[1]):
             for m in range(arcs.shape[2]):
                 if arcs[b, h, m] > NEG_INF:
-                    best[b, h, m] = arcs[b, h, m] + _highest(labels[b, h, m])
+                    best[b, h, m] = arcs[b, h, m] + highest(labels[b, h, m], labels.shape[3])
 
 
 @kernel(FAST)
@@ -52,7 +44,7 @@ def sum_labels(labels, arcs, summed):
             for m in range(arcs.shape[2]):
                 if arcs[b, h, m] > NEG_INF:
                     row = labels[b, h, m]
-                    top, total = np.float64(_highest(row)), 0.0
+                    top, total = np.float64(highest(row, row.shape[0])), 0.0
                     if top > NEG_INF:
                         for y in range(row.shape[0]):
                             total += exp(np.float64(row[y]) - top)

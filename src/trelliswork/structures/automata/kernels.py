@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, log
+from trelliswork.runtime.compilation import EXACT, ORDERED, kernel
+from trelliswork.runtime.kernel_math import exp, log, log_add
 from trelliswork.runtime.kernel_random import draw
 
 NEG_INF = -np.inf
@@ -88,13 +88,6 @@ def topological(out, source, target, weights, live):
     return order[:size]
 
 
-@kernel(FAST)
-def _join(first, second):
-    """log(e^first + e^second), at least one of them above -inf."""
-    top = max(first, second)
-    return top + log(exp(first - top) + exp(second - top))
-
-
 @kernel(EXACT)
 def _level(q, into, begin, alpha):
     """α of some state that leads to q, 0 if none does. Sums relative to it keep digits, however long paths are."""
@@ -123,13 +116,12 @@ def sum_forward(states, into, begin, weights, start, alpha):
         alpha[q] = level + (top + log(total))
 
 
-@kernel(FAST)
+@kernel(EXACT)
 def sum_final(states, alpha, final):
     """log Z = log Σ_q exp(α(q) + final(q))."""  # [S2, WFST normaliser]
     log_z = NEG_INF
     for q in states:
-        if alpha[q] + final[q] > NEG_INF:
-            log_z = _join(log_z, alpha[q] + final[q])
+        log_z = log_add(log_z, alpha[q] + final[q])
     return log_z
 
 

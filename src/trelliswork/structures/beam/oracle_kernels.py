@@ -208,28 +208,15 @@ def crossing_arc(heads, n):
 
 
 @kernel(EXACT)
-def lift(heads, n):
-    """Make a tree projective, in place: the shortest crossing arc goes to the head of its head, again and again.
-
-    Returns how many arcs were lifted.
-    """
-    n_lifted = 0
-    while True:
-        word = crossing_arc(heads, n)
-        if word == 0:
-            return n_lifted
-        heads[word] = heads[heads[word]]
-        n_lifted += 1
-
-
-@kernel(EXACT)
 def lift_rows(heads, lengths):
-    """The heads [batch, n] of projective trees, each as near to the one that is given as `lift` leaves it."""
-    found = heads.copy()
-    tree = np.zeros(heads.shape[1] + 1, np.int64)
+    """The heads [batch, n] of projective trees: the shortest of arcs that cross goes to its head's head until none do."""
+    lifted, tree = heads.copy(), np.zeros(heads.shape[1] + 1, np.int64)
     for row in range(len(lengths)):
         n = lengths[row]
         tree[1 : n + 1] = heads[row, :n]
-        if lift(tree, n):
-            found[row, :n] = tree[1 : n + 1]
-    return found
+        word = crossing_arc(tree, n)
+        while word > 0:
+            tree[word] = tree[tree[word]]
+            lifted[row, word - 1] = tree[word]
+            word = crossing_arc(tree, n)
+    return lifted

@@ -2,10 +2,13 @@
 
 A few rows of similar length form a block and are done side by side: a chart of a block is [width, i B + b], the weights
 of tokens i..i+width of the block's row b of B, so that every sum over splits runs along contiguous entries of all rows.
-Entries beyond a row's end are -inf.
+Entries beyond a row's end are -inf. `left` has the trees over a span that may be a left child or the root, `right`
+those that may be a right child; without an empty label (`nary_kernels.py`) they are one chart.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +18,16 @@ from trelliswork.structures.constituency.label_kernels import LOWEST
 
 NEG_INF = -np.inf
 FOLDED, SPLITS, INSIDE = range(3)  # planes: labels summed; splits summed; both
+
+
+class Charts(NamedTuple):
+    """Labels summed of left children and the root, and of right children; splits summed; charts of either."""
+
+    of_some: Any
+    of_all: Any
+    splits: Any
+    left: Any
+    right: Any
 
 
 @kernel(FAST)
@@ -32,27 +45,29 @@ def add_exp(sums, tops, totals):
 
 
 @kernel(FAST)
-def close_splits(tops, totals, folded, splits, inside):
+def close_splits(tops, totals, of_some, of_all, splits, left, right):
     for e in range(tops.shape[0]):
         splits[e] = tops[e] + log(totals[e])
-        inside[e] = splits[e] + folded[e]
+        left[e] = splits[e] + of_some[e]
+        right[e] = splits[e] + of_all[e]
 
 
 @kernel(FAST)
-def fill(planes, n, size, sums, work):
-    """The inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4) and (5)."""
-    inside = planes[INSIDE]
-    inside[0] = planes[FOLDED, 0]
+def fill(charts, n, size):
+    """The inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4), (5) and (11)."""
+    of_some, of_all, all_splits, left, right = charts
+    sums, work = np.empty((n * n // 4 + n) * size), np.empty((2, n * size))
+    left[0] = right[0] = of_all[0]
     for w in range(1, n):
         m = (n - w) * size
         tops, totals = work[0, :m], work[1, :m]
         tops[:], totals[:] = LOWEST, 0.0
         for s in range(w):
             after = (s + 1) * size
-            pair_sums(inside[s, :m], inside[w - 1 - s, after : after + m], sums[s * m : s * m + m], tops)
+            pair_sums(left[s, :m], right[w - 1 - s, after : after + m], sums[s * m : s * m + m], tops)
         for s in range(w):
             add_exp(sums[s * m : s * m + m], tops, totals)
-        close_splits(tops, totals, planes[FOLDED, w, :m], planes[SPLITS, w, :m], inside[w, :m])
+        close_splits(tops, totals, of_some[w, :m], of_all[w, :m], all_splits[w, :m], left[w, :m], right[w, :m])
 
 
 @kernel(FAST)
@@ -65,19 +80,21 @@ def share_out(amounts, totals, left, right, left_bars, right_bars):
 
 
 @kernel(FAST)
-def fill_bars(rows, lengths, planes, grad, bars):
-    """Derivatives of Σ grad log Z by the weights of spans, from the widest to the narrowest; `math.md`, (7)."""
-    n, size, chart = planes.shape[1], rows.shape[0], planes[INSIDE]
+def fill_bars(rows, lengths, charts, grad, left_bars, right_bars):
+    """Derivatives of Σ grad log Z by the weights of spans, the widest first; `math.md`, (7) and (12)."""
+    _, _, splits, left, right = charts
+    n, size = left.shape[0], rows.shape[0]
     for b in range(size):
         root = lengths[rows[b]] - 1
-        bars[root, b] = grad[rows[b]] if chart[root, b] > NEG_INF else 0.0
+        left_bars[root, b] = grad[rows[b]] if left[root, b] > NEG_INF else 0.0
     for w in range(n - 1, 0, -1):
         m = (n - w) * size
+        by_sum = left_bars[w, :m] + right_bars[w, :m]
         for s in range(w):
-            after = (s + 1) * size
+            behind = slice((s + 1) * size, (s + 1) * size + m)
             share_out(
-                bars[w, :m], planes[SPLITS, w, :m], chart[s, :m], chart[w - 1 - s, after : after + m],
-                bars[s, :m], bars[w - 1 - s, after : after + m],
+                by_sum, splits[w, :m], left[s, :m], right[w - 1 - s, behind],
+                left_bars[s, :m], right_bars[w - 1 - s, behind],
             )  # fmt: skip
 
 

@@ -8,16 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, log
+from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, higher, log
 
 NEG_INF = -np.inf
 LOWEST = -1e300  # stands for -inf where it is subtracted: -inf - LOWEST is -inf, and no NaN
 LANES = 8
-
-
-@kernel(FAST, inline=True)
-def _higher(one, other):
-    return one if one > other else other
 
 
 @kernel(EXACT)
@@ -31,11 +26,11 @@ def _highest(scores, c, lanes, tops):
         while at < c:
             first = min(at, c - LANES)
             for k in range(LANES):
-                lanes[k] = _higher(row[first + k], lanes[k])
+                lanes[k] = higher(row[first + k], lanes[k])
             at += LANES
-        left = _higher(_higher(lanes[0], lanes[4]), _higher(lanes[1], lanes[5]))
-        right = _higher(_higher(lanes[2], lanes[6]), _higher(lanes[3], lanes[7]))
-        tops[s] = _higher(left, right)
+        left = higher(higher(lanes[0], lanes[4]), higher(lanes[1], lanes[5]))
+        right = higher(higher(lanes[2], lanes[6]), higher(lanes[3], lanes[7]))
+        tops[s] = higher(left, right)
 
 
 @kernel(EXACT)
@@ -43,7 +38,7 @@ def _highest_of_few(scores, c, tops):
     for s in range(scores.shape[0] // c):
         top = scores[s * c]
         for y in range(1, c):
-            top = _higher(scores[s * c + y], top)
+            top = higher(scores[s * c + y], top)
         tops[s] = top
 
 
@@ -83,29 +78,19 @@ def highest_labels(spans, rows, lengths, tops, fine):
 
 
 @kernel(FAST)
-def _exp_below(scores, limits, c, weights):
-    """weights = exp(scores - limits), one limit a span; the exponentials of all spans are taken in one run."""
+def _exp_below(scores, limits, c, weights, totals):
+    """weights = exp(scores - limits), one limit a span, and their sums; all exponentials are taken in one run."""
     for s in range(scores.shape[0] // c):
         limit, row, out = limits[s], scores[s * c : s * c + c], weights[s * c : s * c + c]
         for y in range(c):
             out[y] = row[y] - limit
     for e in range(weights.shape[0]):
         weights[e] = exp(weights[e])
-
-
-@kernel(FAST)
-def _sums(weights, c, totals):
     for s in range(weights.shape[0] // c):
         total, row = 0.0, weights[s * c : s * c + c]
         for y in range(c):
             total += row[y]
         totals[s] = total
-
-
-@kernel(FAST)
-def _add_log(totals, folded):
-    for e in range(folded.shape[0]):
-        folded[e] += log(totals[e])
 
 
 @kernel(EXACT)
@@ -122,12 +107,12 @@ def fold(spans, rows, lengths, tops, weights, folded):
             for w in range(length - i):
                 limits[w] = max(tops[w, i * size + b], LOWEST)
             mine = _from(flat_weights, row, i, length, n, c)
-            _exp_below(_from(flat, row, i, length, n, c), limits, c, mine)
-            _sums(mine, c, found)
+            _exp_below(_from(flat, row, i, length, n, c), limits, c, mine, found)
             for w in range(length - i):
                 totals[w, i * size + b] = found[w]
     for w in range(tops.shape[0]):
-        _add_log(totals[w], folded[w])
+        for e in range(tops.shape[1]):
+            folded[w, e] += log(totals[w, e])
 
 
 @kernel(FAST)
@@ -138,13 +123,6 @@ def _scale(amounts, weights, c, found):
             out[y] = amount * row[y]
 
 
-@kernel(FAST)
-def _over_totals(bars, tops, folded):
-    """bars / Σ_y weights."""
-    for e in range(bars.shape[0]):
-        bars[e] *= exp(max(tops[e], LOWEST) - max(folded[e], LOWEST))
-
-
 @kernel(EXACT)
 def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
     """d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
@@ -152,7 +130,8 @@ def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
     size, shape = rows.shape[0], (batch, n * n * c)
     flat, found, amounts = weights.reshape(shape), d_spans.reshape(shape), np.empty(n)
     for w in range(tops.shape[0]):
-        _over_totals(bars[w], tops[w], folded[w])
+        for e in range(tops.shape[1]):  # bars / Σ_y weights
+            bars[w, e] *= exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]
         for i in range(length):

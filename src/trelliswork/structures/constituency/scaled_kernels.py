@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp
+from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.runtime.kernel_math import add_products, exp, share_products
 from trelliswork.structures.arc_kernels import STEP
 from trelliswork.structures.constituency import kernels
-from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
+from trelliswork.structures.constituency.kernels import FOLDED, INSIDE, SPLITS, Charts
 from trelliswork.structures.constituency.label_kernels import (
     LOWEST,
     fold,
@@ -25,13 +25,7 @@ from trelliswork.structures.constituency.label_kernels import (
 TINY, MARGIN = 1e-305, 1e20
 GROWTH = 4.0  # there are fewer than 4^n binary trees over n tokens
 LONGEST = 250  # tokens, so that GROWTH^n stays far from overflow
-WEIGHTS = kernels.SPLITS  # the plane that log space has for its splits
-
-
-@kernel(FAST)
-def _exp_below(scores, limits, out):
-    for e in range(out.shape[0]):
-        out[e] = exp(min(scores[e] - limits[e], 0.0))
+WEIGHTS = SPLITS  # the plane that log space has for its splits
 
 
 @kernel(EXACT)
@@ -50,12 +44,6 @@ def _shift(folded, rows, lengths, shifts, totals):
             shifts[i * size + b] = top
 
 
-@kernel(FAST)
-def _add_products(sums, left, right):
-    for e in range(sums.shape[0]):
-        sums[e] += left[e] * right[e]
-
-
 @kernel(EXACT)
 def _weigh(folded, shifts, size, weights):
     """exp of the labels' sums, shifted."""
@@ -63,8 +51,8 @@ def _weigh(folded, shifts, size, weights):
     for e in range(n * size):
         weights[0, e] = 1.0 if folded[0, e] > LOWEST else 0.0
     for w in range(1, n):
-        m = (n - w) * size
-        _exp_below(folded[w, :m], shifts[:m], weights[w, :m])
+        for e in range((n - w) * size):
+            weights[w, e] = exp(min(folded[w, e] - shifts[e], 0.0))
 
 
 @kernel(EXACT)
@@ -78,16 +66,21 @@ def _fill(weights, chart, size):
         sums[:] = 0.0
         for s in range(w):
             after = (s + 1) * size
-            _add_products(sums, chart[s, :m], chart[w - 1 - s, after : after + m])
+            add_products(sums, 1.0, chart[s, :m], chart[w - 1 - s, after : after + m], m)
         sums *= weights[w, :m]
 
 
+@kernel(EXACT, inline=True)
+def _in_log_space(planes):
+    return Charts(planes[FOLDED], planes[FOLDED], planes[SPLITS], planes[INSIDE], planes[INSIDE])
+
+
 @kernel(EXACT)
-def inside(spans, rows, lengths, tops, planes, try_exp, weights, is_scaled, log_z):
+def inside(spans, rows, lengths, tops, planes, weights, is_scaled, log_z):
     """log Z of the rows of a block; the planes [3, n, n B] and weights of labels are kept for the gradient."""
     n, size = planes.shape[1], rows.shape[0]
     fold(spans, rows, lengths, tops, weights, planes[FOLDED])
-    done = try_exp and n <= LONGEST
+    done = n <= LONGEST
     if done:
         shifts, totals = np.empty(n * size), np.empty(size)
         _shift(planes[FOLDED], rows, lengths, shifts, totals)
@@ -99,46 +92,29 @@ def inside(spans, rows, lengths, tops, planes, try_exp, weights, is_scaled, log_
             done = done and z > TINY * MARGIN * GROWTH**length
             log_z[rows[b]] = np.log(z) + totals[b] if z > 0.0 else LOWEST
     if not done:
-        kernels.fill(planes, n, size, np.empty((n * n // 4 + n) * size), np.empty((2, n * size)))
+        kernels.fill(_in_log_space(planes), n, size)
         for b in range(size):
             log_z[rows[b]] = planes[INSIDE, lengths[rows[b]] - 1, b]
     for b in range(size):
         is_scaled[rows[b]] = done
 
 
-@kernel(FAST)
-def _share_out(bars, left, right, left_bars, right_bars):
-    for e in range(bars.shape[0]):
-        left_bars[e] += bars[e] * right[e]
-        right_bars[e] += bars[e] * left[e]
-
-
 @kernel(EXACT)
-def _fill_bars(rows, lengths, weights, chart, bars):
-    """Derivatives of log Z by the log weights of spans, from the widest to the narrowest; `math.md`, (10)."""
+def _fill_bars(rows, lengths, weights, chart, grad, bars):
+    """Derivatives of Σ grad log Z by the log weights of spans, from the widest to the narrowest; `math.md`, (10)."""
     n, size = chart.shape[0], rows.shape[0]
     for b in range(size):
         root = lengths[rows[b]] - 1
-        bars[root, b] = 1.0 / chart[root, b]
+        bars[root, b] = grad[rows[b]] / chart[root, b]
     for w in range(n - 1, 0, -1):
         m = (n - w) * size
         by_sum = bars[w, :m] * weights[w, :m]
         for s in range(w):
             after = (s + 1) * size
             right = slice(after, after + m)
-            _share_out(by_sum, chart[s, :m], chart[w - 1 - s, right], bars[s, :m], bars[w - 1 - s, right])
+            share_products(1.0, by_sum, chart[s, :m], chart[w - 1 - s, right], bars[s, :m], bars[w - 1 - s, right], m)
     for w in range(n):
         bars[w, : (n - w) * size] *= chart[w, : (n - w) * size]
-
-
-@kernel(EXACT)
-def _times_grad(rows, grad, bars):
-    n, size = bars.shape[0], rows.shape[0]
-    grads = np.empty(n * size)
-    for e in range(n * size):
-        grads[e] = grad[rows[e % size]]
-    for w in range(n):
-        bars[w, : (n - w) * size] *= grads[: (n - w) * size]
 
 
 @kernel(EXACT)
@@ -146,10 +122,11 @@ def outside(weights, rows, lengths, tops, planes, is_scaled, grad, d_spans):
     """∂ Σ grad log Z / ∂ spans; d_spans comes as zeros."""
     bars = np.zeros(planes.shape[1:])
     if is_scaled[rows[0]]:
-        _fill_bars(rows, lengths, planes[WEIGHTS], planes[INSIDE], bars)
-        _times_grad(rows, grad, bars)
+        _fill_bars(rows, lengths, planes[WEIGHTS], planes[INSIDE], grad, bars)
     else:
-        kernels.fill_bars(rows, lengths, planes, grad, bars)
+        right_bars = np.zeros(planes.shape[1:])
+        kernels.fill_bars(rows, lengths, _in_log_space(planes), grad, bars, right_bars)
+        bars += right_bars
     share_among_labels(weights, rows, lengths, tops, planes[FOLDED], bars, d_spans)
 
 
@@ -185,7 +162,7 @@ def posterior_changes(weights, rows, lengths, tops, planes, is_scaled, direction
         mean_directions(weights, rows, lengths, tops, planes[FOLDED], directions, along)
         extents = _move(planes[WEIGHTS], rows, lengths, along, moved)
         _fill(moved, chart, size)
-        _fill_bars(rows, lengths, moved, chart, bars)
+        _fill_bars(rows, lengths, moved, chart, np.ones(done.shape[0]), bars)
         for w in range(shape[0]):
             for e in range((shape[0] - w) * size):
                 bars[w, e] = complex(bars[w, e].real, bars[w, e].imag / STEP * extents[e % size])

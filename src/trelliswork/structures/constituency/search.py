@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.bridge import Array
-from trelliswork.structures.derivations import PAIR, Plan
+from trelliswork.structures.derivation_kernels import PAIR
+from trelliswork.structures.derivations import Plan
 
 SPLITS, LEFT, RIGHT, SOME, ALL = range(5)  # SOME: the labels of trees that may be left children, or the root
 ANY_ARITY = Plan.of(

@@ -93,12 +93,12 @@ def highest_labels(arrays: SpanArrays) -> Tops:
     return tops
 
 
-def run_inside(arrays: SpanArrays, tops: Tops, try_exp: bool = True) -> Inside:
+def run_inside(arrays: SpanArrays, tops: Tops) -> Inside:
     """log Z of every row and what its gradient needs: in exp space where that is exact, else in log space."""
     batch = len(arrays.lengths)
     blocks: Blocks = [(rows, top, np.empty((3, *top.shape))) for rows, top in tops.blocks]
     run = Inside(blocks, buffers.empty(arrays.spans.shape), np.empty(batch, np.bool_), np.empty(batch))
-    over_blocks(scaled_kernels.inside, arrays, blocks, arrays.work, try_exp, *run[1:])
+    over_blocks(scaled_kernels.inside, arrays, blocks, arrays.work, *run[1:])
     return run
 
 
@@ -219,13 +219,12 @@ class Kernels(KernelSolver):
         return torch.from_numpy(nodes), torch.from_numpy(scores)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """From charts in log space."""
+        """From the charts and the weights of labels that log Z left."""
         batch, n, _, c = self.arrays.spans.shape
-        nodes = _no_nodes(self.arrays, n_samples)
-        run = run_inside(self.arrays, self.tops, try_exp=False)
-        blocks: Blocks = [(rows, planes) for rows, _, planes in run.blocks]
-        work = n_samples * batch * n * (n + c) * 12
-        over_blocks(tree_kernels.sample_trees, self.arrays, blocks, work, seeds(n_samples, batch, generator), nodes)
+        run, nodes, work = self.run, _no_nodes(self.arrays, n_samples), n_samples * batch * n * (n + c) * 2
+        weighed, blocks = self.arrays._replace(spans=run.weights), [(rows, planes) for rows, _, planes in run.blocks]
+        chosen = seeds(n_samples, batch, generator)
+        over_blocks(tree_kernels.sample_trees, weighed, blocks, work, run.is_scaled, chosen, nodes)
         return torch.from_numpy(nodes)
 
 

@@ -6,10 +6,11 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import higher
-from trelliswork.runtime.kernel_random import draw
-from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
+from trelliswork.runtime.kernel_random import draw, draw_weight
+from trelliswork.structures.constituency.kernels import INSIDE
 
 NEG_INF = -np.inf
+BEST, DRAWN, DRAWN_IN_LOG_SPACE = range(3)  # how to choose
 
 
 @kernel(FAST)
@@ -45,27 +46,32 @@ def _first(scores, size, wanted):
 
 
 @kernel(EXACT)
-def _trace(spans, n, best, folded, charts, b, size, works, state, nodes):
+def _trace(labels, n, way, tops, charts, b, size, works, state, nodes):
     """A tree of a block's row b, from the whole row down: at each node a label and a split, the best or drawn.
 
-    Labels, their highest or summed scores, and charts are those of left children and of right ones.
+    `labels` are scores if the best is wanted, else weights; their highest scores `tops` and charts are those of left
+    children and of right ones.
     """
-    c, waiting, found, (stack, work), (left, right) = spans[0].shape[2], 1, 0, works, charts
+    c, waiting, done, (stack, work), (left, right) = labels[0].shape[2], 1, 0, works, charts
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, n - 1, 0
     while waiting > 0:
         waiting -= 1
         i, j, side = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
-        labels, top = spans[side][i, j], folded[side][j - i, i * size + b]
-        label = _first(labels, c, top) if best else draw(labels, c, state)
-        nodes[found, 0], nodes[found, 1], nodes[found, 2] = i, j + 1, label
-        found += 1
+        mine = labels[side][i, j]
+        label = _first(mine, c, tops[side][j - i, i * size + b]) if way == BEST else draw_weight(mine, c, state)
+        nodes[done, 0], nodes[done, 1], nodes[done, 2] = i, j + 1, label
+        done += 1
         if i == j:
             continue
         top = NEG_INF
         for s in range(j - i):
-            work[s] = left[s, i * size + b] + right[j - i - 1 - s, (i + s + 1) * size + b]
+            one, other = left[s, i * size + b], right[j - i - 1 - s, (i + s + 1) * size + b]
+            work[s] = one * other if way == DRAWN else one + other
             top = max(top, work[s])
-        split = i + (_first(work, j - i, top) if best else draw(work, j - i, state))
+        if way == BEST:
+            split = i + _first(work, j - i, top)
+        else:
+            split = i + (draw_weight(work, j - i, state) if way == DRAWN else draw(work, j - i, state))
         stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = split + 1, j, 1
         stack[waiting + 1, 0], stack[waiting + 1, 1], stack[waiting + 1, 2] = i, split, 0
         waiting += 2
@@ -78,25 +84,24 @@ def best_trees(spans, rows, lengths, tops, some_tops, some, nodes, possible):
     `some` are the labels of left children and of the root, and `some_tops` the highest of those.
     """
     n, size = tops.shape[0], rows.shape[0]
-    work, stack, state = np.empty(n), np.empty((2 * n, 3), np.int64), np.zeros(1, np.uint64)
-    chart = np.empty(tops.shape)
-    charts, folded = (np.empty(tops.shape), chart), (some_tops, tops)
+    works, state = (np.empty((2 * n, 3), np.int64), np.empty(n)), np.zeros(1, np.uint64)
+    charts, folded = (np.empty(tops.shape), np.empty(tops.shape)), (some_tops, tops)
     _fill_best(folded, n, size, charts)
     for b in range(size):
         row = rows[b]
         possible[row] = charts[0][lengths[row] - 1, b] > NEG_INF
         if possible[row]:
-            given = (some[row], spans[row])
-            _trace(given, lengths[row], True, folded, charts, b, size, (stack, work), state, nodes[row])
+            _trace((some[row], spans[row]), lengths[row], BEST, folded, charts, b, size, works, state, nodes[row])
 
 
 @kernel(EXACT)
-def sample_trees(spans, rows, lengths, planes, seeds, nodes):
-    """Exact, independent samples from the planes of `inside` in log space: O(n (c + n)) each."""
-    n, size, folded, chart = planes.shape[1], rows.shape[0], planes[FOLDED], planes[INSIDE]
-    work, stack, state = np.empty(n), np.empty((2 * n, 3), np.int64), np.zeros(1, np.uint64)
+def sample_trees(weights, rows, lengths, planes, is_scaled, seeds, nodes):
+    """Exact, independent samples from what `inside` left of a block: O(n (c + n)) each."""
+    n, size, chart = planes.shape[1], rows.shape[0], planes[INSIDE]
+    works, state = (np.empty((2 * n, 3), np.int64), np.empty(n)), np.zeros(1, np.uint64)
     for b in range(size):
+        row, way = rows[b], DRAWN if is_scaled[rows[b]] else DRAWN_IN_LOG_SPACE
+        labels, charts = (weights[row], weights[row]), (chart, chart)
         for s in range(seeds.shape[0]):
-            row, state[0] = rows[b], np.uint64(seeds[s, rows[b]])
-            given, sums, charts = (spans[row], spans[row]), (folded, folded), (chart, chart)
-            _trace(given, lengths[row], False, sums, charts, b, size, (stack, work), state, nodes[s, row])
+            state[0] = np.uint64(seeds[s, row])
+            _trace(labels, lengths[row], way, charts, charts, b, size, works, state, nodes[s, row])

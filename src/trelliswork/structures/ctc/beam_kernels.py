@@ -8,26 +8,17 @@ tried from the best of the frame down, until the beam is full of better strings.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_heap import offer, sort_heap
+from trelliswork.runtime.kernel_math import log_add
 
 NEG_INF = -np.inf
 PARENT, LABEL, CHILD, SIBLING, PLACE = range(5)
 NODE_FIELDS = 5
 BLANK, LAST, ANY, EXTRA = range(4)  # log weights of a string's paths by how they end, together; what is added to them
 WEIGHTS = 4
-
-
-@kernel(EXACT)
-def log_add(x, y):
-    """As `beam.log_add`."""
-    if x < y:
-        x, y = y, x
-    return x if y == NEG_INF else x + math.log1p(math.exp(y - x))
 
 
 @kernel(EXACT)

@@ -123,14 +123,6 @@ def _finish(blank, blank_up, label, label_up):
 
 
 @kernel(FAST)
-def _longest(lengths):
-    most = 0
-    for b in range(lengths.shape[0]):
-        most = max(most, lengths[b])
-    return most
-
-
-@kernel(FAST)
 def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, log_z):
     """`forward` for rows whose cells are done together, from `cell` on; emissions and shares are [2, t, cells]."""
     rows, size = bars.shape
@@ -145,7 +137,7 @@ def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, 
         start = b * size
         blanks[0, start] = labels[0, start + 1] = 1.0  # [S4.654], before it meets the scores
         blank_ups[0, start] = label_ups[0, start + 1] = 0.0
-    for t in range(_longest(lengths)):
+    for t in range(lengths.max()):
         if t > 0:
             new = 1 - here
             _enter(
@@ -203,7 +195,7 @@ def _backward_rows(cell, bars, shares, ends, log_z, strings, blank, grad, occupa
     rows, size = bars.shape
     cells, stop, flat_bars = rows * size, cell + rows * size, bars.ravel()
     blank_mass, label_mass, sums, here = np.zeros((2, cells)), np.zeros((2, cells)), np.empty(cells), 0
-    for t in range(_longest(lengths) - 1, -1, -1):
+    for t in range(lengths.max() - 1, -1, -1):
         for b in range(rows):
             if lengths[b] == t + 1 and log_z[b] > NEG_INF:
                 last = b * size + target_lengths[b]

@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.runtime.kernel_math import insert
+from trelliswork.runtime.kernel_math import insert, log_add
+from trelliswork.runtime.kernel_random import uniform
 
 NEG_INF = -np.inf
 STAY, STEP, SKIP = 0, 1, 2  # a move goes back this many states
@@ -110,31 +111,24 @@ def _offer(candidates, base, added, values, origins):
 
 
 @kernel(EXACT)
-def sample_paths(first, last, bars, run, strings, blank, uniforms, paths):
+def sample_paths(first, last, bars, run, strings, blank, seeds, paths):
     """Exact samples, from the last frame to the first: predecessors are drawn by their shares."""
-    shares, ends, _ = run
-    targets, lengths, target_lengths = strings
+    (shares, ends, _), (targets, lengths, target_lengths), state = run, strings, np.empty(1, np.uint64)
     for b in range(first, last):
         for i in range(paths.shape[0]):
-            s, drawn = 2 * target_lengths[b], uniforms[i, b]
-            if s > 0 and drawn[lengths[b], 0] >= ends[b]:
+            s, state[0] = 2 * target_lengths[b], np.uint64(seeds[i, b])
+            if s > 0 and uniform(state) >= ends[b]:
                 s -= 1
             for t in range(lengths[b] - 1, -1, -1):
                 paths[i, b, t] = _symbol(s, targets[b], blank)
                 u = s // 2
-                if t == 0 or (s % 2 == 1 and drawn[t, 1] < shares[1, t, b, u]):
+                if t == 0 or (s % 2 == 1 and uniform(state) < shares[1, t, b, u]):
                     continue
                 skips = s % 2 == 0 or bars[b, u] == 0.0  # it comes from blank u, or from label u-1
-                s = 2 * u - (1 if skips and drawn[t, 0] >= shares[0, t, b, u] else 0)
+                s = 2 * u - (1 if skips and uniform(state) >= shares[0, t, b, u] else 0)
 
 
 # --- prefix search -------------------------------------------------------------------------------------------
-
-
-@kernel(EXACT)
-def _log_add(x, y):
-    top = max(x, y)
-    return top if top == NEG_INF else top + math.log(math.exp(x - top) + math.exp(y - top))
 
 
 @kernel(EXACT)
@@ -143,10 +137,10 @@ def extend_prefix(scores, blank, label, reaching, in_label, in_blank):
     or in a blank. reaching[t]: those that may begin the label at frame t. Returns the weight of the string itself."""
     label_weight, blank_weight = NEG_INF, NEG_INF
     for t in range(scores.shape[0]):
-        blank_weight = scores[t, blank] + _log_add(blank_weight, label_weight)
-        label_weight = scores[t, label] + _log_add(label_weight, reaching[t])
+        blank_weight = scores[t, blank] + log_add(blank_weight, label_weight)
+        label_weight = scores[t, label] + log_add(label_weight, reaching[t])
         in_label[t], in_blank[t] = label_weight, blank_weight
-    return _log_add(label_weight, blank_weight)
+    return log_add(label_weight, blank_weight)
 
 
 @kernel(EXACT)
@@ -158,7 +152,7 @@ def prefix_masses(scores, rest, blank, last, in_label, in_blank, reaching, repea
     """  # [S4, prefix search]
     n, c = scores.shape
     for t in range(1, n):
-        reaching[t] = _log_add(in_blank[t - 1], in_label[t - 1])
+        reaching[t] = log_add(in_blank[t - 1], in_label[t - 1])
         repeating[t] = in_blank[t - 1]
     for k in range(c):
         masses[k] = NEG_INF

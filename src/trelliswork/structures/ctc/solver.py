@@ -16,7 +16,7 @@ from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
-from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
+from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds, top_by
 from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
@@ -136,12 +136,8 @@ class Kernels(KernelSolver):
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         arrays, run, paths = self.arrays, self.run, self._no_paths(n_samples)
-        _, batch, n_frames = paths.shape
-        return draw_by(
-            path_kernels.sample_paths, paths.size * 4, paths,
-            arrays.bars, tuple(run), arrays.strings, arrays.blank,
-            uniforms((n_samples, batch, n_frames + 1, 2), generator),
-        )  # fmt: skip
+        given = arrays.bars, tuple(run), arrays.strings, arrays.blank, seeds(*paths.shape[:2], generator)
+        return draw_by(path_kernels.sample_paths, paths.size * 4, paths, *given)
 
     def _no_paths(self, *lead: int) -> Array:
         return np.zeros((*lead, *self._parts.scores.shape[:2]), np.int64)

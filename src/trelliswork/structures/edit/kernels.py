@@ -12,6 +12,7 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import insert
+from trelliswork.runtime.kernel_random import uniform
 
 NEG_INF = -np.inf
 N_OPERATIONS = 3
@@ -137,13 +138,14 @@ def _any_operation(i, j):
 
 
 @kernel(EXACT)
-def sample_scripts(first, last, shares, lengths, target_lengths, uniforms, steps):
+def sample_scripts(first, last, shares, lengths, target_lengths, seeds, steps):
     """Exact samples, from the last cell backwards: steps are drawn by their shares."""
+    state = np.empty(1, np.uint64)
     for b in range(first, last):
         for s in range(steps.shape[0]):
-            i, j, count = lengths[b], target_lengths[b], 0
+            i, j, count, state[0] = lengths[b], target_lengths[b], 0, np.uint64(seeds[s, b])
             while i + j > 0:
-                left, drawn = uniforms[s, b, count], _any_operation(i, j)
+                left, drawn = uniform(state), _any_operation(i, j)
                 for k in range(N_OPERATIONS):
                     if shares[b, i, j, k] > 0.0:
                         drawn = k

@@ -14,7 +14,7 @@ from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.edit import kernels, structure
 from trelliswork.structures.edit.structure import NO_STEP, EditLattice
-from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
+from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds, top_by
 from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
@@ -64,7 +64,7 @@ class Kernels(KernelSolver):
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         (_, *lengths), steps = self.arrays, self._no_steps(n_samples)
-        given = self.run.shares, *lengths, uniforms(steps.shape, generator)
+        given = self.run.shares, *lengths, seeds(*steps.shape[:2], generator)
         return draw_by(kernels.sample_scripts, steps.size * 6, steps, *given)
 
     def _no_steps(self, *lead: int) -> Array:

@@ -13,27 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.runtime.kernel_math import first_best, highest
 from trelliswork.structures.factors.gibbs_kernels import climb, score_of
 from trelliswork.structures.factors.projection_kernels import best_entry, digit, project
 
 NEG_INF = -np.inf
 AT_REST = 1e-18  # mean squared residual: nothing moves any more
-
-
-@kernel(EXACT)
-def first_best(scores, start, size):
-    """The index, counted from start, of the highest of `size` scores."""
-    best = 0
-    for x in range(1, size):
-        if scores[start + x] > scores[start + best]:
-            best = x
-    return best
-
-
-@kernel(EXACT)
-def _copy(values, to):
-    for v in range(values.shape[0]):
-        to[v] = values[v]
 
 
 @kernel(EXACT)
@@ -44,7 +29,7 @@ def upper_bound(theta, graph, pull):
         bound += best_entry(theta, graph, a, 1.0, pull)[1]
     for v in range(graph.sizes.shape[0]):
         if graph.touch_ptr[v] == graph.touch_ptr[v + 1]:
-            bound += theta[v * graph.c + first_best(theta, v * graph.c, graph.sizes[v])]
+            bound += highest(theta[v * graph.c :], graph.sizes[v])
     return bound
 
 
@@ -75,7 +60,7 @@ def prepare(flat, graph, theta, p, pull):
             for e in range(graph.scope_ptr[a], graph.scope_ptr[a + 1]):
                 if flat[graph.scopes[e] * graph.c + digit(graph, e, entry)] == NEG_INF:
                     theta[graph.offsets[a] + entry] = NEG_INF
-        if theta[graph.offsets[a] + first_best(theta, graph.offsets[a], size)] == NEG_INF:
+        if highest(theta[graph.offsets[a] :], size) == NEG_INF:
             return False
     return True
 
@@ -122,7 +107,7 @@ def _round(flat, graph, p, values, scores, forbidden):
     """The likeliest value of each variable under p (of its own scores without factors), then uphill."""
     for v in range(graph.sizes.shape[0]):
         alone = graph.touch_ptr[v] == graph.touch_ptr[v + 1]
-        values[v] = first_best(flat, v * graph.c, graph.sizes[v]) if alone else first_best(p[v], 0, graph.sizes[v])
+        values[v], _ = first_best(flat[v * graph.c :] if alone else p[v], graph.sizes[v])
     climb(flat, graph, values, scores, forbidden)
     return score_of(flat, graph, values)
 
@@ -172,7 +157,7 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
             found = _round(flat, graph, p, values, scores, forbidden)
             if found > score or iteration == 0:
                 score = found
-                _copy(values, best)
+                best[:] = values
             if at_rest or (score > NEG_INF and bound - score <= tolerance * max(1.0, abs(score))):
                 return score, bound, iteration, True
         if iteration % 10 == 9:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.runtime.kernel_math import pick
 from trelliswork.runtime.kernel_random import uniform
 
 NEG_INF = -np.inf
@@ -61,19 +62,6 @@ def conditional(flat, graph, v, values, weights, forbidden):
 
 
 @kernel(EXACT)
-def pick(weights, size, state):
-    """An index in proportion to weights that sum to 1; 0 where none is positive."""
-    left, drawn = uniform(state), 0
-    for x in range(size):
-        if weights[x] > 0.0:
-            drawn = x
-            left -= weights[x]
-            if left < 0.0:
-                break
-    return drawn
-
-
-@kernel(EXACT)
 def score_of(flat, graph, values):
     total = 0.0
     for v in range(graph.sizes.shape[0]):
@@ -102,7 +90,7 @@ def gibbs(first, last, flat, graph, seeds, burn_in, thin, moments, samples, scor
             for sweep in range(burn_in + n_kept * thin):
                 for v in range(n):
                     conditional(flat[row], graph, v, values, weights, forbidden)
-                    values[v] = pick(weights, graph.sizes[v], state)
+                    values[v] = pick(weights, graph.sizes[v], uniform(state))
                     if sweep >= burn_in:
                         for x in range(graph.sizes[v]):
                             sums[row, chain, v, x] += weights[x]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, log
+from trelliswork.runtime.kernel_math import exp, log, pick
 
 NEG_INF = -np.inf
 
@@ -88,17 +88,6 @@ def collect(first, last, flat, tree, best, tables, messages, totals):
 
 
 @kernel(FAST)
-def _joint(table, above, n_values, joint, own):
-    """p(clique) = p(separator) p(variable | separator), and its sum over the separator into `own`."""
-    for s in range(above.shape[0]):
-        weight = above[s]
-        for x in range(n_values):
-            joint[s * n_values + x] = weight * table[s * n_values + x]
-        for x in range(n_values):
-            own[x] += joint[s * n_values + x]
-
-
-@kernel(FAST)
 def distribute(first, last, tree, tables, totals, weights, marginals):
     """weights[row] times the marginals of variables and factors, added into `marginals`, laid out like the scores.
 
@@ -115,8 +104,11 @@ def distribute(first, last, tree, tables, totals, weights, marginals):
             size, joint = table.shape[0], joints[: table.shape[0]]
             if tree.is_root[b]:
                 above[tree.message_start[b]] = weights[row]
-            own = marginals[row, tree.own[b] : tree.own[b] + tree.n_values[b]]
-            _joint(table, above[tree.message_start[b] : tree.message_start[b + 1]], tree.n_values[b], joint, own)
+            for s in range(size // tree.n_values[b]):  # p(clique) = p(separator) p(variable | separator)
+                weight, first_entry = above[tree.message_start[b] + s], s * tree.n_values[b]
+                for x in range(tree.n_values[b]):
+                    joint[first_entry + x] = weight * table[first_entry + x]
+                    marginals[row, tree.own[b] + x] += joint[first_entry + x]
             for i in range(tree.child_ptr[b], tree.child_ptr[b + 1]):
                 places = tree.maps[tree.arrivals[i] : tree.arrivals[i] + size]
                 start = tree.message_start[tree.children[i]]
@@ -157,12 +149,4 @@ def descend_sample(first, last, tree, tables, uniforms, values):
         for row in range(first, last):
             for b in range(tree.n_values.shape[0] - 1, -1, -1):
                 start = tree.table_start[b] + _entry(tree, b, values[s, row]) * tree.n_values[b]
-                left, drawn = uniforms[s, row, b], 0
-                for x in range(tree.n_values[b]):
-                    weight = tables[row, start + x]
-                    if weight > 0.0:
-                        drawn = x
-                        left -= weight
-                        if left < 0.0:
-                            break
-                values[s, row, tree.variables[b]] = drawn
+                values[s, row, tree.variables[b]] = pick(tables[row, start:], tree.n_values[b], uniforms[s, row, b])

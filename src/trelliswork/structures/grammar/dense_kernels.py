@@ -11,39 +11,24 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, higher
+from trelliswork.runtime.kernel_math import add_products, exp, highest, log_sum, share_products
 
 NEG_INF = -np.inf
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 
 
 @kernel(FAST)
-def _highest(scores):
-    top = NEG_INF
-    for a in range(scores.shape[0]):
-        top = higher(top, scores[a])
-    return top
-
-
-@kernel(FAST)
-def _exp_below(scores, top, out):
-    """out = exp(scores - top); how many possible ones all but vanished."""
-    n_lost = 0
+def _exp_scaled(scores, out):
+    """out = exp(scores - highest); the highest, and whether a possible one all but vanished."""
+    top, n_lost = highest(scores, scores.shape[0]), 0
+    if top == NEG_INF:
+        out[:] = 0.0
+        return NEG_INF, False
     for a in range(scores.shape[0]):
         out[a] = exp(scores[a] - top)
     for a in range(scores.shape[0]):
         n_lost += (out[a] < SMALLEST) & (scores[a] > NEG_INF)
-    return n_lost
-
-
-@kernel(EXACT)
-def _exp_scaled(scores, out):
-    """out = exp(scores - highest); the highest, and whether a possible one all but vanished."""
-    top = _highest(scores)
-    if top == NEG_INF:
-        out[:] = 0.0
-        return NEG_INF, False
-    return top, _exp_below(scores, top, out) > 0
+    return top, n_lost > 0
 
 
 @kernel(EXACT)
@@ -99,14 +84,6 @@ def start(lexical, nodes, lengths, chart, scales):
     return lost
 
 
-@kernel(EXACT)
-def _top_scale(scales, w, b, i):
-    top = NEG_INF
-    for s in range(w):
-        top = max(top, scales[s, b, i] + scales[w - 1 - s, b, i + s + 1])
-    return top
-
-
 @kernel(FAST)
 def _add_outer(share, left, right, block):
     """block[p, r] += share left_p right_r."""
@@ -114,12 +91,6 @@ def _add_outer(share, left, right, block):
         amount = share * left[p]
         for r in range(block.shape[1]):
             block[p, r] += amount * right[r]
-
-
-@kernel(FAST)
-def _add_product(share, one, other, out):
-    for q in range(out.shape[0]):
-        out[q] += share * one[q] * other[q]
 
 
 @kernel(EXACT)
@@ -139,14 +110,17 @@ def pair_weights(w, chart, widened, scales, lengths, below, tops, pairs):
     lo, hi = below
     for b in range(pairs.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
-            tops[b, i] = _top_scale(scales, w, b, i)
+            tops[b, i] = NEG_INF
+            for s in range(w):
+                tops[b, i] = max(tops[b, i], scales[s, b, i] + scales[w - 1 - s, b, i + s + 1])
             if w == 1:
                 block = pairs[b, i].reshape((hi - lo, hi - lo))
                 _add_outer(1.0, chart[0, b, i, lo:hi], chart[0, b, i + 1, lo:hi], block)
             for s in range(1, w - 1 if tops[b, i] > NEG_INF else 0):
                 share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
                 if widened.shape[0] > 0:
-                    _add_product(share, widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1], pairs[b, i])
+                    one, other = widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1]
+                    add_products(pairs[b, i], share, one, other, pairs.shape[2])
                 else:
                     left, right = chart[s, b, i, lo:hi], chart[w - 1 - s, b, i + s + 1, lo:hi]
                     _add_outer(share, left, right, pairs[b, i].reshape((hi - lo, hi - lo)))
@@ -196,12 +170,8 @@ def finish(chart, scales, root, lengths, log_z):
         for a in range(n_symbols):
             weight = chart[w, b, 0, a]
             scores[a] = np.log(weight) + mine[a] if weight > 0.0 else NEG_INF
-        top, total = _highest(scores), 0.0
-        log_z[b] = NEG_INF
-        if top > NEG_INF:
-            for a in range(n_symbols):
-                total += np.exp(scores[a] - top)
-            log_z[b] = scales[w, b, 0] + top + np.log(total)
+        total = log_sum(scores, n_symbols)
+        log_z[b] = scales[w, b, 0] + total if total > NEG_INF else NEG_INF
 
 
 @kernel(EXACT)
@@ -252,13 +222,6 @@ def _share_outer(share, block, left, right, left_bars, right_bars):
         left_bars[p] += share * total
 
 
-@kernel(FAST)
-def _share_product(share, by_out, one, other, by_one, by_other):
-    for q in range(by_out.shape[0]):
-        by_one[q] += share * by_out[q] * other[q]
-        by_other[q] += share * by_out[q] * one[q]
-
-
 @kernel(EXACT)
 def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, by_widened):
     """Derivatives by pairs passed on to the weights of narrower spans; `math.md`, (9)."""
@@ -278,17 +241,11 @@ def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, b
                 if widened.shape[0] > 0:
                     one, other = widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1]
                     by_one, by_other = by_widened[s, b, i, 0], by_widened[w - 1 - s, b, i + s + 1, 1]
-                    _share_product(share, by_pair[b, i], one, other, by_one, by_other)
+                    share_products(share, by_pair[b, i], one, other, by_one, by_other, by_pair.shape[2])
                 else:
                     left, right = chart[s, b, i, lo:hi], chart[w - 1 - s, b, i + s + 1, lo:hi]
                     left_bars, right_bars = bars[s, b, i, lo:hi], bars[w - 1 - s, b, i + s + 1, lo:hi]
                     _share_outer(share, by_pair[b, i].reshape((size, size)), left, right, left_bars, right_bars)
-
-
-@kernel(FAST)
-def _add_row(amount, row, out):
-    for q in range(out.shape[0]):
-        out[q] += amount * row[q]
 
 
 @kernel(EXACT)
@@ -299,25 +256,21 @@ def product(left, right, out):
         for i in range(left.shape[1]):
             for k in range(left.shape[2]):
                 if left[b, i, k] != 0.0:
-                    _add_row(left[b, i, k], mine[k], out[b, i])
+                    for q in range(out.shape[2]):
+                        out[b, i, q] += left[b, i, k] * mine[k, q]
 
 
 @kernel(FAST)
-def _dot(one, other):
-    total = 0.0
-    for q in range(one.shape[0]):
-        total += one[q] * other[q]
-    return total
-
-
-@kernel(EXACT)
 def dots(left, right, out):
     """out[b] = left[b] @ right[b]ᵀ; a right side of one matrix serves all rows."""
     for b in range(left.shape[0]):
         mine = right[b if right.shape[0] > 1 else 0]
         for i in range(left.shape[1]):
             for a in range(out.shape[2]):
-                out[b, i, a] = _dot(left[b, i], mine[a])
+                total = 0.0
+                for q in range(left.shape[2]):
+                    total += left[b, i, q] * mine[a, q]
+                out[b, i, a] = total
 
 
 @kernel(EXACT)

@@ -1,7 +1,7 @@
 """CPU kernels that pick the best derivation of a dense grammar.
 
-Rules lie as [phrase, left S + right] for S symbols; those above two phrases and those above two tokens also by
-themselves, as [phrase, pair]. Phrases are symbols 0..P, lexical symbols the last ones, from `first_lexical` on.
+Rules lie as [phrase, left S + right] for S symbols; those above two phrases also by themselves, as [phrase, pair].
+Phrases are symbols 0..P, lexical symbols the last ones, from `first_lexical` on.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import higher
+from trelliswork.runtime.kernel_math import first_best, higher
 from trelliswork.structures.grammar.dense_kernels import widen
 
 NEG_INF = -np.inf
@@ -34,10 +34,13 @@ def _keep_higher_outer(left, right, block):
 
 
 @kernel(FAST)
-def _keep_higher_phrases(widened, i, k, j, n_pairs, pairs):
-    """The same for the phrases over tokens i..k and k+1..j; indices, as views cost a reference count each."""
+def _best_phrases(widened, i, j, n_pairs, pairs):
+    """pairs = the best of splits with phrases on both sides; indices, as views cost a reference count each."""
     for q in range(n_pairs):
-        pairs[q] = higher(pairs[q], widened[i, k, 0, q] + widened[k + 1, j, 1, q])
+        pairs[q] = widened[i, i + 1, 0, q] + widened[i + 2, j, 1, q]
+    for k in range(i + 2, j - 1):
+        for q in range(n_pairs):
+            pairs[q] = higher(pairs[q], widened[i, k, 0, q] + widened[k + 1, j, 1, q])
 
 
 @kernel(FAST)
@@ -62,20 +65,33 @@ def _best_tokens(rules, first, step, tokens, found):
 
 
 @kernel(EXACT)
-def _edge_scores(rules, chart, n, first_lexical, edges):
-    """The best rule with one token below: edges[0, j, p, a] of a -> p token j, edges[1, i, p, a] of a -> token i p."""
+def _above_tokens(rules, chart, n, first_lexical, edges):
+    """The best rule with one token below: edges[0, j, p, a] of a -> p token j, edges[1, i, p, a] of a -> token i p.
+
+    The phrases over two tokens are filled on the way.
+    """
     n_phrases, n_symbols = rules.shape[0], chart.shape[2]
-    tokens, found = np.empty((n_symbols - first_lexical, n)), np.empty(n)
-    for t in range(n_symbols - first_lexical):
+    n_lexical, found, best = n_symbols - first_lexical, np.empty(n), np.empty(n)
+    tokens, following = np.empty((n_lexical, n)), np.empty((n_lexical, n))
+    for t in range(n_lexical):
         for i in range(n):
             tokens[t, i] = chart[i, i, first_lexical + t]
-    for side in range(2):
-        for a in range(n_phrases):
-            for p in range(n_phrases):
-                first, step = (first_lexical * n_symbols + p, n_symbols) if side else (p * n_symbols + first_lexical, 1)
-                _best_tokens(rules[a], first, step, tokens, found)
-                for i in range(n):
-                    edges[side, i, p, a] = found[i]
+            following[t, i] = chart[i + 1, i + 1, first_lexical + t] if i + 1 < n else NEG_INF
+    for a in range(n_phrases):
+        for p in range(n_phrases):
+            _best_tokens(rules[a], p * n_symbols + first_lexical, 1, tokens, found)
+            for i in range(n):
+                edges[0, i, p, a] = found[i]
+            _best_tokens(rules[a], first_lexical * n_symbols + p, n_symbols, tokens, found)
+            for i in range(n):
+                edges[1, i, p, a] = found[i]
+        best[:] = NEG_INF
+        for t in range(n_lexical):
+            _best_tokens(rules[a], (first_lexical + t) * n_symbols + first_lexical, 1, following, found)
+            for i in range(n):
+                best[i] = max(best[i], tokens[t, i] + found[i])
+        for i in range(n - 1):
+            chart[i, i + 1, a] = best[i]
 
 
 @kernel(FAST)
@@ -100,56 +116,37 @@ def _keep_best_rules(rules, pairs, found):
 
 
 @kernel(EXACT)
-def _clear(pairs, size):
-    for q in range(size):
-        pairs[q] = NEG_INF
-
-
-@kernel(EXACT)
 def _fill_span(above_phrases, chart, widened, edges, i, j, pairs):
     """The phrases over tokens i..j, three or more: one token at an edge, or phrases on both sides."""
     n_phrases = above_phrases.shape[0]
     _best_at_edges(edges, chart, i, j, n_phrases)
     if j - i == 2:
         return
-    _clear(pairs, n_phrases**2)
-    for k in range(i + 1, j - 1):
-        if widened.shape[0] > 0:
-            _keep_higher_phrases(widened, i, k, j, n_phrases**2, pairs)
-        else:
-            block = pairs[: n_phrases**2].reshape((n_phrases, n_phrases))
+    if widened.shape[0] > 0:
+        _best_phrases(widened, i, j, n_phrases**2, pairs)
+    else:
+        pairs[: n_phrases**2] = NEG_INF
+        block = pairs[: n_phrases**2].reshape((n_phrases, n_phrases))
+        for k in range(i + 1, j - 1):
             _keep_higher_outer(chart[i, k, :n_phrases], chart[k + 1, j, :n_phrases], block)
     _keep_best_rules(above_phrases, pairs, chart[i, j])
 
 
 @kernel(EXACT)
-def _fill_two(above_tokens, chart, i, first_lexical, pairs):
-    """The phrases over tokens i and i + 1."""
-    n_lexical = chart.shape[2] - first_lexical
-    _clear(pairs, n_lexical**2)
-    _clear(chart[i, i + 1], chart.shape[2])
-    block = pairs[: n_lexical**2].reshape((n_lexical, n_lexical))
-    _keep_higher_outer(chart[i, i, first_lexical:], chart[i + 1, i + 1, first_lexical:], block)
-    _keep_best_rules(above_tokens, pairs, chart[i, i + 1])
-
-
-@kernel(EXACT)
 def _fill(rules, lexical, nodes, n, chart, widened, edges, pairs):
     """The inside recursion in (max, +)."""
-    every, above_phrases, above_tokens = rules
+    every, above_phrases = rules
     n_phrases, n_symbols = above_phrases.shape[0], chart.shape[2]
     first_lexical = n_symbols - lexical.shape[1]
     for i in range(n):
-        _clear(chart[i, i], first_lexical)
+        chart[i, i, :first_lexical] = NEG_INF
         chart[i, i, first_lexical:] = lexical[i]
         if nodes.shape[0] > 0:
             chart[i, i] += nodes[i, i]
-    _edge_scores(every, chart, n, first_lexical, edges)
+    _above_tokens(every, chart, n, first_lexical, edges)
     for w in range(1, n):
         for i in range(n - w):
-            if w == 1:
-                _fill_two(above_tokens, chart, i, first_lexical, pairs)
-            else:
+            if w > 1:
                 _fill_span(above_phrases, chart, widened, edges, i, i + w, pairs)
             for a in range(n_phrases, n_symbols):
                 chart[i, i + w, a] = NEG_INF
@@ -160,35 +157,15 @@ def _fill(rules, lexical, nodes, n, chart, widened, edges, pairs):
 
 
 @kernel(EXACT)
-def _first_best(one, other):
-    """The first index of the highest sum."""
-    found = 0
-    for q in range(one.shape[0]):
-        if one[q] + other[q] > one[found] + other[found]:
-            found = q
-    return found
-
-
-@kernel(EXACT)
 def _best_pairs(chart, i, j, n_phrases, first_lexical, pairs):
     """pairs[l S + r] = the best split's left + right."""
     n_symbols = chart.shape[2]
-    _clear(pairs, n_symbols**2)
+    pairs[:] = NEG_INF
     block = pairs.reshape((n_symbols, n_symbols))
     for k in range(i, j):
         la, lb = (first_lexical, n_symbols) if k == i else (0, n_phrases)
         ra, rb = (first_lexical, n_symbols) if k + 1 == j else (0, n_phrases)
         _keep_higher_outer(chart[i, k, la:lb], chart[k + 1, j, ra:rb], block[la:lb, ra:rb])
-
-
-@kernel(EXACT)
-def _first_rule(rules, pairs):
-    """The first pair of the best rule."""
-    best = _highest_sum(rules, pairs)
-    for q in range(rules.shape[0]):
-        if rules[q] + pairs[q] == best:
-            return q
-    return 0
 
 
 @kernel(EXACT)
@@ -204,7 +181,9 @@ def _trace(rules, n, root_symbol, first_lexical, chart, pairs, stack, found):
         if i == j:
             continue
         _best_pairs(chart, i, j, n_phrases, first_lexical, pairs)
-        pair = _first_rule(rules[a], pairs)
+        for q in range(pairs.shape[0]):
+            pairs[q] += rules[a, q]
+        pair, _ = first_best(pairs, pairs.shape[0])
         left, right, best = pair // n_symbols, pair % n_symbols, i
         for k in range(i, j):
             mine = chart[i, k, left] + chart[k + 1, j, right]
@@ -216,19 +195,16 @@ def _trace(rules, n, root_symbol, first_lexical, chart, pairs, stack, found):
 
 
 @kernel(EXACT)
-def _place(scores, places, n_symbols, first, out):
-    """Rules by their phrase and pair; `out` has them all, those above phrases, and those above tokens."""
-    every, above_phrases, above_tokens = out
-    flat, n_phrases, n_lexical = every.ravel(), every.shape[0], n_symbols - first
+def _place(scores, places, n_symbols, out):
+    """Rules by their phrase and pair; `out` has them all, and those above phrases."""
+    every, above_phrases = out
+    flat, n_phrases = every.ravel(), every.shape[0]
     for r in range(places.shape[0]):
         flat[places[r]] = scores[r]
     for a in range(n_phrases):
         for p in range(n_phrases):
             for q in range(n_phrases):
                 above_phrases[a, p * n_phrases + q] = every[a, p * n_symbols + q]
-        for p in range(n_lexical):
-            for q in range(n_lexical):
-                above_tokens[a, p * n_lexical + q] = every[a, (first + p) * n_symbols + first + q]
 
 
 @kernel(EXACT)
@@ -245,14 +221,16 @@ def best_derivations(first, last, scores, places, n_phrases, is_small, found, po
     widened = np.empty((n_most if is_small else 0, n_most, 2, n_phrases**2))
     edges = np.empty((2, n_most, n_phrases, n_phrases))
     every = np.full((n_phrases, n_symbols**2), NEG_INF)
-    here = (every, np.empty((n_phrases, n_phrases**2)), np.empty((n_phrases, n_lexical**2)))
+    here = (every, np.empty((n_phrases, n_phrases**2)))
     for b in range(first, last):
         n, mine = lengths[b], root[b if root.shape[0] > 1 else 0]
         if b == first or rules.shape[0] > 1:
-            _place(rules[b if rules.shape[0] > 1 else 0], places, n_symbols, n_symbols - n_lexical, here)
+            _place(rules[b if rules.shape[0] > 1 else 0], places, n_symbols, here)
         own = nodes[b] if nodes.shape[0] > 0 else nodes.reshape((0, 0, 0))
         _fill(here, lexical[b], own, n, chart, widened, edges, pairs)
-        symbol = _first_best(mine, chart[0, n - 1])
-        possible[b] = mine[symbol] + chart[0, n - 1, symbol] > NEG_INF
+        for a in range(n_symbols):
+            pairs[a] = mine[a] + chart[0, n - 1, a]
+        symbol, score = first_best(pairs, n_symbols)
+        possible[b] = score > NEG_INF
         if possible[b]:
             _trace(every, n, symbol, n_symbols - n_lexical, chart, pairs, stack, found[b])

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import at, exp, higher, log
-from trelliswork.runtime.kernel_random import draw
+from trelliswork.runtime.kernel_math import at, exp, higher, highest, log, log_sum
+from trelliswork.runtime.kernel_random import choose
 
 NEG_INF = -np.inf
 LOWEST = -1e300  # stands for -inf where it is subtracted
@@ -27,12 +27,6 @@ def _keep_higher(left, right, lefts, rights, tops):
 def _add_exp(left, right, lefts, rights, tops, totals):
     for q in range(tops.shape[0]):
         totals[q] += exp(left[lefts[q]] + right[rights[q]] - tops[q])
-
-
-@kernel(FAST)
-def _close(tops, totals):
-    for q in range(tops.shape[0]):
-        tops[q] += log(totals[q])
 
 
 @kernel(EXACT)
@@ -51,7 +45,8 @@ def fill_pairs(chart, i, j, grammar, best, pairs, totals):
         for half in range(2):
             lo, hi = ranges[int(k > i), int(k + 1 < j), half]
             _add_exp(chart[i, k], chart[k + 1, j], lefts[lo:hi], rights[lo:hi], pairs[lo:hi], totals[lo:hi])
-    _close(pairs, totals)
+    for q in range(pairs.shape[0]):
+        pairs[q] += log(totals[q])
 
 
 @kernel(FAST)
@@ -97,15 +92,9 @@ def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
 @kernel(EXACT)
 def _total(chart, root, n, best, work):
     """log Σ (or max) over symbols of the whole row with the root's score."""
-    top, total = NEG_INF, 0.0
     for a in range(root.shape[0]):
         work[a] = chart[0, n - 1, a] + root[a]
-        top = max(top, work[a])
-    if best or top == NEG_INF:
-        return top
-    for a in range(root.shape[0]):
-        total += exp(work[a] - top)
-    return top + np.log(total)
+    return highest(work, root.shape[0]) if best else log_sum(work, root.shape[0])
 
 
 @kernel(EXACT)
@@ -177,25 +166,13 @@ def outside(first, last, scores, grammar, charts, log_z, grad, found):
 
 
 @kernel(EXACT)
-def _pick(scores, size, best, state):
-    """The index of the highest score, the first among ties; or one drawn in proportion."""
-    if not best:
-        return draw(scores, size, state)
-    found = 0
-    for x in range(size):
-        if scores[x] > scores[found]:
-            found = x
-    return found
-
-
-@kernel(EXACT)
 def _trace(rules, root, n, grammar, best, chart, stack, works, state, found):
     """A derivation from the chart, from the root down: at each node a rule and a split, the best or drawn."""
     lefts, rights, pair_of, starts, _ = grammar
     pairs, totals, scores = works
     for a in range(root.shape[0]):
         scores[a] = chart[0, n - 1, a] + root[a]
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, n - 1, _pick(scores, root.shape[0], best, state)
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, n - 1, choose(scores, root.shape[0], best, state)
     waiting, done = 1, 0
     while waiting > 0:
         waiting -= 1
@@ -208,10 +185,10 @@ def _trace(rules, root, n, grammar, best, chart, stack, works, state, found):
         fill_pairs(chart, i, j, grammar, best, pairs, totals)
         for r in range(starts[a], starts[a + 1]):
             scores[r - starts[a]] = pairs[pair_of[r]] + here[r]
-        q = pair_of[starts[a] + _pick(scores, starts[a + 1] - starts[a], best, state)]
+        q = pair_of[starts[a] + choose(scores, starts[a + 1] - starts[a], best, state)]
         for k in range(i, j):
             scores[k - i] = chart[i, k, lefts[q]] + chart[k + 1, j, rights[q]]
-        k = i + _pick(scores, j - i, best, state)
+        k = i + choose(scores, j - i, best, state)
         stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = k + 1, j, rights[q]
         stack[waiting + 1, 0], stack[waiting + 1, 1], stack[waiting + 1, 2] = i, k, lefts[q]
         waiting += 2

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, higher
-from trelliswork.runtime.kernel_random import draw
+from trelliswork.runtime.kernel_math import exp, higher, pick
+from trelliswork.runtime.kernel_random import draw, uniform
 
 NEG_INF = -np.inf
 RIGHT, RIGHT_T, LEFT, LEFT_T, OPEN_RIGHT, OPEN_LEFT_T, JOINED = range(7)
@@ -29,10 +29,10 @@ def _add_pairs(left, right, size, sums):
 
 
 @kernel(FAST, inline=True)
-def _combine(left, right, size, best, sums):
+def _combine(left, right, size, maximum, sums):
     """log Σ_k exp(left_k + right_k), or the maximum."""
     top = _add_pairs(left, right, size, sums)
-    if best or top == NEG_INF:
+    if maximum or top == NEG_INF:
         return top
     total = 0.0
     for k in range(size):
@@ -41,7 +41,7 @@ def _combine(left, right, size, best, sums):
 
 
 @kernel(FAST)
-def _fill(arcs, n, low, best, chart, sums):
+def _fill(arcs, n, low, maximum, chart, sums):
     """The inside recursion, narrow spans first; `math.md`, equations (2) to (4)."""
     right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
     open_right, open_left_t = chart[OPEN_RIGHT], chart[OPEN_LEFT_T]
@@ -50,22 +50,23 @@ def _fill(arcs, n, low, best, chart, sums):
     for w in range(1, n - low + 1):
         for i in range(low, n - w + 1):
             j = i + w
-            joined = _combine(right[i, i:], left_t[j, i + 1 :], w, best, sums)
+            joined = _combine(right[i, i:], left_t[j, i + 1 :], w, maximum, sums)
             chart[JOINED, i, j] = joined
             open_right[i, j] = joined + arcs[i, j]
             open_left_t[j, i] = joined + arcs[j, i]
-            right[i, j] = right_t[j, i] = _combine(open_right[i, i + 1 :], right_t[j, i + 1 :], w, best, sums)
-            left[i, j] = left_t[j, i] = _combine(left[i, i:], open_left_t[j, i:], w, best, sums)
+            right[i, j] = right_t[j, i] = _combine(open_right[i, i + 1 :], right_t[j, i + 1 :], w, maximum, sums)
+            left[i, j] = left_t[j, i] = _combine(left[i, i:], open_left_t[j, i:], w, maximum, sums)
 
 
 @kernel(EXACT)
-def _total(arcs, n, low, best, chart, roots, sums):
+def fill(arcs, n, low, maximum, chart, roots, sums):
     """log Z or the best score; `roots` gets the weight of each root word of single-root trees."""
+    _fill(arcs, n, low, maximum, chart, sums)
     if low == 0:
         return chart[RIGHT, 0, n]
     for r in range(1, n + 1):
         roots[r - 1] = chart[LEFT, 1, r] + arcs[0, r]
-    return _combine(roots, chart[RIGHT_T, n, 1:], n, best, sums)
+    return _combine(roots, chart[RIGHT_T, n, 1:], n, maximum, sums)
 
 
 @kernel(FAST, inline=True)
@@ -116,8 +117,7 @@ def log_chart(size):
 def log_row(arcs, n, low, room, posteriors):
     """log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
     chart, bars, sums, roots = room
-    _fill(arcs, n, low, False, chart, sums)
-    log_z = _total(arcs, n, low, False, chart, roots, sums)
+    log_z = fill(arcs, n, low, False, chart, roots, sums)
     if posteriors.shape[0] == 0 or log_z == NEG_INF:
         return log_z
     bars[:] = 0.0
@@ -133,15 +133,28 @@ def log_row(arcs, n, low, room, posteriors):
 
 
 @kernel(EXACT)
-def _pick(left, right, size, best, sums, state):
-    """The split of the best sum, the first among ties; or one drawn in proportion."""
-    top = _add_pairs(left, right, size, sums)
-    if not best:
-        return draw(sums, size, state)
-    k = 0
+def best(left, right, size, sums, state):
+    """The split of the best sum, the first among ties."""
+    top, k = _add_pairs(left, right, size, sums), 0
     while k < size - 1 and sums[k] < top:
         k += 1
     return k
+
+
+@kernel(FAST)
+def drawn(left, right, size, sums, state):
+    """A split in proportion to its weight."""
+    total = 0.0
+    for k in range(size):
+        sums[k] = left[k] * right[k]
+        total += sums[k]
+    return pick(sums, size, total * uniform(state))
+
+
+@kernel(EXACT)
+def drawn_in_log_space(left, right, size, sums, state):
+    _add_pairs(left, right, size, sums)
+    return draw(sums, size, state)
 
 
 @kernel(EXACT)
@@ -153,15 +166,15 @@ def _push(stack, size, i, j, plane):
 
 
 @kernel(EXACT)
-def _trace(n, low, best, chart, roots, stack, sums, state, heads):
-    """A tree from the chart, from the widest span to the narrowest: at each, one split."""
+def trace(n, low, choose, chart, roots, stack, sums, state, heads):
+    """A tree from the chart, from the widest span to the narrowest: at each one split, which `choose` chooses."""
     right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
     open_right, open_left_t = chart[OPEN_RIGHT], chart[OPEN_LEFT_T]
     waiting = 0
     if low == 0:
         waiting = _push(stack, waiting, 0, n, RIGHT)
     else:
-        root = 1 + _pick(roots, right_t[n, 1:], n, best, sums, state)
+        root = 1 + choose(roots, right_t[n, 1:], n, sums, state)
         heads[root - 1] = 0
         waiting = _push(stack, waiting, 1, root, LEFT)
         waiting = _push(stack, waiting, root, n, RIGHT)
@@ -169,53 +182,32 @@ def _trace(n, low, best, chart, roots, stack, sums, state, heads):
         waiting -= 1
         i, j, plane = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
         if plane == RIGHT:
-            word = i + 1 + _pick(open_right[i, i + 1 :], right_t[j, i + 1 :], j - i, best, sums, state)
+            word = i + 1 + choose(open_right[i, i + 1 :], right_t[j, i + 1 :], j - i, sums, state)
             heads[word - 1] = i
             waiting = _push(stack, waiting, word, j, RIGHT)
             j = word
         else:
-            word = i + _pick(left[i, i:], open_left_t[j, i:], j - i, best, sums, state)
+            word = i + choose(left[i, i:], open_left_t[j, i:], j - i, sums, state)
             heads[word - 1] = j
             waiting = _push(stack, waiting, i, word, LEFT)
             i = word
-        split = i + _pick(right[i, i:], left_t[j, i + 1 :], j - i, best, sums, state)
+        split = i + choose(right[i, i:], left_t[j, i + 1 :], j - i, sums, state)
         waiting = _push(stack, waiting, i, split, RIGHT)
         waiting = _push(stack, waiting, split + 1, j, LEFT)
 
 
 @kernel(EXACT)
-def _work(size):
+def workspace(size):
     """A chart and what goes with it."""
-    chart, sums, roots = np.empty((7, size, size)), np.empty(size), np.empty(size)
-    return chart, sums, roots, np.empty((4 * size, 3), np.int64), np.zeros(1, np.uint64)
-
-
-@kernel(EXACT)
-def _best_tree(arcs, n, low, work, heads):
-    chart, sums, roots, stack, state = work
-    _fill(arcs, n, low, True, chart, sums)
-    if _total(arcs, n, low, True, chart, roots, sums) == NEG_INF:
-        return False
-    _trace(n, low, True, chart, roots, stack, sums, state, heads)
-    return True
+    chart, roots, stack = np.empty((7, size, size)), np.empty(size), np.empty((4 * size, 3), np.int64)
+    return chart, roots, stack, np.empty(size), np.zeros(1, np.uint64)
 
 
 @kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
     """The best tree of each row."""
-    work = _work(arcs.shape[1])
+    low, (chart, roots, stack, sums, state) = 1 if single_root else 0, workspace(arcs.shape[1])
     for b in range(first, last):
-        possible[b] = _best_tree(arcs[b], lengths[b], 1 if single_root else 0, work, heads[b])
-
-
-@kernel(EXACT)
-def sample_trees(first, last, arcs, lengths, single_root, seeds, heads):
-    """Exact, independent samples: O(n³) once a row, then O(n²) each at most."""
-    size, low = arcs.shape[1], 1 if single_root else 0
-    chart, sums, roots, stack, state = _work(size)
-    for b in range(first, last):
-        _fill(arcs[b], lengths[b], low, False, chart, sums)
-        _total(arcs[b], lengths[b], low, False, chart, roots, sums)
-        for s in range(seeds.shape[0]):
-            state[0] = np.uint64(seeds[s, b])
-            _trace(lengths[b], low, False, chart, roots, stack, sums, state, heads[s, b])
+        possible[b] = fill(arcs[b], lengths[b], low, True, chart, roots, sums) > NEG_INF
+        if possible[b]:
+            trace(lengths[b], low, best, chart, roots, stack, sums, state, heads[b])

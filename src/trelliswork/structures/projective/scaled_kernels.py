@@ -1,4 +1,4 @@
-"""CPU kernel of Eisner's sums in exp space: log Z and the arcs' posteriors of a row with products and sums only.
+"""CPU kernels of Eisner's sums in exp space, with products and sums only: log Z, the arcs' posteriors and samples.
 
 Arcs are shifted to a highest weight of 1 in each column, so no span outgrows the number of its trees. What a span
 loses by underflow is less than `TINY`, and fewer than `GROWTH`^n ways lead from it to a tree, each with a weight of 1
@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp
+from trelliswork.runtime.kernel_math import add_products, exp, share_products
 from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction, write_changes
+from trelliswork.structures.projective import kernels
 from trelliswork.structures.projective.kernels import log_chart, log_row
 
 NEG_INF = -np.inf
@@ -22,20 +23,6 @@ GROWTH = 6.75  # there are fewer than 6.75^n projective trees over n words
 LONGEST = 250  # words, so that GROWTH^n stays far from overflow
 FORTH, BACK, JOINED, OPEN_RIGHT, OPEN_LEFT, RIGHT, LEFT = range(7)
 BAR_OPEN_RIGHT, BAR_OPEN_LEFT, BAR_RIGHT, BAR_LEFT = range(4)
-
-
-@kernel(FAST, inline=True)
-def _add_products(sums, left, right, size):
-    for i in range(size):
-        sums[i] += left[i] * right[i]
-
-
-@kernel(FAST, inline=True)
-def _share_out(bar, left, right, left_bar, right_bar, size):
-    """Pass the derivative by a sum of products left * right on to both."""
-    for i in range(size):
-        left_bar[i] += bar[i] * right[i]
-        right_bar[i] += bar[i] * left[i]
 
 
 @kernel(FAST)
@@ -65,13 +52,13 @@ def _inside(n_nodes, planes):
         right[w, :size] = 0.0
         left[w, :size] = 0.0
         for s in range(w):
-            _add_products(joined[w], right[s], left[w - s - 1, s + 1 :], size)
+            add_products(joined[w], 1.0, right[s], left[w - s - 1, s + 1 :], size)
         for i in range(size):
             open_right[w, i] = joined[w, i] * forth[w, i]
             open_left[w, i] = joined[w, i] * back[w, i]
         for s in range(w):
-            _add_products(right[w], open_right[s + 1], right[w - s - 1, s + 1 :], size)
-            _add_products(left[w], left[s], open_left[w - s, s:], size)
+            add_products(right[w], 1.0, open_right[s + 1], right[w - s - 1, s + 1 :], size)
+            add_products(left[w], 1.0, left[s], open_left[w - s, s:], size)
 
 
 @kernel(FAST)
@@ -84,13 +71,16 @@ def _outside(n_nodes, planes, bars, bar_joined):
     for w in range(n_nodes - 1, 0, -1):
         size = n_nodes - w
         for s in range(1, w + 1):
-            _share_out(bar_right[w], open_right[s], right[w - s, s:], bar_open_right[s], bar_right[w - s, s:], size)
+            one, other, bar_other = open_right[s], right[w - s, s:], bar_right[w - s, s:]
+            share_products(1.0, bar_right[w], one, other, bar_open_right[s], bar_other, size)
         for s in range(w):
-            _share_out(bar_left[w], left[s], open_left[w - s, s:], bar_left[s], bar_open_left[w - s, s:], size)
+            one, other, bar_other = left[s], open_left[w - s, s:], bar_open_left[w - s, s:]
+            share_products(1.0, bar_left[w], one, other, bar_left[s], bar_other, size)
         for i in range(size):
             bar_joined[i] = bar_open_right[w, i] * forth[w, i] + bar_open_left[w, i] * back[w, i]
         for s in range(w):
-            _share_out(bar_joined, right[s], left[w - s - 1, s + 1 :], bar_right[s], bar_left[w - s - 1, s + 1 :], size)
+            one, other, bar_other = right[s], left[w - s - 1, s + 1 :], bar_left[w - s - 1, s + 1 :]
+            share_products(1.0, bar_joined, one, other, bar_right[s], bar_other, size)
 
 
 @kernel(EXACT)
@@ -143,22 +133,34 @@ def _posteriors(n, low, planes, roots, bars, z, posteriors):
 
 
 @kernel(EXACT)
+def _inside_row(arcs, n, low, work):
+    """(Z in shifted weights, the sum of the shifts) and the planes of one row; Z is 0 if it may not be exact."""
+    planes, tops, row, roots = work
+    if n > LONGEST:
+        return 0.0, 0.0
+    _weights(arcs, n, low, tops, planes, row)
+    _inside(n + 1 - low, planes)
+    shifts, z = _shifts(arcs, n, low, tops, roots), _total(n, low, planes, roots)
+    return (z if z > TINY * GROWTH**n * MARGIN else 0.0), shifts
+
+
+@kernel(EXACT)
+def _work(size):
+    return np.empty((7, size, size)), np.empty(size), np.empty(size), np.empty(size)
+
+
+@kernel(EXACT)
 def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
     """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
     size, low = arcs.shape[1], 1 if single_root else 0
-    planes, bars = np.empty((7, size, size)), np.empty((4, size, size))
-    tops, row, roots = np.empty(size), np.empty(size), np.empty(size)
+    work, bars = _work(size), np.empty((4, size, size))
+    planes, _, row, roots = work
     chart = log_chart(0 * size)  # made when a row is wide
     for b in range(first, last):
         n = lengths[b]
         posteriors = marginals[b] if marginals.shape[0] else marginals.reshape(0, 0)
-        z, shifts = 0.0, 0.0
-        if n <= LONGEST:
-            _weights(arcs[b], n, low, tops, planes, row)
-            _inside(n + 1 - low, planes)
-            shifts = _shifts(arcs[b], n, low, tops, roots)
-            z = _total(n, low, planes, roots)
-        if z <= TINY * GROWTH**n * MARGIN:
+        z, shifts = _inside_row(arcs[b], n, low, work)
+        if z == 0.0:
             if chart[0].shape[1] == 0:
                 chart = log_chart(size)
             log_z[b] = log_row(arcs[b], n, low, chart, posteriors)
@@ -171,6 +173,40 @@ def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
             for h in range(n + 1):
                 for m in range(n + 1):
                     posteriors[h, m] = min(posteriors[h, m], 1.0)
+
+
+@kernel(EXACT)
+def _lay_out(planes, n, low, roots, chart):
+    """The planes as a chart of `kernels.py`, and the weight of each root word with what is on its left."""
+    for w in range(n + 1 - low):
+        for i in range(low, n + 1 - w):
+            j, at = i + w, i - low
+            chart[kernels.RIGHT, i, j] = chart[kernels.RIGHT_T, j, i] = planes[RIGHT, w, at]
+            chart[kernels.LEFT, i, j] = chart[kernels.LEFT_T, j, i] = planes[LEFT, w, at]
+            chart[kernels.OPEN_RIGHT, i, j] = planes[OPEN_RIGHT, w, at]
+            chart[kernels.OPEN_LEFT_T, j, i] = planes[OPEN_LEFT, w, at]
+    for r in range(n * low):
+        roots[r] *= planes[LEFT, r, 0]
+
+
+@kernel(EXACT)
+def sample_trees(first, last, arcs, lengths, single_root, seeds, heads):
+    """Exact, independent samples: O(n³) once a row, then O(n²) each at most; in log space for wide rows."""
+    low, work = 1 if single_root else 0, _work(arcs.shape[1])
+    chart, log_roots, stack, sums, state = kernels.workspace(arcs.shape[1])
+    for b in range(first, last):
+        n, (planes, _, _, roots) = lengths[b], work
+        z, _ = _inside_row(arcs[b], n, low, work)
+        if z > 0.0:
+            _lay_out(planes, n, low, roots, chart)
+        else:
+            kernels.fill(arcs[b], n, low, False, chart, log_roots, sums)
+        for s in range(seeds.shape[0]):
+            state[0] = np.uint64(seeds[s, b])
+            if z > 0.0:
+                kernels.trace(n, low, kernels.drawn, chart, roots, stack, sums, state, heads[s, b])
+            else:
+                kernels.trace(n, low, kernels.drawn_in_log_space, chart, log_roots, stack, sums, state, heads[s, b])
 
 
 @kernel(FAST)

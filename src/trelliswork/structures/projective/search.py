@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.bridge import Array
-from trelliswork.structures.derivations import PAIR, Plan
+from trelliswork.structures.derivation_kernels import PAIR
+from trelliswork.structures.derivations import Plan
 
 JOINED, OPEN_RIGHT, OPEN_LEFT, RIGHT, LEFT, FORTH, BACK = range(7)
 EISNER = Plan.of(

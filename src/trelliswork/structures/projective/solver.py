@@ -11,6 +11,6 @@ FAMILY = Family(
     changes=scaled_kernels.posterior_changes,
     best=kernels.best_trees,
     top=search.top_trees,
-    draw=kernels.sample_trees,
+    draw=scaled_kernels.sample_trees,
 )
 STRUCTURE = FAMILY.structure()

@@ -27,7 +27,7 @@ FINE, IMPOSSIBLE, WIDE = 0, 1, 2
 
 
 @kernel(FAST)
-def _weights(arcs, n, single_root, work, tops):
+def exp_weights(arcs, n, single_root, work, tops):
     """exp of the arcs, shifted by columns; (sum of all shifts, whether a possible arc has become too small).
 
     The root word of a single-root tree does not use its column: its root arc makes up for the shift.
@@ -88,7 +88,7 @@ def _move_around(row, moved_row, through, moved_through, factor, moved_factor, s
 
 
 @kernel(FAST)
-def _eliminate(value, change, moving, n, low, order):
+def eliminate(value, change, moving, n, low, order):
     """A[h, m] += A[h, v] A[v, m] / d_v for v = n..low+1; (status, Σ log d_v)."""
     work, d, moved, moved_d = value[0], value[3], change[0], change[3]
     log_det, too_small = 0.0, 0
@@ -235,15 +235,7 @@ def _undo(value, change, moving, n, low):
 
 
 @kernel(EXACT)
-def _copy(source, target):
-    """Entry by entry: assigning whole arrays compiles three seconds of checks and messages."""
-    for i in range(source.shape[0]):
-        for j in range(source.shape[1]):
-            target[i, j] = source[i, j]
-
-
-@kernel(EXACT)
-def _room(size):
+def room_of(size):
     """A work matrix, the weights it starts from, a gradient; d, π, its derivative, sums and products of a step.
 
     Arrays of their own: views of one array would keep loops out of vector registers.
@@ -254,18 +246,13 @@ def _room(size):
 
 
 @kernel(EXACT)
-def _in_order(order):
-    for i in range(len(order)):
-        order[i] = i
-
-
-@kernel(EXACT)
-def _start(numbers):
-    """Keep the weights that the elimination starts from."""
+def start_from(numbers, order):
+    """Keep the weights that the elimination starts from, entry by entry: a whole array compiles three seconds."""
     work, weights, _, _, pi, pi_bar, _, _ = numbers
-    _copy(work, weights)
-    pi[:] = 0.0
-    pi_bar[:] = 0.0
+    for i in range(len(order)):
+        order[i], pi[i], pi_bar[i] = i, 0.0, 0.0
+        for j in range(len(order)):
+            weights[i, j] = work[i, j]
 
 
 @kernel(EXACT)
@@ -282,15 +269,14 @@ def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
     One elimination gives both. Wide rows are done again in log space.
     """  # [S2, matrix-tree; S2, matrix-tree marginals]
     low = 1 if single_root else 0
-    value, tops, order = _room(arcs.shape[1]), np.empty(arcs.shape[1]), np.empty(arcs.shape[1], np.int64)
+    value, tops, order = room_of(arcs.shape[1]), np.empty(arcs.shape[1]), np.empty(arcs.shape[1], np.int64)
     work, weights, gradient = value[:3]
     for b in range(first, last):
         n, root = lengths[b], 1.0
         work[:] = 0.0
-        shifts, wide = _weights(arcs[b], n, single_root, work, tops)
-        _start(value)
-        _in_order(order)
-        status, log_det = _eliminate(value, value, False, n, low, order)
+        shifts, wide = exp_weights(arcs[b], n, single_root, work, tops)
+        start_from(value, order)
+        status, log_det = eliminate(value, value, False, n, low, order)
         if status != IMPOSSIBLE and single_root:
             root, _, strained = _stationary(value, value, False, n)
             wide |= strained
@@ -321,7 +307,7 @@ def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions
     `done` is False for wide rows.
     """
     size, low = arcs.shape[1], 1 if single_root else 0
-    value, change = _room(size), _room(size)
+    value, change = room_of(size), room_of(size)
     tops, along, order = np.empty(size), np.empty((size, size)), np.empty(size, np.int64)
     (work, weights, gradient), (moved, moved_weights, moved_gradient) = value[:3], change[:3]
     for b in range(first, last):
@@ -331,15 +317,14 @@ def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions
             continue
         work[:] = 0.0
         moved[:] = 0.0
-        _, wide = _weights(arcs[b], n, single_root, work, tops)
+        _, wide = exp_weights(arcs[b], n, single_root, work, tops)
         extent = read_direction(arcs[b], n, directions[b], along)
         for h in range(n + 1):
             for m in range(n + 1):
                 moved[h, m] = work[h, m] * along[h, m]
-        _start(value)
-        _start(change)
-        _in_order(order)
-        status, _ = _eliminate(value, change, True, n, low, order)
+        start_from(value, order)
+        start_from(change, order)
+        status, _ = eliminate(value, change, True, n, low, order)
         if single_root:
             root, moved_root, strained = _stationary(value, change, True, n)
         done[b] = status == FINE and not wide and not strained

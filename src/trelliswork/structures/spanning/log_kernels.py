@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST_WITH_NAN, kernel
-from trelliswork.runtime.kernel_math import exp, log
+from trelliswork.runtime.kernel_math import exp, log, log_add, log_sum
 
 NEG_INF = -np.inf
 
@@ -30,25 +30,12 @@ def swap_entries(work, n, a, b):
         work[h, a], work[h, b] = work[h, b], work[h, a]
 
 
-@kernel(FAST_WITH_NAN)
-def _log_sum(row, low, high):
-    """log Σ exp(row[low:high])."""
-    top, total = NEG_INF, 0.0
-    for i in range(low, high):
-        top = max(top, row[i])
-    if top == NEG_INF:
-        return NEG_INF
-    for i in range(low, high):
-        total += exp(row[i] - top)
-    return top + log(total)
-
-
 @kernel(EXACT)
 def _log_heads(work, low, alive, m, column):
     """log Σ_h A[h, m] over the nodes that are alive; log A[m, m] is -inf."""
     for h in range(low, alive + 1):
         column[h] = work[h, m]
-    return _log_sum(column, low, alive + 1)
+    return log_sum(column[low:], alive + 1 - low)
 
 
 @kernel(EXACT)
@@ -62,7 +49,7 @@ def _add_around(row, through, shift, size):
 
 
 @kernel(EXACT)
-def _eliminate(work, n, low, order, log_d, column):
+def eliminate(work, n, low, order, log_d, column):
     """Equation (4) for v = n..low+1; Σ log d_v, -inf if there is no tree."""
     log_det = 0.0
     for v in range(n, low, -1):
@@ -90,10 +77,10 @@ def _stationary(work, n, log_d, log_pi, terms):
     for v in range(2, n + 1):
         for m in range(1, v):
             terms[m] = log_pi[m] + work[v, m]
-        log_pi[v] = _log_sum(terms, 1, v) - log_d[v]
+        log_pi[v] = log_sum(terms[1:], v - 1) - log_d[v]
     for v in range(1, n + 1):
         terms[v] = work[0, v] + log_pi[v]
-    return _log_sum(terms, 1, n + 1)
+    return log_sum(terms[1:], n)
 
 
 @kernel(EXACT)
@@ -103,7 +90,7 @@ def _root_gradients(work, n, log_d, log_root, log_bar, terms):
         terms[r] = work[0, r] - log_root
         for v in range(r + 1, n + 1):
             terms[v] = log_bar[v] + work[v, r] - log_d[v]
-        log_bar[r] = _log_sum(terms, r, n + 1)
+        log_bar[r] = log_sum(terms[r:], n + 1 - r)
 
 
 @kernel(FAST_WITH_NAN)
@@ -142,11 +129,11 @@ def _undo(work, n, low, log_d, log_pi, log_bar, log_gradient, tops, sums):
         for h in range(low, v):
             for m in range(1, v):
                 tops[m] = log_gradient[h, m] + work[v, m]
-            total = _log_plus(_log_sum(tops, 1, v), rest)
+            total = _log_plus(log_sum(tops[1:], v - 1), rest)
             log_gradient[h, v] = total - log_d[v] if work[h, v] > NEG_INF else NEG_INF
         for m in range(1, v):
-            tops[0], tops[1] = sums[m], log_bar[v] + log_pi[m] - log_d[v]
-            log_gradient[v, m] = _log_sum(tops, 0, 2) if work[v, m] > NEG_INF else NEG_INF
+            total = log_add(sums[m], log_bar[v] + log_pi[m] - log_d[v])
+            log_gradient[v, m] = total if work[v, m] > NEG_INF else NEG_INF
         log_gradient[v, v] = NEG_INF
 
 
@@ -157,7 +144,7 @@ def log_row(arcs, n, low, posteriors):
     work, order = arcs[:size, :size].copy(), np.arange(size)
     log_d, column, sums = np.empty(size), np.empty(size), np.empty(size)
     log_pi, log_bar = np.full(size, NEG_INF), np.full(size, NEG_INF)
-    log_root, log_det = 0.0, _eliminate(work, n, low, order, log_d, column)
+    log_root, log_det = 0.0, eliminate(work, n, low, order, log_d, column)
     if low == 1 and log_det > NEG_INF:
         log_root = _stationary(work, n, log_d, log_pi, column)
     if log_det == NEG_INF or log_root == NEG_INF:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.runtime.kernel_random import draw
+from trelliswork.runtime.kernel_random import draw, draw_weight
+from trelliswork.structures.spanning import log_kernels
+from trelliswork.structures.spanning.kernels import FINE, eliminate, exp_weights, room_of, start_from
 
 NEG_INF = -np.inf
 NONE, OPEN, DONE = 0, 1, 2
@@ -114,15 +118,15 @@ def _best_tree(arcs, n, single_root, tables, nodes, heads):
             n_nodes, n_path = n_nodes + 1, begin + 1
         for i in range(n_path):
             state[path[i]] = DONE
-    _expand(n, n_nodes, parent, chosen, state, tables, heads)
-    return not single_root or _count_zeros(heads, n) == 1
+    n_roots = _expand(n, n_nodes, parent, chosen, state, tables, heads)
+    return not single_root or n_roots == 1
 
 
 @kernel(EXACT)
 def _expand(n, n_nodes, parent, chosen, state, tables, heads):
     """From the last contraction to the first: the arc that enters a node also enters the member that holds its word.
 
-    DONE is then the state of the nodes whose own best arcs are in the tree.
+    DONE is then the state of the nodes whose own best arcs are in the tree. Returns how many root words there are.
     """
     _, _, arc_heads, arc_words = tables
     into_head, into_word = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
@@ -134,16 +138,11 @@ def _expand(n, n_nodes, parent, chosen, state, tables, heads):
         while member != node:
             into_head[member], into_word[member], state[member] = into_head[node], into_word[node], NONE
             member = parent[member]
+    n_roots = 0
     for m in range(1, n + 1):
         heads[m - 1] = into_head[m]
-
-
-@kernel(EXACT)
-def _count_zeros(heads, n):
-    count = 0
-    for m in range(n):
-        count += heads[m] == 0
-    return count
+        n_roots += into_head[m] == 0
+    return n_roots
 
 
 @kernel(EXACT)
@@ -221,33 +220,48 @@ def second_tree(arcs, others, single_root, heads):
 # --- samples -------------------------------------------------------------------------------------------------
 
 
-@kernel(EXACT)
-def _log_add(a, b):
-    if a < b:
-        a, b = b, a
-    return a if b == NEG_INF else a + np.log1p(np.exp(b - a))
+class Graph(NamedTuple):
+    """Arcs of a graph with root 0, what elimination made of them, and what led into each node when it left: weights, or
+    scores if in log space."""
+
+    arcs: Any
+    work: Any
+    d: Any
+    n: int
+    is_log: bool
 
 
 @kernel(EXACT)
-def _eliminate_log(work, n, log_d):
-    """Nodes n..1 of a graph with root 0, as in `structure.py`; rows and columns keep what they held."""
-    for v in range(n, 0, -1):
-        log_d[v] = NEG_INF
-        for h in range(v):
-            log_d[v] = _log_add(log_d[v], work[h, v])
-        for h in range(v):
-            for m in range(1, v):
-                if h != m and work[h, v] > NEG_INF and work[v, m] > NEG_INF:
-                    work[h, m] = _log_add(work[h, m], work[h, v] + work[v, m] - log_d[v])
+def _eliminate(scores, n, numbers, tops, order):
+    """The graph of nodes 0..n with these scores, eliminated: in log space if weights are too wide."""
+    work, weights, d = numbers[0], numbers[1], numbers[3]
+    _, wide = exp_weights(scores, n, False, work, tops)
+    start_from(numbers, order)
+    status, _ = eliminate(numbers, numbers, False, n, 0, order)
+    if status == FINE and not wide:
+        return Graph(weights, work, d, n, False)
+    for h in range(n + 1):
+        for m in range(n + 1):
+            work[h, m] = scores[h, m]
+    log_kernels.eliminate(work, n, 0, order, d, tops)
+    return Graph(scores, work, d, n, True)
 
 
 @kernel(EXACT)
-def _way(arcs, work, log_d, n, h, m, level, log_weights, state):
+def _draw(graph, choices, size, state):
+    return draw(choices, size, state) if graph.is_log else draw_weight(choices, size, state)
+
+
+@kernel(EXACT)
+def _way(graph, h, m, level, choices, state):
     """Which eliminated node an arc h -> m of the graph of nodes 0..level-1 goes through last; 0 if it is direct."""
-    log_weights[0] = arcs[h, m]
-    for v in range(1, n + 1):
-        log_weights[v] = work[h, v] + work[v, m] - log_d[v] if v >= level else NEG_INF
-    return draw(log_weights, n + 1, state)
+    arcs, work, d, n, is_log = graph
+    choices[0] = arcs[h, m]
+    for v in range(level, n + 1):
+        way = work[h, v] + work[v, m] - d[v] if is_log else work[h, v] * work[v, m] / d[v]
+        choices[v - level + 1] = way
+    chosen = _draw(graph, choices, n + 2 - level, state)
+    return chosen + level - 1 if chosen > 0 else 0
 
 
 @kernel(EXACT)
@@ -261,18 +275,21 @@ def _hangs_below(node, through, into, v):
 
 
 @kernel(EXACT)
-def _sample_tree(arcs, work, log_d, n, into, through, log_weights, state):
+def _sample_tree(graph, into, through, choices, state):
     """A tree on nodes 0..n with root 0, from the smallest graph to the whole: `math.md`, equation (9)."""
-    for v in range(1, n + 1):
+    nothing = NEG_INF if graph.is_log else 0.0
+    into[:] = 0
+    through[:] = 0
+    for v in range(1, graph.n + 1):
         for h in range(v):
-            log_weights[h] = NEG_INF if _hangs_below(h, through, into, v) else work[h, v]
-        head = draw(log_weights, v, state)
+            choices[h] = nothing if _hangs_below(h, through, into, v) else graph.work[h, v]
+        head = _draw(graph, choices, v, state)
         for m in range(1, v):
             if through[m] == v:
                 into[m] = v
-                through[m] = _way(arcs, work, log_d, n, v, m, v + 1, log_weights, state)
+                through[m] = _way(graph, v, m, v + 1, choices, state)
         into[v] = head
-        through[v] = _way(arcs, work, log_d, n, head, v, v + 1, log_weights, state)
+        through[v] = _way(graph, head, v, v + 1, choices, state)
 
 
 @kernel(EXACT)
@@ -296,31 +313,22 @@ def sample_trees(first, last, arcs, lengths, single_root, roots, seeds, heads):
     A single root word is drawn from its posterior; below it, the tree is one over the other words.
     """
     n_samples, size = seeds.shape[0], arcs.shape[1]
-    graph, work, log_d = np.empty((size, size)), np.empty((size, size)), np.empty(size)
+    scores, numbers, tops, choices = np.empty((size, size)), room_of(size), np.empty(size), np.empty(size)
     order, into, through = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    log_weights, states = np.empty(size), np.empty((n_samples, 1), np.uint64)
-    drawn = np.zeros(n_samples, np.int64)
+    places, states, drawn = np.empty(size, np.int64), np.empty((n_samples, 1), np.uint64), np.zeros(n_samples, np.int64)
     for b in range(first, last):
-        n = lengths[b]
-        log_roots = np.log(roots[b])
+        n, n_drawn = lengths[b], np.zeros(size, np.int64)
         for s in range(n_samples):
             states[s, 0] = np.uint64(seeds[s, b])
             if single_root:
-                drawn[s] = max(draw(log_roots, n + 1, states[s]), 1)
-        for root in range(1 if single_root else 0, n + 1 if single_root else 1):
-            ready, n_below = False, 0
+                drawn[s] = max(draw_weight(roots[b], n + 1, states[s]), 1)
+            n_drawn[drawn[s]] += 1
+        for root in range(n + 1):
+            if n_drawn[root] == 0:
+                continue
+            graph = _eliminate(scores, _rooted(arcs[b], n, root, order, scores), numbers, tops, places)
             for s in range(n_samples):
-                if drawn[s] != root:
-                    continue
-                if not ready:
-                    n_below = _rooted(arcs[b], n, root, order, graph)
-                    for i in range(n_below + 1):
-                        for j in range(n_below + 1):
-                            work[i, j] = graph[i, j]
-                    _eliminate_log(work, n_below, log_d)
-                    ready = True
-                into[:] = 0
-                through[:] = 0
-                _sample_tree(graph, work, log_d, n_below, into, through, log_weights, states[s])
-                for i in range(1, n_below + 1):
-                    heads[s, b, order[i] - 1] = order[into[i]]
+                if drawn[s] == root:
+                    _sample_tree(graph, into, through, choices, states[s])
+                    for i in range(1, graph.n + 1):
+                        heads[s, b, order[i] - 1] = order[into[i]]
