@@ -16,7 +16,7 @@ from trelliswork.cli.inputs import format_to_store
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.report import report_page
 from trelliswork.cli.showing import progress_for
-from trelliswork.cli.writers import marked_text
+from trelliswork.cli.writers.pretty import marked_text
 from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence, atomic_write
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
 from trelliswork.draw import Drawing, trellis

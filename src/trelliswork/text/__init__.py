@@ -22,14 +22,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trelliswork.lazy import lazy_names
-from trelliswork.text.documents import Document, read_documents
-from trelliswork.text.offsets import OFFSETS, Offsets
-from trelliswork.text.reading import read_text, sentences_in
-from trelliswork.text.rules import RuleTokeniser, tokenise
-from trelliswork.text.tokens import Token, Tokeniser
 
 if TYPE_CHECKING:
+    from trelliswork.text.documents import Document, read_documents
+    from trelliswork.text.offsets import OFFSETS, Offsets
+    from trelliswork.text.reading import read_text, sentences_in
+    from trelliswork.text.rules import RuleTokeniser, tokenise
     from trelliswork.text.scores import tokenisation_scores
+    from trelliswork.text.tokens import Token, Tokeniser
 
 __all__ = [
     "OFFSETS",
@@ -44,4 +44,12 @@ __all__ = [
     "tokenisation_scores",
     "tokenise",
 ]
-__getattr__ = lazy_names(__name__, {"tokenisation_scores": "scores"})
+_HOMES = {
+    "documents": "Document read_documents",
+    "offsets": "OFFSETS Offsets",
+    "reading": "read_text sentences_in",
+    "rules": "RuleTokeniser tokenise",
+    "scores": "tokenisation_scores",
+    "tokens": "Token Tokeniser",
+}
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -23,16 +23,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trelliswork.lazy import lazy_names
-from trelliswork.training.config import TrainingConfig
-from trelliswork.training.progress import EpochRecord, make_progress
-from trelliswork.training.result import TrainingResult
-from trelliswork.training.search_space import Numbers, OneOf
-from trelliswork.training.seeds_result import SeedsResult
-from trelliswork.training.trials import SearchConfig, search
 
 if TYPE_CHECKING:
+    from trelliswork.training.config import TrainingConfig
     from trelliswork.training.loop import train
+    from trelliswork.training.progress import EpochRecord, make_progress
+    from trelliswork.training.result import TrainingResult
+    from trelliswork.training.search_space import Numbers, OneOf
     from trelliswork.training.seeds import Parts, train_seeds
+    from trelliswork.training.seeds_result import SeedsResult
+    from trelliswork.training.trials import SearchConfig, search
 
 __all__ = [
     "EpochRecord",
@@ -48,4 +48,14 @@ __all__ = [
     "train",
     "train_seeds",
 ]
-__getattr__ = lazy_names(__name__, {"train": "loop", "Parts": "seeds", "train_seeds": "seeds"})
+_HOMES = {
+    "config": "TrainingConfig",
+    "loop": "train",
+    "progress": "EpochRecord make_progress",
+    "result": "TrainingResult",
+    "search_space": "Numbers OneOf",
+    "seeds": "Parts train_seeds",
+    "seeds_result": "SeedsResult",
+    "trials": "SearchConfig search",
+}
+__getattr__ = lazy_names(__name__, _HOMES)

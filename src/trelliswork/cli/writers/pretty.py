@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
 from trelliswork.cli.visible import visible
@@ -54,6 +56,18 @@ class PrettyWriter(Writer):
             heading = Text(f"{i:3d}. {100 * each.probability:5.1f}%  ", style="dim")
             lines.append(heading + _marked(words, each.value, scheme))
         return "".join(self.render(line) for line in lines)
+
+
+def pretty_writer(schemes: Mapping[str, str], target: IO[Any]) -> PrettyWriter:
+    """Return a writer in the colours that a stream can show."""
+    console = Console(file=target, soft_wrap=True, highlight=False)
+
+    def render(text: Text) -> str:
+        with console.capture() as captured:
+            console.print(text, soft_wrap=True)
+        return captured.get()
+
+    return PrettyWriter(schemes, render)
 
 
 def _tree_lines(words: Sequence[str], answer: Answer) -> Iterator[Text]:
