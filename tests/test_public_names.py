@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -11,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import trelliswork
-from trelliswork import models
 
 
 @pytest.mark.parametrize("name", trelliswork.__all__)
@@ -27,7 +27,24 @@ def test_the_top_level_is_small_and_each_name_comes_from_one_place() -> None:
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.module != "typing"]
     assert {alias.name: node.module for node in imports for alias in node.names} == trelliswork._HOME
     assert set(trelliswork.__all__) == {"TrellisworkError", *trelliswork._HOME}
-    assert set(models.__all__) == set(models._HOME)
+
+
+def lazy_packages() -> list[str]:
+    root = Path(trelliswork.__file__).parent
+    files = [file for file in root.rglob("__init__.py") if "= lazy_names(" in file.read_text(encoding="utf-8")]
+    return sorted(".".join(file.parent.relative_to(root.parent).parts) for file in files)
+
+
+@pytest.mark.parametrize("package", lazy_packages())
+def test_lazy_names_are_those_that_type_checkers_see(package: str) -> None:
+    module = importlib.import_module(package)
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = {alias.name: node.module for node in block.body for alias in node.names}
+    assert len(imports) > 1 and imports.keys() <= set(module.__all__) <= set(dir(module))
+    for name, home in imports.items():
+        assert name not in vars(module)
+        assert getattr(module, name) is getattr(importlib.import_module(home), name)
 
 
 def test_only_public_names_are_listed() -> None:

@@ -61,11 +61,16 @@ def require(module: str, use: str, extra: str) -> None:
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package; `homes` names the module below the package that each name comes from."""
+    """Return the `__getattr__` of a package; `homes` has the names that come from each module below the package."""
+    home = {name: module for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        if name in home:
+            return getattr(import_module(f"{package}.{home[name]}"), name)
+        if name in homes:
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
+    names = vars(sys.modules[package])
+    names["__dir__"] = lambda: sorted({*names, *home})
     return find

@@ -16,11 +16,16 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = lazy_module("importlib.metadata")
 
 KINDS = {"encoders": "encoder", "formats": "format", "models": "model", "structures": "structure"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")

@@ -10,10 +10,16 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.fresh import Fresh, fresh
 
-HEAVY = ("torch", "numba", "numpy", "sklearn", "scipy.sparse", "rich.progress", "trelliswork.models.networks.config")
+CORPUS = "trelliswork.models.taggers.features.corpus"
+HEAVY = (
+    "torch", "numba", "numpy", "sklearn", "scipy.sparse", "pydantic", "rich.console", "rich.markdown", "rich.traceback",
+    "rich.progress", "trelliswork.models.networks.config", "trelliswork.distributions.ctc",
+    "trelliswork.structures.registry",
+    "trelliswork.data.readers", CORPUS,
+)  # fmt: skip
 CALLS = {
     "import trelliswork as tw; tw.LinearChain; tw.nn.CRF": {"torch", "numpy"},
-    "from trelliswork.sklearn import CRF": {"sklearn", "scipy.sparse", "numpy"},
+    "from trelliswork.sklearn import CRF": {"sklearn", "scipy.sparse", "numpy", CORPUS},
     "from trelliswork.models import FeatureTagger, load": {"numpy"},
 }
 
@@ -21,14 +27,14 @@ CALLS = {
 @pytest.fixture(scope="module")
 def programs() -> Iterator[Fresh]:
     """Processes that have imported next to nothing."""
-    with fresh("trelliswork.cli.main", "typer._adapters") as programs:
+    with fresh("trelliswork.cli.main") as programs:
         yield programs
 
 
 @pytest.fixture(scope="module")
 def programs_with_numpy() -> Iterator[Fresh]:
     commands = "trelliswork.cli.main", "trelliswork.cli.commands.predict"
-    with fresh("numpy", "llvmlite.binding", "regex", "typer._adapters", *commands) as programs:
+    with fresh("numpy", "llvmlite.binding", "regex", *commands) as programs:
         yield programs
 
 
@@ -54,10 +60,39 @@ def test_a_feature_model_predicts_without_numba(
     assert cli("train", data, "--model", "crf", "--max-iterations", "3", "--out", model).status == 0
     run = "from trelliswork.cli.main import run\nassert run(sys.argv[1:]) == 0"
     assert cli("predict", model, data, *options).status == 0  # compiles what is not cached yet
-    assert imported(programs_with_numpy, run, "predict", model, data, *options) == {"numpy"}
+    assert imported(programs_with_numpy, run, "predict", model, data, *options) == {"numpy", "trelliswork.data.readers"}
 
 
-@pytest.mark.parametrize("arguments", [["train", "--help"], ["train", "missing.conll", "--out", "model"]])
-def test_help_and_first_checks_do_without_numpy(programs: Fresh, arguments: list[str]) -> None:
-    code = "from trelliswork.cli.main import run\nrun(sys.argv[1:])"
-    assert imported(programs, code, *arguments) == {"trelliswork.models.networks.config"}
+RUN = "from trelliswork.cli.main import run\nrun(sys.argv[1:])"
+
+
+def test_help_does_without_numpy(programs: Fresh) -> None:
+    assert imported(programs, RUN, "train", "--help") == {"trelliswork.models.networks.config", "rich.console"}
+
+
+def test_first_checks_do_without_numpy(programs: Fresh) -> None:
+    found = imported(programs, RUN, "train", "missing.conll", "--out", "model")
+    assert found == {"trelliswork.models.networks.config", "trelliswork.data.readers"}
+
+
+def test_values_that_need_a_check_have_one(programs: Fresh) -> None:
+    code = f"{RUN}\nprint('pydantic' in sys.modules)"
+    for value, problem in (("2.5", "expected a valid integer"), ("0", "expected a value greater than or equal to 1")):
+        done = programs.run(f"import sys\n{code}", "train", "missing.conll", "--out", "model", "--threads", value)
+        assert problem in done.err and done.out == "True\n"
+
+
+def test_markdown_and_tracebacks_are_there_for_others(programs: Fresh) -> None:
+    code = """
+from typer import rich_utils
+from trelliswork.cli.main import run
+run(["--help"])
+from rich.markdown import Markdown
+from rich.traceback import Traceback
+made = rich_utils.Markdown("*b*"), rich_utils.Traceback.extract(ValueError, ValueError("a"), None)
+assert type(made[0]) is Markdown and made[1].stacks, made
+"""
+    lines = code.strip().splitlines()
+    for program in ("\n".join(lines), "\n".join([*lines[1:3], lines[0], *lines[3:]])):
+        done = programs.run(program)
+        assert done.status == 0, done.err

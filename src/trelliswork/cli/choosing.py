@@ -18,7 +18,6 @@ from trelliswork.data.jsonl import array_records, is_array, parse_record
 from trelliswork.models.catalogue import NETWORK, entry_of
 from trelliswork.tags.schemes import infer_scheme
 
-CHOSEN = "chosen"  # the entry of options that says why the model is what it is
 SAMPLE = 2000  # lines that tell what a file is
 FEWEST_WORDS, SHORTEST_WORD = 3, 3.0  # of sentences, on average; phones apart by blanks are shorter
 HEAD = CONLLU_NAMES.index("HEAD")

@@ -23,6 +23,7 @@ from trelliswork.training.exclusive import SETTINGS
 
 CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"
+CHOSEN = "chosen"  # the entry of options that says why the model is what it is
 SPACE = "space"  # the section of what `trelliswork tune` chooses from
 _HEAD = "# Every setting of this model; trelliswork train {name}{features} --out DIR makes it again.\n"
 

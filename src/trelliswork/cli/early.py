@@ -6,19 +6,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from trelliswork.data.brat import is_brat
 from trelliswork.data.files import require_file
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
-from trelliswork.lazy import require
+from trelliswork.lazy import lazy_module, require
 from trelliswork.models.catalogue import entries
-from trelliswork.models.loading import known_kind, tokeniser_in
-from trelliswork.models.recipe import Options
 from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.training.exclusive import HISTORY, CheckpointFolder, exclusive
 from trelliswork.training.shares import n_processes
 from trelliswork.writing import check_target
+
+if TYPE_CHECKING:
+    from trelliswork.data import brat
+    from trelliswork.models import loading
+    from trelliswork.models.recipe import Options
+else:
+    brat, loading = lazy_module("trelliswork.data.brat"), lazy_module("trelliswork.models.loading")
 
 AUTO, RULES = "auto", "rules"  # tokenisers without a folder
 PRETRAINED = ("transformers", "a pretrained encoder", "transformers")  # a module, what for, and its extra
@@ -44,7 +49,7 @@ def check_files(options: Options) -> None:
     if options.get("pretrained"):
         require(*PRETRAINED)
     if options.get("init") is not None:
-        known_kind(options["init"])
+        loading.known_kind(options["init"])
     tokeniser_folder(options)
 
 
@@ -60,7 +65,7 @@ def check_paths(*, read: Sequence[str | None] = (), write: Sequence[str | None] 
 
 def _stands_for_documents(path: str) -> bool:
     """Whether a path is a folder of BRAT documents, or a pattern that some of them match."""
-    return is_brat(path) and (Path(path).is_dir() or (has_magic(path) and bool(glob(path))))
+    return brat.is_brat(path) and (Path(path).is_dir() or (has_magic(path) and bool(glob(path))))
 
 
 def tokeniser_folder(options: Options) -> Path | None:
@@ -68,7 +73,7 @@ def tokeniser_folder(options: Options) -> Path | None:
     given = options.get("tokeniser")
     if given in (None, AUTO, RULES):
         return None
-    kept = tokeniser_in(given)
+    kept = loading.tokeniser_in(given)
     folder = Path(given) if kept is None else kept.folder
     if not (folder / CONFIG).exists():
         raise ModelError(f"{given}: expected --tokeniser auto, rules or the folder of a tokeniser; got no such folder")

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from trelliswork import __version__, ctrl_c
 from trelliswork.cli.commands import COMMANDS, function_of
+from trelliswork.cli.light_typer import PlainCommand, PlainHelp, take_plain_values
 from trelliswork.cli.messages import (
     LogFormat,
     LogFormatOption,
@@ -37,14 +38,8 @@ LONGEST = 2000  # characters of an error
 TRACEBACK = "--traceback"
 
 
-class Commands(TyperGroup):
+class Commands(PlainHelp, TyperGroup):  # type: ignore[misc]
     """A group whose commands are imported one by one, each when it is called."""
-
-    def get_help_option(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        """The option --help; without a default, typer would load pydantic to see that None is no bool."""
-        option: Any = super().get_help_option(ctx)
-        option.default = False
-        return option
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
@@ -60,8 +55,11 @@ class Commands(TyperGroup):
         name, _, rest = super().resolve_command(ctx, arguments)
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
         function = function_of(str(name))
-        alone.command(name, cls=getattr(function, "command_class", None))(_guarded(function))
-        return name, typer.main.get_command(alone), rest
+        guarded = _guarded(function)
+        alone.command(name, cls=getattr(function, "command_class", PlainCommand))(guarded)
+        command = typer.main.get_command(alone)
+        take_plain_values(command, guarded)
+        return name, command, rest
 
 
 app = typer.Typer(

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 import typer
-from typer.core import TyperCommand
 
+from trelliswork.cli.light_typer import PlainCommand
 from trelliswork.cli.messages import did_you_mean
 from trelliswork.cli.panels import BY_MODEL, Panel, panel_of
 from trelliswork.data.settings import settings_in
@@ -41,7 +41,8 @@ def _of_models() -> Panel:
     listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
     by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
     for config in configs:
-        found |= {name: option for name, option in panel_of(config, by_model=by_model).items() if name not in found}
+        new = [about.option for _, about in settings_in(config) if about.option and about.option not in found]
+        found |= panel_of(config, new, by_model)
     return found
 
 
@@ -72,7 +73,7 @@ def model_list(phrases: bool) -> str:
     return "\n".join(lines)
 
 
-class ModelCommand(TyperCommand):
+class ModelCommand(PlainCommand):
     """A command over all models. `examples` belong to its function; the first few are shown with the common options."""
 
     examples: Sequence[str] = ()

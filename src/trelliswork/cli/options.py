@@ -11,7 +11,7 @@ import typer
 from trelliswork.data import Choices, JsonFields
 from trelliswork.data.choices import Column, Detail
 from trelliswork.errors import TrellisworkError
-from trelliswork.text import RuleTokeniser
+from trelliswork.lazy import named
 
 ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Directory of a trained model.", show_default=False)]
 Features = Annotated[
@@ -119,5 +119,5 @@ def layout_in(options: Mapping[str, Any]) -> Choices:
         options.get("scheme"),
         JsonFields.parse(options.get("field") or ()),
         detail=_detail(options.get("detail") or "labels"),
-        tokeniser=RuleTokeniser(),
+        tokeniser=named("trelliswork.text:RuleTokeniser")(),
     )

@@ -6,7 +6,7 @@ A command takes whole panels with `@with_options(...)` and finds what was given 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import Field, dataclass
 from typing import Annotated, Any, get_args
 
@@ -38,12 +38,12 @@ def with_options(*panels: Panel) -> Callable[[Command], Command]:
     return extended
 
 
-def panel_of(config: type[Settings], names: Sequence[str] | None = None, by_model: Collection[str] = ()) -> Panel:
+def panel_of(config: type[Settings], names: Collection[str] | None = None, by_model: Collection[str] = ()) -> Panel:
     """The options of a dataclass of settings, or those with some names; defaults of `by_model` are those of models."""
     options = {
         about.option: _option(config, each, about, by_model=config.BY_MODEL or about.option in by_model)
         for each, about in settings_in(config)
-        if about.option
+        if about.option and (names is None or about.option in names)
     }
     return options if names is None else {name: options[name] for name in names}
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import typer
 
 from trelliswork import ctrl_c
-from trelliswork.cli.choosing import CHOSEN
 from trelliswork.cli.compiling import announce_compiling, compile_beside
-from trelliswork.cli.config_file import config_text
+from trelliswork.cli.config_file import CHOSEN, config_text
 from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import given_function

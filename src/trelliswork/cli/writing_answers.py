@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
-
-from rich.console import Console
-from rich.text import Text
 
 from trelliswork.cli.inputs import stored_format
 from trelliswork.cli.writers import (
@@ -26,7 +23,6 @@ from trelliswork.cli.writers import (
     KeptRecords,
     PageWriter,
     PairWriter,
-    PrettyWriter,
     Writer,
 )
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat, file_kind
@@ -169,7 +165,9 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
         names = format.names if isinstance(format, CsvFormat) else ()
         columns = [names[i - 1] for i in format.feature_columns] if format is not None and names else ()
         return CsvWriter(columns, places=in_file)
-    return _page(inputs, model, schemes) if wanted is Output.html else PrettyWriter(schemes, _render(target))
+    if wanted is Output.html:
+        return _page(inputs, model, schemes)
+    return named("trelliswork.cli.writers.pretty:pretty_writer")(schemes, target)
 
 
 def _can_write(format: FileFormat) -> bool:
@@ -243,14 +241,3 @@ def _labels(head: Any) -> list[str]:
     if head.scheme == "plain":
         return tags
     return list(dict.fromkeys(kind for tag in tags if (kind := split_tag(tag)[1])))
-
-
-def _render(target: IO[Any]) -> Callable[[Text], str]:
-    console = Console(file=target, soft_wrap=True, highlight=False)
-
-    def render(text: Text) -> str:
-        with console.capture() as captured:
-            console.print(text, soft_wrap=True)
-        return captured.get()
-
-    return render

@@ -18,28 +18,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trelliswork.data.baseline import MajorityBaseline
-from trelliswork.data.batching import token_budget_batches
-from trelliswork.data.brackets import read_brackets
-from trelliswork.data.brat import read_brat
-from trelliswork.data.choices import Choices
-from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_conll, read_conll
-from trelliswork.data.crfsuite import read_crfsuite
-from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
-from trelliswork.data.files import open_text
-from trelliswork.data.json_shapes import JsonFields
-from trelliswork.data.jsonl import json_text, read_jsonl
-from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
-from trelliswork.data.raw_sentences import FINE_TOKENS, cut_tokens
-from trelliswork.data.readers import FileFormat, FileKind, file_kind, is_jsonl, reader_for
-from trelliswork.data.sentence import Sentence, VectorSequence
-from trelliswork.data.treebank import read_treebank
-from trelliswork.data.vocabulary import Vocabulary
 from trelliswork.lazy import lazy_names
 from trelliswork.writing import atomic_write
 
 if TYPE_CHECKING:
+    from trelliswork.data.baseline import MajorityBaseline
+    from trelliswork.data.batching import token_budget_batches
+    from trelliswork.data.brackets import read_brackets
+    from trelliswork.data.brat import read_brat
+    from trelliswork.data.choices import Choices
+    from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_conll, read_conll
+    from trelliswork.data.crfsuite import read_crfsuite
+    from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
+    from trelliswork.data.files import open_text
+    from trelliswork.data.json_shapes import JsonFields
+    from trelliswork.data.jsonl import json_text, read_jsonl
+    from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
+    from trelliswork.data.raw_sentences import FINE_TOKENS, cut_tokens
+    from trelliswork.data.readers import FileFormat, FileKind, file_kind, is_jsonl, reader_for
+    from trelliswork.data.sentence import Sentence, VectorSequence
+    from trelliswork.data.treebank import read_treebank
     from trelliswork.data.vectors import WordVectors, read_vectors
+    from trelliswork.data.vocabulary import Vocabulary
 
 __all__ = [
     "FINE_TOKENS",
@@ -80,4 +80,24 @@ __all__ = [
 ]
 
 # Help and the first checks of a command do without NumPy.
-__getattr__ = lazy_names(__name__, {"WordVectors": "vectors", "read_vectors": "vectors"})
+_HOMES = {
+    "baseline": "MajorityBaseline",
+    "batching": "token_budget_batches",
+    "brackets": "read_brackets",
+    "brat": "read_brat",
+    "choices": "Choices",
+    "conll": "ColumnFormat conll_text infer_format open_conll read_conll",
+    "crfsuite": "read_crfsuite",
+    "csv_files": "CsvFormat open_csv read_csv",
+    "files": "open_text",
+    "json_shapes": "JsonFields",
+    "jsonl": "json_text read_jsonl",
+    "pairs": "PairFormat open_pairs read_pairs",
+    "raw_sentences": "FINE_TOKENS cut_tokens",
+    "readers": "FileFormat FileKind file_kind is_jsonl reader_for",
+    "sentence": "Sentence VectorSequence",
+    "treebank": "read_treebank",
+    "vectors": "WordVectors read_vectors",
+    "vocabulary": "Vocabulary",
+}
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -57,7 +57,8 @@ _WITH_WHOLE = ("int", "tuple[int, ...]", "int | str", "tuple[int | str, ...]")
 _TEXT: tuple[str, Callable[[Any], bool]] = ("a text in quotes", lambda value: isinstance(value, str))
 
 
-def kinds_of(config: type) -> dict[str, str]:
+@cache
+def kinds_of(config: type) -> Mapping[str, str]:
     """The kind of each setting of a dataclass."""
     return {each.name: str(each.type).removesuffix(" | None") for each in fields(config)}
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Distribution, register_kl
 
 from trelliswork.distributions.checks import check_k, check_sample_shape, require_finite_totals, whole_values
 from trelliswork.distributions.costs import moved_along, not_negative, weighted_sum
+from trelliswork.distributions.divergence import divergence
 from trelliswork.distributions.ranking import in_order, padded
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
@@ -363,6 +364,9 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         if isinstance(t, bool) or not isinstance(t, int | float) or not 0 < t < INF:
             raise ScoreError(f"t must be a number above 0; got {t!r}; 1 changes nothing, less sharpens, more flattens")
         return self._divided(float(t))
+
+
+register_kl(StructuredDistribution, StructuredDistribution)(divergence)
 
 
 def _first(values: Tensor) -> str:

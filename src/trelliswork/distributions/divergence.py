@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
-from torch.distributions import kl_divergence, register_kl
 
-from trelliswork.distributions.base import StructuredDistribution
 from trelliswork.distributions.costs import forbidden_marks, gap, not_negative
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
 
-__all__ = ["kl_divergence"]
+if TYPE_CHECKING:
+    from trelliswork.distributions.base import StructuredDistribution
+
 INF = float("inf")
 
 
-@register_kl(StructuredDistribution, StructuredDistribution)
-def _kl(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
+def divergence(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
     """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
     same_kind = isinstance(q, type(p)) or isinstance(p, type(q))
     if not same_kind or not p._comparable(q):
@@ -25,9 +26,9 @@ def _kl(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
     pairs = list(zip(mine._scores, other._scores, strict=True))
     log_z = other._log_z
     some = log_z > -INF  # where nothing is left of q, it forbids all that p allows
-    divergence = mine._expected(tuple(gap(*pair) for pair in pairs)) - mine._log_z + torch.where(some, log_z, 0.0)
+    expected = mine._expected(tuple(gap(*pair) for pair in pairs)) - mine._log_z + torch.where(some, log_z, 0.0)
     marks = tuple(forbidden_marks(*pair) for pair in pairs)
-    return p._batched(torch.where(some & ~_uses(mine, marks), not_negative(divergence), INF))
+    return p._batched(torch.where(some & ~_uses(mine, marks), not_negative(expected), INF))
 
 
 def _uses(p: StructuredDistribution, marks: tuple[Tensor | None, ...]) -> Tensor:

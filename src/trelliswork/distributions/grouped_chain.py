@@ -110,6 +110,19 @@ class GroupedChain:
             allowed = (partial[..., None] == self.label_of) | (partial[..., None] < 0)
         return GroupedChain(self.states.constrain(allowed), self.label_of, one_path_each=self.one_path_each)
 
+    def expected(self, costs: Tensor, **kinds: Tensor) -> Float[Tensor, "batch"]:
+        """E[Σ costs of the labels]; costs are those of `LinearChain.expected`, of labels in the place of tags."""
+        return self.states.expected(**self._of_states(costs=costs, **kinds))
+
+    def variance(self, costs: Tensor, **kinds: Tensor) -> Float[Tensor, "batch"]:
+        """Var[Σ costs of the labels]; never below 0."""
+        return self.states.variance(**self._of_states(costs=costs, **kinds))
+
+    def _of_states(self, **costs: Tensor) -> dict[str, Tensor]:
+        """Costs of labels as costs of states."""
+        found = {name: each[..., self.label_of] for name, each in costs.items()}
+        return {name: each[..., self.label_of, :] if name == "transitions" else each for name, each in found.items()}
+
     def log_prob_of_set(self, partial: Tensor) -> Float[Tensor, "batch"]:
         """log p(the labels agree with `partial` | x)."""
         return log_ratio(self.constrain(partial).states._log_z, self.states._log_z).to(self.states.dtype)

@@ -36,4 +36,4 @@ __all__ = [
     "span_scores",
     "token_accuracy",
 ]
-__getattr__ = lazy_names(__name__, {"Difference": "significance", "paired_bootstrap": "significance"})
+__getattr__ = lazy_names(__name__, {"significance": "Difference paired_bootstrap"})

@@ -34,27 +34,22 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.networks.vector_tagger import VectorTagger, VectorTaggerConfig
     from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 
-_HOME = {
-    "Analysis": "taggers.explanation",
-    "AttributeTagger": "taggers.features.attribute_tagger",
-    "Confidences": "taggers.explanation",
-    "DropoutAverage": "taggers.networks.dropout_average",
-    "Ensemble": "taggers.ensemble",
-    "FeatureTagger": "taggers.features.tagger",
-    "LearningConfig": "taggers.features.learners.config",
-    "MultiTagger": "taggers.networks.multi_tagger",
-    "Segmenter": "taggers.networks.segmenter",
-    "SentenceTagger": "taggers.sentence_tagger",
-    "SpanConfidence": "taggers.explanation",
-    "TaggedData": "taggers.features.corpus",
-    "Tagger": "taggers.networks.tagger",
-    "TaggerConfig": "taggers.networks.config",
-    "VectorTagger": "taggers.networks.vector_tagger",
-    "VectorTaggerConfig": "taggers.networks.vector_tagger",
-    "load": "loading",
-    "load_tagger": "loading",
-    "pretrain_encoder": "networks.building",
-    "token_calibration": "taggers.networks.dropout_average",
+_HOMES = {
+    "loading": "load load_tagger",
+    "networks.building": "pretrain_encoder",
+    "taggers.ensemble": "Ensemble",
+    "taggers.explanation": "Analysis Confidences SpanConfidence",
+    "taggers.features.attribute_tagger": "AttributeTagger",
+    "taggers.features.corpus": "TaggedData",
+    "taggers.features.learners.config": "LearningConfig",
+    "taggers.features.tagger": "FeatureTagger",
+    "taggers.networks.config": "TaggerConfig",
+    "taggers.networks.dropout_average": "DropoutAverage token_calibration",
+    "taggers.networks.multi_tagger": "MultiTagger",
+    "taggers.networks.segmenter": "Segmenter",
+    "taggers.networks.tagger": "Tagger",
+    "taggers.networks.vector_tagger": "VectorTagger VectorTaggerConfig",
+    "taggers.sentence_tagger": "SentenceTagger",
 }
 
 __all__ = [  # written out: type checkers do not read tables
@@ -79,4 +74,4 @@ __all__ = [  # written out: type checkers do not read tables
     "pretrain_encoder",
     "token_calibration",
 ]
-__getattr__ = lazy_names(__name__, _HOME)
+__getattr__ = lazy_names(__name__, _HOMES)

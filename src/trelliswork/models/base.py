@@ -24,6 +24,7 @@ from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.draw.svg import percent
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
+from trelliswork.models.expected_counts import Counting, ExpectedCount, expected_counts
 from trelliswork.structures.grammar.tree import Tree
 from trelliswork.text import RuleTokeniser, sentences_in
 from trelliswork.training.exclusive import COLUMNS, LEMMAS, TOKENISER
@@ -232,6 +233,7 @@ class Model(Rich):
     reads: ClassVar[str] = "words"
     learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, tokens of a text; and is judged by them
     takes_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
+    counts: ClassVar[bool] = False  # whether it has `expected_counts`
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
@@ -349,6 +351,22 @@ class Model(Rich):
     def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[Any]:
         """Of each input the `PartChoices`: what each part of its answer may be, with exact probabilities."""
         raise TrellisworkError(f"expected a model that knows the choices of parts, got a {type(self).__name__}")
+
+    def expected_counts(
+        self, inputs: Any, labels: Sequence[str] | None = None, *, pins: Any = None
+    ) -> list[list[ExpectedCount]]:
+        """Count the spans (or plain tags, or arcs) of each label in each input: mean and variance under p(y | x).
+
+        Both are exact, and None stands for all labels. Counts of several inputs are added up by `total_counts`.
+        """
+        return expected_counts(self, inputs, labels, pins)
+
+    def counting(self, batch: Sequence[Any], pins: Any) -> Counting:
+        """The distribution over the answers to a batch, and the costs that count parts; see `expected_counts`."""
+        raise TrellisworkError(
+            "expected a model with an exact distribution over its answers, such as a CRF; "
+            f"got a {type(self).__name__}, which has none that parts are counted by"
+        )
 
     def explain(self, sentences: Any) -> list[Any]:
         """Explain the answer to each input: what decided its parts, and what else they may be.

@@ -8,53 +8,60 @@ rbm.py, initialization.py   how weights begin
 kernel_math.py              an exponential for kernels of networks
 """
 
-from trelliswork.nn.attention import (
-    Attended,
-    BernoulliAttention,
-    ChainAttention,
-    SegmentAttention,
-    SoftmaxAttention,
-    TreeAttention,
-)
-from trelliswork.nn.crf import CRF
-from trelliswork.nn.ctc import CTC
-from trelliswork.nn.dependency_crf import DependencyCRF
-from trelliswork.nn.encoders import (
-    DeepEncoder,
-    DilatedConvolution,
-    GatedRecursiveConvolution,
-    IdentityEncoder,
-    RecurrentEncoder,
-    SentenceConvolution,
-    TransformerEncoder,
-    WindowEncoder,
-)
-from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
-from trelliswork.nn.inputs import (
-    CharacterCNN,
-    CharacterLSTM,
-    DirectConnections,
-    LookupTables,
-    NgramBag,
-    TokenInputs,
-    VariationalDropout,
-    WordDropout,
-)
-from trelliswork.nn.pooling import dynamic_multi_pooling
-from trelliswork.nn.rbm import RBM, PretrainingConfig, pretrain_layers
-from trelliswork.nn.scorers import (
-    BiaffineScorer,
-    ContextScorer,
-    EndpointScorer,
-    HiddenUnitScorer,
-    LinearScorer,
-    NeuralTensor,
-    PyramidScorer,
-    TensorScorer,
-    TransitionScorer,
-)
-from trelliswork.nn.semi_crf import SemiCRF
-from trelliswork.nn.tree_crf import TreeCRF
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trelliswork.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from trelliswork.nn.attention import (
+        Attended,
+        BernoulliAttention,
+        ChainAttention,
+        SegmentAttention,
+        SoftmaxAttention,
+        TreeAttention,
+    )
+    from trelliswork.nn.crf import CRF
+    from trelliswork.nn.ctc import CTC
+    from trelliswork.nn.dependency_crf import DependencyCRF
+    from trelliswork.nn.encoders import (
+        DeepEncoder,
+        DilatedConvolution,
+        GatedRecursiveConvolution,
+        IdentityEncoder,
+        RecurrentEncoder,
+        SentenceConvolution,
+        TransformerEncoder,
+        WindowEncoder,
+    )
+    from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
+    from trelliswork.nn.inputs import (
+        CharacterCNN,
+        CharacterLSTM,
+        DirectConnections,
+        LookupTables,
+        NgramBag,
+        TokenInputs,
+        VariationalDropout,
+        WordDropout,
+    )
+    from trelliswork.nn.pooling import dynamic_multi_pooling
+    from trelliswork.nn.rbm import RBM, PretrainingConfig, pretrain_layers
+    from trelliswork.nn.scorers import (
+        BiaffineScorer,
+        ContextScorer,
+        EndpointScorer,
+        HiddenUnitScorer,
+        LinearScorer,
+        NeuralTensor,
+        PyramidScorer,
+        TensorScorer,
+        TransitionScorer,
+    )
+    from trelliswork.nn.semi_crf import SemiCRF
+    from trelliswork.nn.tree_crf import TreeCRF
 
 __all__ = [
     "CRF",
@@ -100,3 +107,21 @@ __all__ = [
     "initialize_fan_in",
     "pretrain_layers",
 ]
+_HOMES = {
+    "attention": "Attended BernoulliAttention ChainAttention SegmentAttention SoftmaxAttention TreeAttention",
+    "crf": "CRF",
+    "ctc": "CTC",
+    "dependency_crf": "DependencyCRF",
+    "encoders": "DeepEncoder DilatedConvolution GatedRecursiveConvolution IdentityEncoder RecurrentEncoder "
+    "SentenceConvolution TransformerEncoder WindowEncoder",
+    "initialization": "fan_in_parameter_groups initialize_fan_in",
+    "inputs": "CharacterCNN CharacterLSTM DirectConnections LookupTables NgramBag TokenInputs "
+    "VariationalDropout WordDropout",
+    "pooling": "dynamic_multi_pooling",
+    "rbm": "RBM PretrainingConfig pretrain_layers",
+    "scorers": "BiaffineScorer ContextScorer EndpointScorer HiddenUnitScorer LinearScorer NeuralTensor "
+    "PyramidScorer TensorScorer TransitionScorer",
+    "semi_crf": "SemiCRF",
+    "tree_crf": "TreeCRF",
+}
+__getattr__ = lazy_names(__name__, _HOMES)

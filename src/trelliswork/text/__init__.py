@@ -20,11 +20,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trelliswork.lazy import lazy_names
-from trelliswork.text.documents import Document, read_documents
-from trelliswork.text.reading import OFFSETS, Offsets, read_text, sentences_in
-from trelliswork.text.rules import RuleTokeniser, Token, Tokeniser, tokenise
 
 if TYPE_CHECKING:
+    from trelliswork.text.documents import Document, read_documents
+    from trelliswork.text.reading import OFFSETS, Offsets, read_text, sentences_in
+    from trelliswork.text.rules import RuleTokeniser, Token, Tokeniser, tokenise
     from trelliswork.text.scores import tokenisation_scores
 
 __all__ = [
@@ -40,4 +40,10 @@ __all__ = [
     "tokenisation_scores",
     "tokenise",
 ]
-__getattr__ = lazy_names(__name__, {"tokenisation_scores": "scores"})
+_HOMES = {
+    "documents": "Document read_documents",
+    "reading": "OFFSETS Offsets read_text sentences_in",
+    "rules": "RuleTokeniser Token Tokeniser tokenise",
+    "scores": "tokenisation_scores",
+}
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -20,14 +20,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trelliswork.lazy import lazy_names
-from trelliswork.training.config import TrainingConfig
-from trelliswork.training.progress import EpochRecord, make_progress
-from trelliswork.training.result import SeedsResult, TrainingResult
-from trelliswork.training.search_space import Numbers, OneOf
-from trelliswork.training.trials import SearchConfig, search
 
 if TYPE_CHECKING:
+    from trelliswork.training.config import TrainingConfig
     from trelliswork.training.loop import Parts, train, train_seeds
+    from trelliswork.training.progress import EpochRecord, make_progress
+    from trelliswork.training.result import SeedsResult, TrainingResult
+    from trelliswork.training.search_space import Numbers, OneOf
+    from trelliswork.training.trials import SearchConfig, search
 
 __all__ = [
     "EpochRecord",
@@ -43,4 +43,12 @@ __all__ = [
     "train",
     "train_seeds",
 ]
-__getattr__ = lazy_names(__name__, {"train": "loop", "Parts": "loop", "train_seeds": "loop"})
+_HOMES = {
+    "config": "TrainingConfig",
+    "loop": "Parts train train_seeds",
+    "progress": "EpochRecord make_progress",
+    "result": "SeedsResult TrainingResult",
+    "search_space": "Numbers OneOf",
+    "trials": "SearchConfig search",
+}
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.choosing import CHOSEN, chosen_model
-from trelliswork.cli.config_file import MODEL_NAME, read_config, values_in
+from trelliswork.cli.config_file import CHOSEN, MODEL_NAME, read_config, values_in
 from trelliswork.cli.early import check_training
 from trelliswork.cli.model_help import DEFAULT, OF_MODELS, ModelCommand, known_model
 from trelliswork.cli.options import Quiet, Threads, layout_in, parse_column, parse_columns
@@ -138,7 +137,7 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
     model, why = given.get("model") or written.get(MODEL_NAME), ""
     if model is None:
         ready = isinstance(known["train"], str) and known["out"] is not None
-        model, why = chosen_model(known) if ready else (DEFAULT, "")
+        model, why = named("trelliswork.cli.choosing:chosen_model")(known) if ready else (DEFAULT, "")
     model = known_model(str(model))
     stored = {} if file is None else read_config(file, model, others)
     refuse_code(file, stored, given)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trelliswork import ctrl_c
-from trelliswork.cli.choosing import CHOSEN
 from trelliswork.cli.commands.train import (
     ConfigFile,
     DevFile,
@@ -20,7 +19,7 @@ from trelliswork.cli.commands.train import (
     resolve,
     settings_file,
 )
-from trelliswork.cli.config_file import read_config
+from trelliswork.cli.config_file import CHOSEN, read_config
 from trelliswork.cli.early import AUTO, check_files
 from trelliswork.cli.messages import say
 from trelliswork.cli.model_help import OF_MODELS, ModelCommand

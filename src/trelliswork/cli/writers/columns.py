@@ -17,6 +17,7 @@ from trelliswork.cli.writers.base import (
     word_columns,
 )
 from trelliswork.data import FileFormat, Sentence
+from trelliswork.data.brackets import bracket_text
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.columns import columns_text
 from trelliswork.data.raw_sentences import spaces_after
@@ -216,3 +217,19 @@ class PairWriter(Writer):
 def _line(source: str, target: str, probability: float | None) -> str:
     known = "" if probability is None else f"\t{probability:.6f}"
     return f"{source}\t{target}{known}\n"
+
+
+class BracketWriter(Writer):
+    """A line for each tree; several trees of a sentence stand one below the other, with an empty line behind them."""
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        if not sentence.words:
+            return ""
+        if not answer.has_brackets:
+            raise TrellisworkError("the model gives no trees to write in brackets; add --format conll or jsonl")
+        if answer.parts:
+            raise TrellisworkError(
+                "--confidence cannot be written in brackets; add --format jsonl, pretty or html, or leave it out"
+            )
+        found = [each.value for each in answer.alternatives] or [answer.value]
+        return "".join(f"{bracket_text(tree)}\n" for tree in found) + ("\n" if answer.alternatives else "")

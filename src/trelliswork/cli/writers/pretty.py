@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
 from trelliswork.cli.messages import visible
 from trelliswork.cli.writers.base import Writer, answers_by_task, one_line, word_columns
 from trelliswork.data import Sentence
-from trelliswork.data.brackets import bracket_text
 from trelliswork.draw.dependencies import arc_lines
 from trelliswork.draw.svg import PALETTE, percent
 from trelliswork.draw.svg import colour_of as drawn_colour
-from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import DEPREL, HEAD, Answer, PartProbability
 from trelliswork.structures.grammar.tree import Tree
 from trelliswork.tags.schemes import spans_of
@@ -56,6 +56,18 @@ class PrettyWriter(Writer):
             heading = Text(f"{i:3d}. {100 * each.probability:5.1f}%  ", style="dim")
             lines.append(heading + _marked(words, each.value, scheme))
         return "".join(self.render(line) for line in lines)
+
+
+def pretty_writer(schemes: Mapping[str, str], target: IO[Any]) -> PrettyWriter:
+    """Return a writer in the colours that a stream can show."""
+    console = Console(file=target, soft_wrap=True, highlight=False)
+
+    def render(text: Text) -> str:
+        with console.capture() as captured:
+            console.print(text, soft_wrap=True)
+        return captured.get()
+
+    return PrettyWriter(schemes, render)
 
 
 def _tree_lines(words: Sequence[str], answer: Answer) -> Iterator[Text]:
@@ -116,22 +128,6 @@ def colour_of(label: str) -> str:
 
 
 # Constituency trees in brackets, one a line; and for reading, a constituent a line.
-
-
-class BracketWriter(Writer):
-    """A line for each tree; several trees of a sentence stand one below the other, with an empty line behind them."""
-
-    def write(self, sentence: Sentence, answer: Answer) -> str:
-        if not sentence.words:
-            return ""
-        if not answer.has_brackets:
-            raise TrellisworkError("the model gives no trees to write in brackets; add --format conll or jsonl")
-        if answer.parts:
-            raise TrellisworkError(
-                "--confidence cannot be written in brackets; add --format jsonl, pretty or html, or leave it out"
-            )
-        found = [each.value for each in answer.alternatives] or [answer.value]
-        return "".join(f"{bracket_text(tree)}\n" for tree in found) + ("\n" if answer.alternatives else "")
 
 
 def tree_lines(answer: Answer) -> Iterator[str]:

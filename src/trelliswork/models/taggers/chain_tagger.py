@@ -10,6 +10,8 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
+from trelliswork.models.expected_counts import Counting
 from trelliswork.models.part_choices import Array
 from trelliswork.models.taggers.explanation import (
     Analysis,
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
 
     from trelliswork.distributions.grouped_chain import TagDistribution
 
+TAG_COUNTING = "trelliswork.models.taggers.counted_tags:tag_counting"  # needs torch
+
 
 class ChainTagger(SentenceTagger):
     """A tagger whose subclass brings the scores of a batch as a `chain`."""
 
-    answers_together = True
+    answers_together = counts = True
 
     @abstractmethod
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
@@ -87,6 +91,10 @@ class ChainTagger(SentenceTagger):
 
     def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
         return tag_shares(self.distribution(batch, pins).marginals, self.labels, list(map(len, batch)))
+
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
+        counted: Counting = named(TAG_COUNTING)([self.distribution(batch, pins)], self.labels)
+        return counted
 
     def _token_confidences(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]

@@ -19,4 +19,4 @@ if TYPE_CHECKING:
 
 __all__ = ["CharacterTokeniser", "LearnedRules"]
 
-__getattr__ = lazy_names(__name__, {"CharacterTokeniser": "tokeniser", "LearnedRules": "learned_rules"})
+__getattr__ = lazy_names(__name__, {"tokeniser": "CharacterTokeniser", "learned_rules": "LearnedRules"})

@@ -31,6 +31,7 @@ from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.distributions.span_values import allowed_by_nodes
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
+from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
@@ -64,7 +65,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
 
     CONFIG, ON_CPU_ALONE = SpanConfig, True
-    pins_chains = True
+    pins_chains = counts = True
     STRUCTURE = "CRF over constituency trees"
 
     def __init__(self, config: SpanConfig, features: TokenFeatures, labels: ChainLabels, tags: Vocabulary):
@@ -139,6 +140,15 @@ class SpanParser(ConstituencyParser, WordNetwork):
         given = self.sentences_of(sentences)
         with self.evaluating():
             return self._pinned(self(self.token_batch(self.encode(given))).trees, pins)
+
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[Any] | None) -> Counting:
+        found = self.distribution(batch, None if pins is None else [listed(each) for each in pins])
+
+        def of_label(label: str) -> dict[str, Tensor]:
+            costs = found.spans.new_tensor([chain.count(label) for chain in self.labels.chains])
+            return {"costs": costs.expand(found.spans.shape)}
+
+        return Counting([found], list(self.labels.single), of_label)
 
     def choices(
         self, inputs: Any, *, pins: Sequence[Any] | None = None, most: int | None = None

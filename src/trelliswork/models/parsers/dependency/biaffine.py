@@ -29,6 +29,7 @@ from trelliswork.data import Sentence, Vocabulary, token_budget_batches
 from trelliswork.data.treebank import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.models.batched import BUDGET, in_batches
+from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
@@ -60,7 +61,7 @@ class BiaffineParser(DependencyParser):
 
     CONFIG = ParserConfig
     temperatures: Tensor
-    explains = True
+    explains = counts = True
     budget = 2048  # what the encoder holds of them then fits into the cache of a processor
 
     def __init__(
@@ -220,6 +221,17 @@ class BiaffineParser(DependencyParser):
             return [arc_choices(table[:n, :n], self.label_names, most) for table, n in zip(tables, sizes, strict=True)]
 
         return in_batches(self, self.sentences_of(inputs), pins, answer, empty=list, budget=self.budget)
+
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
+        found = self.distribution(batch, pins)
+        assert found.labels is not None
+        labels = found.labels
+
+        def of_label(label: str) -> dict[str, Tensor]:
+            costs = torch.arange(labels.shape[-1], device=labels.device) == self.labels.index(label)
+            return {"costs": costs.to(labels.dtype).expand(labels.shape)}
+
+        return Counting([found], self.label_names, of_label)
 
     def _pinned(self, found: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
         assert found.labels is not None

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from trelliswork.data import Sentence
 from trelliswork.distributions.averaging import average_argmax, average_log_prob
+from trelliswork.models.expected_counts import Counting
 from trelliswork.models.part_choices import Array
+from trelliswork.models.taggers.counted_tags import tag_counting
 from trelliswork.models.taggers.explanation import (
     Analysis,
     Confidences,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 class AveragedTagger(SentenceTagger):
     """p(y | x) = the mean of the members' p(y | x), who share their labels; a subclass brings the members."""
+
+    counts = True
 
     @abstractmethod
     def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:
@@ -76,6 +80,9 @@ class AveragedTagger(SentenceTagger):
 
     def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
         return tag_shares(_mean_marginals(self.members(batch, pins)), self.labels, list(map(len, batch)))
+
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
+        return tag_counting(self.members(batch, pins), self.labels)
 
     def _token_confidences(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]

@@ -23,6 +23,7 @@ from trelliswork.data.attributes.rows import owners_of
 from trelliswork.data.attributes.templates import Reference, default_templates
 from trelliswork.data.attributes.wording import Wording
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.lazy import lazy_module
 from trelliswork.models.base import Description, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
@@ -30,7 +31,6 @@ from trelliswork.models.storage import StoredModel, check_output, read_model, wr
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.explanation import Confidences, confidences_of
 from trelliswork.models.taggers.features import crf as parts
-from trelliswork.models.taggers.features.corpus import FeatureCorpus, TaggedData, check_units
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
@@ -39,8 +39,6 @@ from trelliswork.models.taggers.features.encoding import Source, attributes_of, 
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.models.taggers.features.learners.induction import Round
-from trelliswork.models.taggers.features.learners.learning import check_together, check_weights, learn_from
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
@@ -51,6 +49,13 @@ from trelliswork.training.exclusive import CheckpointFolder
 
 if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution
+    from trelliswork.models.taggers.features import corpus as training_data
+    from trelliswork.models.taggers.features.corpus import TaggedData
+    from trelliswork.models.taggers.features.learners import learning
+    from trelliswork.models.taggers.features.learners.induction import Round
+else:  # what only training needs
+    training_data = lazy_module("trelliswork.models.taggers.features.corpus")
+    learning = lazy_module("trelliswork.models.taggers.features.learners.learning")
 
 Array = np.ndarray[Any, Any]
 
@@ -97,27 +102,27 @@ class FeatureTagger(ChainTagger):
         `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of induction added; if
         one returns True, that was the last.
         """
-        config, data = config or LearningConfig(), TaggedData.of(train)
+        config, data = config or LearningConfig(), training_data.TaggedData.of(train)
         sentences, untagged, together = data.sentences, data.untagged, data.where.together
-        check_together(config, together)
+        learning.check_together(config, together)
         gold = data.gold(config.constrained)
-        shares = None if data.weights is None else check_weights(data.weights, len(sentences))
+        shares = None if data.weights is None else learning.check_weights(data.weights, len(sentences))
         function = None if features is None else FeatureFunction.of(features)
         n_columns = len(sentences[0].features)
         if templates is None:
             templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
         templates.check(1 + n_columns)
-        check_units(templates, config, untagged)
+        training_data.check_units(templates, config, untagged)
         every, source = [*sentences, *untagged] if untagged else sentences, Source(templates, function, n_columns)
         labels, gold = gold.labels, gold.share(sentences, together)
-        corpus = FeatureCorpus.of(every, source, gold, config, on_round, data.where)
+        corpus = training_data.FeatureCorpus.of(every, source, gold, config, on_round, data.where)
         crf, samples = corpus.crf, None
         start = corpus.pretrained(every, config) if untagged else None
         rows = corpus.rows.first(len(sentences)) if untagged else corpus.rows
         tagger = cls(templates, labels, crf, config, features=function, columns_seen=n_columns)
         own = None if shares is None else shares[together.rank :: together.size]
         given = Corpus(rows, gold.codes, own, gold.sets, where=data.where)
-        steps = learn_from(given, crf.parameters, config, start)
+        steps = learning.learn_from(given, crf.parameters, config, start)
         corpus.forget_rows()
         del rows, gold, given  # learners keep what they need
         for progress in steps:

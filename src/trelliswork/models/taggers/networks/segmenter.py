@@ -22,6 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
+from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import strongest_transitions
 from trelliswork.models.networks.word_network import EncodedSentence
@@ -50,6 +51,7 @@ class Segmenter(NeuralTagger):
 
     STRUCTURE = "semi-Markov CRF"
     graph = "segments"
+    counts = True
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)
@@ -209,6 +211,15 @@ class Segmenter(NeuralTagger):
                 probability = min(float(marginals[row, first, d, kind]), 1.0)
                 found[row].append(SpanConfidence(first, first + d + 1, self.kinds[kind], probability))
         return found
+
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
+        found = self.segmentations(batch, pins)
+
+        def of_kind(kind: str) -> dict[str, Tensor]:
+            costs = torch.arange(len(self.kinds), device=found.segments.device) == self.kinds.index(kind)
+            return {"costs": costs.to(found.segments.dtype).expand(found.segments.shape)}
+
+        return Counting([found], self.kinds[1:], of_kind)
 
     def _token_confidences(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]

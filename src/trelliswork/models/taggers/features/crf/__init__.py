@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.features.crf.chains import distribution
 
 __all__ = ["averaged_crf", "distribution"]
-__getattr__ = lazy_names(__name__, {"averaged_crf": "averaged", "distribution": "chains"})
+__getattr__ = lazy_names(__name__, {"averaged": "averaged_crf", "chains": "distribution"})
