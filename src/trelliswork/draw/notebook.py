@@ -40,8 +40,12 @@ class Rich:
         return [Table(plain_rows(self))]
 
     def _repr_html_(self) -> str:
-        pieces = "".join(_html(piece) for piece in self._shown())
-        return f'<div style="overflow-x:auto"><b>{escape(type(self).__name__)}</b>{pieces}</div>'
+        return framed(type(self).__name__, self._shown())
+
+
+def framed(name: str, pieces: Iterable[Piece]) -> str:
+    """Return pieces under a name as HTML, for classes that have ancestors enough without `Rich`."""
+    return f'<div style="overflow-x:auto"><b>{escape(name)}</b>{"".join(map(_html, pieces))}</div>'
 
 
 def plain_rows(found: object) -> list[tuple[str, object]]:

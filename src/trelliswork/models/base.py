@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.draw import Drawing, alignment, dependencies, segments, tree
-from trelliswork.draw.notebook import Piece, Rich, Table
+from trelliswork.draw.notebook import Piece, Rich, Table, framed
 from trelliswork.draw.svg import percent
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
@@ -227,7 +227,7 @@ class Description:
     transitions: Sequence[tuple[float, str, str]] = ()
 
 
-class Model(Rich):
+class Model:
     """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
 
     reads: ClassVar[str] = "words"
@@ -302,6 +302,9 @@ class Model(Rich):
     @abstractmethod
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder."""
+
+    def _repr_html_(self) -> str:
+        return framed(type(self).__name__, self._shown())
 
     def _shown(self) -> Sequence[Piece]:
         """For notebooks: what `describe` says of it."""
