@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from trelliswork.training import vector_kernels as vectors
-from trelliswork.training.vector_kernels import dot
 
 Array = np.ndarray[Any, Any]
 Objective = Callable[[Array], tuple[float, Array]]
@@ -19,6 +18,11 @@ Sums = Callable[[Array], Array]  # of each number over all processes
 
 def _alone(numbers: Array) -> Array:
     return numbers
+
+
+def dot(a: Array, b: Array) -> float:
+    """Σ a b, without the threads that `np.dot` may use."""
+    return float(np.einsum("i,i", a, b))
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,8 @@ class LBFGS:
             return None, 0
         low, high = 0.0, np.inf
         for tries in range(1, self.max_line_search + 1):
-            weights = np.empty_like(direction)
-            vectors.step_along(point.weights, step, direction, weights)
+            weights = step * direction
+            weights += point.weights
             if self.l1:
                 vectors.stay_in_orthant(weights, point.weights, point.slope)
             after = _Point(self, objective, weights, direction)
@@ -119,7 +123,7 @@ class _Point:
     def __init__(self, settings: LBFGS, objective: Objective, weights: Array, direction: Array | None = None) -> None:
         loss, gradient = objective(weights)
         if settings.l2:
-            vectors.add_scaled(gradient, 2 * settings.l2, weights)
+            gradient += 2 * settings.l2 * weights
         self.weights, self.gradient, self.slope = weights, gradient, gradient
         if settings.l1:
             self.slope = np.empty_like(gradient)
@@ -160,12 +164,12 @@ class _History:
             self._places.pop(0)
         place = next(i for i in range(len(self._s)) if i not in self._places)
         s, y = self._s[place], self._y[place]
-        vectors.difference(after.weights, before.weights, s)
-        vectors.difference(after.gradient, before.gradient, y)
+        np.subtract(after.weights, before.weights, out=s, casting="same_kind")
+        np.subtract(after.gradient, before.gradient, out=y, casting="same_kind")
         n = max([*self._places, place]) + 1
         found = np.empty((3, n))
         for out, matrix, vector in zip(found, (self._s, self._y, self._y), (y, s, y), strict=True):
-            vectors.products(matrix, vector, out)
+            vectors.products(matrix, vector.astype(np.float64), out)
         found = self._sums(found)
         if found[0, place] > 1e-300:
             self._sy[:n, place], self._sy[place, :n], self._yy[:n, place] = found

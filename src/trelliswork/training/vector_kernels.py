@@ -45,20 +45,6 @@ def add_rows(a, rows, places, scales):
 
 
 @kernel(FAST)
-def difference(a, b, out):
-    """out = a - b"""
-    for i in range(a.shape[0]):
-        out[i] = a[i] - b[i]
-
-
-@kernel(FAST)
-def step_along(weights, step, direction, out):
-    """out = weights + step · direction"""
-    for i in range(weights.shape[0]):
-        out[i] = weights[i] + step * direction[i]
-
-
-@kernel(FAST)
 def pseudo_gradient(weights, gradient, l1, out):
     """The least one-sided derivative of loss + l1 ‖w‖₁: 0 where no small move helps."""
     for i in range(weights.shape[0]):

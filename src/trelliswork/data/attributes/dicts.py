@@ -65,15 +65,19 @@ def token_lists(sentences: Iterable[Iterable[Token]]) -> list[list[Token]]:
     """Sentences and their tokens as lists, since iterators can be read only once; what is no token is named."""
     if isinstance(sentences, str | Mapping) or not isinstance(sentences, Iterable):
         raise DataError("attributes", f"expected a list of sentences, got {type(sentences).__name__}")
-    found = []
+    found, known = list[list[Token]](), {dict, list}
     for s, sentence in enumerate(sentences, 1):
-        if isinstance(sentence, str | Mapping) or not isinstance(sentence, Iterable):
+        if type(sentence) is not list and (isinstance(sentence, str | Mapping) or not isinstance(sentence, Iterable)):
             got = f"sentence {s}: expected a list of tokens, got {type(sentence).__name__}"
             raise DataError("attributes", f"{got}; put a single sentence into a list")
         found.append(list(sentence))
-        if all(issubclass(kind, Iterable) for kind in set(map(type, found[-1]))):
+        kinds = set(map(type, found[-1]))
+        if kinds <= known:
             continue
-        i, token = next((i, each) for i, each in enumerate(found[-1], 1) if not isinstance(each, Iterable))
+        known |= {kind for kind in kinds if issubclass(kind, Iterable)}
+        if kinds <= known:
+            continue
+        i, token = next((i, each) for i, each in enumerate(found[-1], 1) if type(each) not in known)
         got = f"expected a dict or a list of names, got {type(token).__name__}"
         raise DataError("attributes", f"sentence {s}, token {i}: {got}")
     return found
@@ -202,7 +206,7 @@ def _chosen(names: bytes | list[str], places: Array) -> list[str]:
         return [names[place] for place in places.tolist()]
     ends = np.append(np.flatnonzero(np.frombuffer(names, np.uint8) == 0), len(names))
     firsts, lasts = np.append(0, ends[:-1] + 1)[places].tolist(), ends[places].tolist()
-    return [names[a:b].decode(errors="surrogatepass") for a, b in zip(firsts, lasts, strict=True)]
+    return _listed(b"\0".join(map(names.__getitem__, map(slice, firsts, lasts)))) if firsts else []
 
 
 class EntryNames:

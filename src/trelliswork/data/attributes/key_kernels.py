@@ -126,10 +126,3 @@ def by_token(keys, present, numbers, out, rows, counts):
                 n += 1
         counts[t] = n - before
     return n
-
-
-@kernel(EXACT)
-def first_entries(ids, first):
-    """first[id] = the first entry with that id; others stay as they are."""
-    for e in range(ids.shape[0] - 1, -1, -1):
-        first[ids[e]] = e

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.data.attributes.key_kernels import first_entries
-
 Array = np.ndarray[Any, Any]
 ENTRIES_AT_A_TIME = 1 << 22
+IDS_AT_A_TIME = 1 << 16
 
 
 def offsets_of(counts: Array) -> Array:
@@ -28,7 +27,9 @@ def owners_of(offsets: Array) -> Array:
 def first_entries_of(ids: Array, n: int) -> Array:
     """The entry at which each of the ids 0..n - 1 is met first; those that no entry has are undefined."""
     first = np.empty(n, np.int64)
-    first_entries(ids, first)
+    for begin in reversed(range(0, len(ids), IDS_AT_A_TIME)):
+        part = ids[begin : begin + IDS_AT_A_TIME][::-1]
+        first[part] = np.arange(begin + len(part) - 1, begin - 1, -1)  # of entries with one id, the last stays
     return first
 
 

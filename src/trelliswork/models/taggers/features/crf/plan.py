@@ -19,7 +19,7 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.kernels.plan import count_entries, lay_out
+from trelliswork.models.taggers.features.kernels.plan import lay_out
 from trelliswork.models.taggers.features.kernels.records import PlannedRows, PlannedWeights
 from trelliswork.runtime.buffers import matrices
 from trelliswork.runtime.scratch import Scratch
@@ -59,7 +59,8 @@ class Plan:
         loose = loose[np.argsort(-frequency[attribute_of[loose]], kind="stable")]
         place = np.empty(parameters.n_states, np.int32)
         place[loose] = np.arange(len(loose))
-        entries = _laid_out(rows, tokens, number.astype(np.int32), (parameters, place), scratch)
+        sizes = int(frequency[is_dense].sum()), int((frequency * n_of)[~is_dense].sum())
+        entries = _laid_out(rows, tokens, number.astype(np.int32), (parameters, place), sizes, scratch)
         planned = PlannedRows(rows.lengths[order], starts, *entries)
         return cls(planned, order, tokens, cells, np.flatnonzero(in_table), loose, int(is_dense.sum()), width)
 
@@ -113,22 +114,18 @@ def _tokens_of(rows: AttributeRows, order: Array, scratch: Scratch) -> tuple[Arr
 
 
 def _laid_out(
-    rows: AttributeRows, tokens: Array, dense_row: Array, weights: tuple[Parameters, Array], scratch: Scratch
+    rows: AttributeRows,
+    tokens: Array,
+    dense_row: Array,
+    weights: tuple[Parameters, Array],
+    sizes: tuple[int, int],
+    scratch: Scratch,
 ) -> list[Array]:
     """Dense and loose entries in the order of `tokens`: the last seven fields of `PlannedRows`."""
-    (parameters, place), valued = weights, rows.values is not None
-    dense_counts, loose_counts = scratch.array(len(tokens), np.int64), scratch.array(len(tokens), np.int64)
-    count_entries(tokens, rows.arrays, dense_row, parameters.offsets, dense_counts, loose_counts)
-    n_dense, n_loose = int(dense_counts.sum()), int(loose_counts.sum())
-    dense = scratch.array(n_dense, np.int32), scratch.array(n_dense * valued, np.float64)
-    loose = scratch.array(n_loose, np.int32), scratch.array(n_loose, np.uint16)
-    loose_values = scratch.array(n_loose * valued, np.float64)
-    lay_out(tokens, rows.arrays, dense_row, parameters.weight_index, place, dense, (*loose, loose_values))
-    return [_offsets(dense_counts, scratch), *dense, _offsets(loose_counts, scratch), *loose, loose_values]
-
-
-def _offsets(counts: Array, scratch: Scratch) -> Array:
-    found = scratch.array(len(counts) + 1, np.int64)
-    found[0] = 0
-    np.cumsum(counts, out=found[1:])
-    return found
+    (parameters, place), (n_dense, n_loose), valued = weights, sizes, rows.values is not None
+    offsets = [scratch.array(len(tokens) + 1, np.int64) for _ in sizes]
+    dense = offsets[0], scratch.array(n_dense, np.int32), scratch.array(n_dense * valued, np.float64)
+    places, labels = scratch.array(n_loose, np.int32), scratch.array(n_loose, np.uint16)
+    loose = offsets[1], places, labels, scratch.array(n_loose * valued, np.float64)
+    lay_out(tokens, rows.arrays, dense_row, parameters.weight_index, place, dense, loose)
+    return [*dense, *loose]

@@ -16,7 +16,7 @@ from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.learning import check_complete, learner_of
 from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
-from trelliswork.training.lbfgs import LBFGS
+from trelliswork.training.lbfgs import LBFGS, dot
 
 Array = np.ndarray[Any, Any]
 Settings = Mapping[str, Any]
@@ -88,7 +88,7 @@ def iterations(corpus: Corpus, parameters: Parameters, settings: Settings) -> It
         check_complete(algorithm, corpus, PROBABILISTIC)
     for progress in _learner(algorithm, settings).learn(corpus, parameters):
         weights = progress.weights
-        norm = float(np.sqrt(np.vdot(weights, weights)))
+        norm = float(np.sqrt(dot(weights, weights)))
         record: Record = {"num": progress.iteration, "loss": progress.loss, "feature_norm": norm}
         if progress.gradient_norm is not None:
             record |= {"error_norm": progress.gradient_norm, "active_features": int(np.count_nonzero(weights))}

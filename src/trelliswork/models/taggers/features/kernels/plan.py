@@ -1,4 +1,4 @@
-"""Kernels that lay a corpus out for the passes over it, without a number more than the result takes."""
+"""Kernels that lay a corpus out for the passes over it."""
 
 from __future__ import annotations
 
@@ -6,41 +6,30 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 
 @kernel(EXACT)
-def count_entries(tokens, rows, dense_row, weights, n_dense, n_loose):
-    """n_dense[t] and n_loose[t]: how many dense rows and how many loose weights the t-th of `tokens` has.
-
-    Attribute a has the row dense_row[a] or, if that is -1, the weights weights[a]..weights[a + 1].
-    """
-    for t in range(tokens.shape[0]):
-        dense = loose = 0
-        for e in range(rows.offsets[tokens[t]], rows.offsets[tokens[t] + 1]):
-            a = rows.ids[e]
-            if dense_row[a] >= 0:
-                dense += 1
-            else:
-                loose += weights[a + 1] - weights[a]
-        n_dense[t], n_loose[t] = dense, loose
-
-
-@kernel(EXACT)
 def lay_out(tokens, rows, dense_row, index, place, dense, loose):
-    """Fill dense = (rows, values) and loose = (places, labels, values), token by token; no values are all 1."""
+    """Fill dense = (offsets, rows, values) and loose = (offsets, places, labels, values), token by token.
+
+    Attribute a has the row dense_row[a] or, if that is -1, the weights index.offsets[a]..index.offsets[a + 1]. Where
+    `rows` have no values, all are 1, and there are none here.
+    """
     valued = rows.values.shape[0] > 0
     d = n = 0
+    dense[0][0] = loose[0][0] = 0
     for t in range(tokens.shape[0]):
         for e in range(rows.offsets[tokens[t]], rows.offsets[tokens[t] + 1]):
             a = rows.ids[e]
             if dense_row[a] >= 0:
-                dense[0][d] = dense_row[a]
+                dense[1][d] = dense_row[a]
                 if valued:
-                    dense[1][d] = rows.values[e]
+                    dense[2][d] = rows.values[e]
                 d += 1
                 continue
             for w in range(index.offsets[a], index.offsets[a + 1]):
-                loose[0][n], loose[1][n] = place[w], index.labels[w]
+                loose[1][n], loose[2][n] = place[w], index.labels[w]
                 if valued:
-                    loose[2][n] = rows.values[e]
+                    loose[3][n] = rows.values[e]
                 n += 1
+        dense[0][t + 1], loose[0][t + 1] = d, n
 
 
 @kernel(EXACT)
