@@ -72,25 +72,21 @@ def static_rows(kind, single_root, n_labels, lengths, heads, labels, decisions):
     longest = heads.shape[1]
     parse, gold, taken = new_parse(longest), new_gold(longest), np.empty(len(lengths), np.int64)
     for row in range(len(lengths)):
-        set_gold(gold, heads[row], labels[row], lengths[row])
-        taken[row] = static_row(kind, single_root, n_labels, lengths[row], gold, parse, decisions[row])
+        n, step = lengths[row], 0
+        set_gold(gold, heads[row], labels[row], n)
+        if kind == SWAPPING:
+            prepare_swaps(single_root, n, gold, parse)
+        begin(parse)
+        while step >= 0 and not is_finished(parse, n):
+            move = right_move(kind, single_root, parse, gold, n)
+            if move == NO_MOVE:
+                step = -1
+            else:
+                label = follow(kind, parse, gold, move)
+                decisions[row, step] = decision_of(move, label, n_labels)
+                step += 1
+        taken[row] = step
     return taken
-
-
-@kernel(EXACT)
-def static_row(kind, single_root, n_labels, n, gold, parse, decisions):
-    if kind == SWAPPING:
-        prepare_swaps(single_root, n, gold, parse)
-    begin(parse)
-    step = 0
-    while not is_finished(parse, n):
-        move = right_move(kind, single_root, parse, gold, n)
-        if move == NO_MOVE:
-            return -1
-        label = follow(kind, parse, gold, move)
-        decisions[step] = decision_of(move, label, n_labels)
-        step += 1
-    return step
 
 
 @kernel(EXACT)
@@ -209,7 +205,7 @@ def crossing_arc(heads, n):
 
 @kernel(EXACT)
 def lift_rows(heads, lengths):
-    """The heads [batch, n] of projective trees: the shortest of arcs that cross goes to its head's head until none do."""
+    """The heads [batch, n] of projective trees: the shortest crossing arc goes to its head's head until none does."""
     lifted, tree = heads.copy(), np.zeros(heads.shape[1] + 1, np.int64)
     for row in range(len(lengths)):
         n = lengths[row]
