@@ -51,14 +51,6 @@ def new_gold(longest):
 
 
 @kernel(EXACT)
-def set_gold(gold, heads, labels, n):
-    gold.heads[0] = -1
-    for word in range(1, n + 1):
-        gold.heads[word], gold.labels[word] = heads[word - 1], labels[word - 1]
-    count_dependents(gold, n)
-
-
-@kernel(EXACT)
 def count_dependents(gold, n):
     gold.waiting[: n + 1] = 0
     for word in range(1, n + 1):
@@ -73,7 +65,8 @@ def static_rows(kind, single_root, n_labels, lengths, heads, labels, decisions):
     parse, gold, taken = new_parse(longest), new_gold(longest), np.empty(len(lengths), np.int64)
     for row in range(len(lengths)):
         n, step = lengths[row], 0
-        set_gold(gold, heads[row], labels[row], n)
+        gold.heads[0], gold.heads[1 : n + 1], gold.labels[1 : n + 1] = -1, heads[row, :n], labels[row, :n]
+        count_dependents(gold, n)
         if kind == SWAPPING:
             prepare_swaps(single_root, n, gold, parse)
         begin(parse)

@@ -19,7 +19,7 @@ import numpy as np
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp
 from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction
-from trelliswork.structures.spanning.log_kernels import log_row, swap, swap_entries
+from trelliswork.structures.spanning.log_kernels import log_row, swap
 
 NEG_INF = -np.inf
 SMALLEST, LARGEST = 1e-140, 1e140
@@ -90,9 +90,10 @@ def eliminate(value, change, moving, n, low, order):
         if d[v] == 0.0 and low == 1:  # v has no head left: it stays, if any, as the root word; take another
             for other in range(v - 1, low - 1, -1):
                 if _head_weight(work, low, v, other) > 0.0:
-                    swap(work, order, n, v, other)
+                    order[v], order[other] = order[other], order[v]
+                    swap(work, n, v, other)
                     if moving:
-                        swap_entries(moved, n, v, other)
+                        swap(moved, n, v, other)
                     d[v] = _head_weight(work, low, v, v)
                     break
         if d[v] == 0.0:
