@@ -14,7 +14,7 @@ from trelliswork.distributions import ProjectiveTree, SpanningTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.projective import scaled_kernels
-from trelliswork.structures.projective.kernels import log_chart, log_row
+from trelliswork.structures.projective.kernels import log_row, workspace
 from trelliswork.structures.projective.solver import FAMILY
 from trelliswork.structures.spanning.log_kernels import log_row as log_spanning_row
 
@@ -32,7 +32,7 @@ def in_log_space(arcs: Tensor, single_root: bool) -> tuple[float, Tensor]:
     n = arcs.shape[1] - 1
     posteriors = np.zeros((n + 1, n + 1))
     given = ArcRows(arcs, torch.tensor([n]), single_root).arrays.scores[0]
-    return log_row(given, n, int(single_root), log_chart(n + 1), posteriors), torch.from_numpy(posteriors)
+    return log_row(given, n, int(single_root), workspace(n + 1), posteriors), torch.from_numpy(posteriors)
 
 
 @either_root

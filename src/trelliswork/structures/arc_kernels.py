@@ -75,15 +75,6 @@ def read_direction(arcs, n, direction, along):
 
 
 @kernel(EXACT)
-def write_changes(found, n, extent, changes):
-    """The changes that dual numbers carry, for a direction of this extent."""
-    for h in range(n + 1):
-        for m in range(1, n + 1):
-            if h != m:
-                changes[h, m] = found[h, m].imag / STEP * extent
-
-
-@kernel(EXACT)
 def _is_tree(heads, n, single_root, state):
     """Whether heads are in 0..n and lead every word to the root; state[m] is the word whose walk has passed m."""
     n_roots = 0

@@ -31,7 +31,7 @@ from trelliswork.structures.arc_rows import ArcArrays, ArcRows
 from trelliswork.structures.arcs import Arcs, tree_score
 from trelliswork.structures.derivations import top_of_rows
 from trelliswork.structures.kernel_solver import Kernel, best_by, draw_by, seeds
-from trelliswork.structures.label_kernels import best_labels, label_gradients, sum_labels
+from trelliswork.structures.label_kernels import fold_labels, label_gradients
 from trelliswork.structures.record import CountingSolver, Decoded, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
 
@@ -294,7 +294,7 @@ class ArcReference(ArcKernels, CountingSolver):
 def sum_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:
     """arcs + log Σ_y exp(labels) [batch, n+1, n+1] in float64, as rows to sum over trees."""
     arcs, summed = rows.arrays.scores, buffers.empty(rows.arrays.scores.shape)
-    sum_labels(as_array(labels), arcs, summed)
+    fold_labels(as_array(labels), arcs, False, summed)
 
     def vjp(grad: Array) -> tuple[Array, Array]:
         d_scores, d_labels = np.empty(arcs.shape, raw.dtype), np.empty(own.shape, own.dtype)
@@ -311,7 +311,7 @@ def sum_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:
 def best_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:
     """arcs + max_y labels, as rows to search for the best tree."""
     best = buffers.empty(rows.arrays.scores.shape)
-    best_labels(as_array(labels), rows.arrays.scores, best)
+    fold_labels(as_array(labels), rows.arrays.scores, True, best)
     return rows.with_scores(torch.from_numpy(best))
 
 

@@ -190,12 +190,7 @@ def _trace(chart, size, table, start, derivation, shown, stack, found):
         else:
             way, left, right = table[derivation, WAY], table[derivation, LEFT], table[derivation, RIGHT]
         if plane >= shown:
-            found[done, 0], found[done, 1], found[done, 2], found[done, 3] = (
-                plane,
-                node // size % size,
-                node % size,
-                way,
-            )
+            found[done] = (plane, node // size % size, node % size, way)
             done += 1
         if way != NONE and plane < starts.shape[0] - 1:
             stack[waiting, 0], stack[waiting, 1] = _part(families, size, node, way, RIGHT), right

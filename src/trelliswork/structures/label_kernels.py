@@ -25,30 +25,20 @@ def labels_are_scores(labels, lengths):
 
 
 @kernel(FAST)
-def best_labels(labels, arcs, best):
-    """best = arcs + max_y labels; -inf where the arc is impossible."""
-    best[:] = NEG_INF
-    for b in range(arcs.shape[0]):
-        for h in range(arcs.shape[1]):
-            for m in range(arcs.shape[2]):
-                if arcs[b, h, m] > NEG_INF:
-                    best[b, h, m] = arcs[b, h, m] + highest(labels[b, h, m], labels.shape[3])
-
-
-@kernel(FAST)
-def sum_labels(labels, arcs, summed):
-    """summed = arcs + log Σ_y exp(labels); -inf where the arc is impossible."""
-    summed[:] = NEG_INF
+def fold_labels(labels, arcs, best, folded):
+    """folded = arcs + log Σ_y exp(labels), or arcs + max_y labels; -inf where the arc is impossible."""
+    folded[:] = NEG_INF
     for b in range(arcs.shape[0]):
         for h in range(arcs.shape[1]):
             for m in range(arcs.shape[2]):
                 if arcs[b, h, m] > NEG_INF:
                     row = labels[b, h, m]
                     top, total = np.float64(highest(row, row.shape[0])), 0.0
-                    if top > NEG_INF:
+                    if not best and top > NEG_INF:
                         for y in range(row.shape[0]):
                             total += exp(np.float64(row[y]) - top)
-                        summed[b, h, m] = arcs[b, h, m] + top + log(total)
+                        top += log(total)
+                    folded[b, h, m] = arcs[b, h, m] + top
 
 
 @kernel(FAST)

@@ -51,14 +51,6 @@ def new_gold(longest):
 
 
 @kernel(EXACT)
-def set_gold(gold, heads, labels, n):
-    gold.heads[0] = -1
-    for word in range(1, n + 1):
-        gold.heads[word], gold.labels[word] = heads[word - 1], labels[word - 1]
-    count_dependents(gold, n)
-
-
-@kernel(EXACT)
 def count_dependents(gold, n):
     gold.waiting[: n + 1] = 0
     for word in range(1, n + 1):
@@ -72,25 +64,22 @@ def static_rows(kind, single_root, n_labels, lengths, heads, labels, decisions):
     longest = heads.shape[1]
     parse, gold, taken = new_parse(longest), new_gold(longest), np.empty(len(lengths), np.int64)
     for row in range(len(lengths)):
-        set_gold(gold, heads[row], labels[row], lengths[row])
-        taken[row] = static_row(kind, single_root, n_labels, lengths[row], gold, parse, decisions[row])
+        n, step = lengths[row], 0
+        gold.heads[0], gold.heads[1 : n + 1], gold.labels[1 : n + 1] = -1, heads[row, :n], labels[row, :n]
+        count_dependents(gold, n)
+        if kind == SWAPPING:
+            prepare_swaps(single_root, n, gold, parse)
+        begin(parse)
+        while step >= 0 and not is_finished(parse, n):
+            move = right_move(kind, single_root, parse, gold, n)
+            if move == NO_MOVE:
+                step = -1
+            else:
+                label = follow(kind, parse, gold, move)
+                decisions[row, step] = decision_of(move, label, n_labels)
+                step += 1
+        taken[row] = step
     return taken
-
-
-@kernel(EXACT)
-def static_row(kind, single_root, n_labels, n, gold, parse, decisions):
-    if kind == SWAPPING:
-        prepare_swaps(single_root, n, gold, parse)
-    begin(parse)
-    step = 0
-    while not is_finished(parse, n):
-        move = right_move(kind, single_root, parse, gold, n)
-        if move == NO_MOVE:
-            return -1
-        label = follow(kind, parse, gold, move)
-        decisions[step] = decision_of(move, label, n_labels)
-        step += 1
-    return step
 
 
 @kernel(EXACT)
@@ -209,7 +198,7 @@ def crossing_arc(heads, n):
 
 @kernel(EXACT)
 def lift_rows(heads, lengths):
-    """The heads [batch, n] of projective trees: the shortest of arcs that cross goes to its head's head until none do."""
+    """The heads [batch, n] of projective trees: the shortest crossing arc goes to its head's head until none does."""
     lifted, tree = heads.copy(), np.zeros(heads.shape[1] + 1, np.int64)
     for row in range(len(lengths)):
         n = lengths[row]

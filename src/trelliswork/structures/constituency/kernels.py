@@ -138,15 +138,11 @@ def first_not_a_tree(nodes, lengths, c, empty):
                     return b
                 continue
             waiting -= 1
-            if waiting < 0 or start != stack[waiting, 0] or not 0 <= label < c:
-                return b
-            if end != stack[waiting, 1]:
+            if waiting < 0 or start != stack[waiting, 0] or end != stack[waiting, 1] or not 0 <= label < c:
                 return b
             if end - start == 1:
                 continue
-            if label == empty and stack[waiting, 2] == 0:
-                return b
-            if r + 1 >= n_nodes:
+            if (label == empty and stack[waiting, 2] == 0) or r + 1 >= n_nodes:
                 return b
             split = nodes[b, r + 1, 1]
             if nodes[b, r + 1, 0] != start or not start < split < end:

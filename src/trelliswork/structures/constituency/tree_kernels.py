@@ -14,26 +14,19 @@ BEST, DRAWN, DRAWN_IN_LOG_SPACE = range(3)  # how to choose
 
 
 @kernel(FAST)
-def _keep_higher(left, right, tops):
-    for e in range(tops.shape[0]):
-        tops[e] = higher(tops[e], left[e] + right[e])
-
-
-@kernel(FAST)
 def _fill_best(folded, n, size, charts):
     """The inside recursion of a block in (max, +), for trees that may be left children or the root, and right ones."""
-    left, right = charts
+    (left, right), tops = charts, np.empty(n * size)
     left[0], right[0] = folded[0][0], folded[1][0]
     for w in range(1, n):
         m = (n - w) * size
-        tops = right[w, :m]
         tops[:] = NEG_INF
         for s in range(w):
-            after = (s + 1) * size
-            _keep_higher(left[s, :m], right[w - 1 - s, after : after + m], tops)
+            one, other = left[s, :m], right[w - 1 - s, (s + 1) * size : (s + 1) * size + m]
+            for e in range(m):
+                tops[e] = higher(tops[e], one[e] + other[e])
         for e in range(m):
-            splits = tops[e]
-            right[w, e], left[w, e] = splits + folded[1][w, e], splits + folded[0][w, e]
+            right[w, e], left[w, e] = tops[e] + folded[1][w, e], tops[e] + folded[0][w, e]
 
 
 @kernel(EXACT)

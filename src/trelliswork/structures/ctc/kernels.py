@@ -20,7 +20,6 @@ from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp
 
 NEG_INF = -np.inf
-CELLS = 1024  # states that are done together: enough for long loops, few enough to stay in the cache
 UP, DOWN = 2.0**512, 2.0**-512  # one exponent
 SMALL, LARGE = 2.0**-256, 2.0**256
 UNIT = 512 * math.log(2.0)  # one exponent in nats
@@ -123,56 +122,41 @@ def _finish(blank, blank_up, label, label_up):
 
 
 @kernel(FAST)
-def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, log_z):
-    """`forward` for rows whose cells are done together, from `cell` on; emissions and shares are [2, t, cells]."""
-    rows, size = bars.shape
-    cells, stop, flat_bars = rows * size, cell + rows * size, bars.ravel()
-    # Mantissas and exponents; labels have one cell in front: before label 0 there is no label.
-    blanks, blank_ups = np.zeros((2, cells)), np.full((2, cells), NOTHING)
-    labels, label_ups = np.zeros((2, cells + 1)), np.full((2, cells + 1), NOTHING)
-    weights, weight_ups = np.empty(cells), np.empty(cells)
-    here = 0
-    for b in range(rows):
-        ends[b], log_z[b] = 1.0, 0.0 if target_lengths[b] == 0 else NEG_INF
-        start = b * size
-        blanks[0, start] = labels[0, start + 1] = 1.0  # [S4.654], before it meets the scores
-        blank_ups[0, start] = label_ups[0, start + 1] = 0.0
-    for t in range(lengths.max()):
-        if t > 0:
-            new = 1 - here
-            _enter(
-                (blanks[here], blank_ups[here]), (labels[here], label_ups[here]), flat_bars,
-                shares[0, t, cell:stop], shares[1, t, cell:stop], blanks[new], blank_ups[new],
-                labels[new, 1:], label_ups[new, 1:],
-            )  # fmt: skip
-            here = new
-        _weigh(emissions[0, t, cell:stop], weights, weight_ups)
-        _multiply(blanks[here], blank_ups[here], weights, weight_ups)
-        _weigh(emissions[1, t, cell:stop], weights, weight_ups)
-        _multiply(labels[here, 1:], label_ups[here, 1:], weights, weight_ups)
-        for b in range(rows):
-            if lengths[b] == t + 1:
-                last = b * size + target_lengths[b]  # of labels the cell before: there is one in front
-                label = labels[here, last] if target_lengths[b] > 0 else 0.0
-                ends[b], log_z[b] = _finish(blanks[here, last], blank_ups[here, last], label, label_ups[here, last])
-
-
-@kernel(FAST)
 def forward(first, last, emissions, bars, lengths, target_lengths, shares, ends, log_z):
-    """log p(ℓ | x) of rows first..last, and the shares of predecessors that the way back follows.
+    """log p(ℓ | x) of rows first..last, all of them at once, and the shares of predecessors that the way back follows.
 
     shares[0..1, t, b] are those of blanks and labels in `_enter`; ends[b] is how much of the total ends in the last
     blank, the rest in the last label.
     """  # [S4.650, 654-657]
     _, n_frames, batch, size = emissions.shape
-    flat, flat_shares = emissions.reshape(2, n_frames, batch * size), shares.reshape(2, n_frames, batch * size)
-    together = max(1, CELLS // size)
-    for b in range(first, last, together):
-        stop = min(b + together, last)
-        _forward_rows(
-            b * size, flat, bars[b:stop], lengths[b:stop], target_lengths[b:stop], flat_shares, ends[b:stop],
-            log_z[b:stop],
-        )  # fmt: skip
+    emitted, shared = emissions.reshape(2, n_frames, batch * size), shares.reshape(2, n_frames, batch * size)
+    here, cell, stop, cells, flat_bars = 0, first * size, last * size, (last - first) * size, bars[first:last].ravel()
+    # Mantissas and exponents; labels have one cell in front: before label 0 there is no label.
+    blanks, blank_ups = np.zeros((2, cells)), np.full((2, cells), NOTHING)
+    labels, label_ups = np.zeros((2, cells + 1)), np.full((2, cells + 1), NOTHING)
+    weights, weight_ups = np.empty(cells), np.empty(cells)
+    for b in range(first, last):
+        ends[b], log_z[b], start = 1.0, 0.0 if target_lengths[b] == 0 else NEG_INF, (b - first) * size
+        blanks[0, start] = labels[0, start + 1] = 1.0  # [S4.654], before it meets the scores
+        blank_ups[0, start] = label_ups[0, start + 1] = 0.0
+    for t in range(lengths[first:last].max()):
+        if t > 0:
+            new = 1 - here
+            _enter(
+                (blanks[here], blank_ups[here]), (labels[here], label_ups[here]), flat_bars,
+                shared[0, t, cell:stop], shared[1, t, cell:stop], blanks[new], blank_ups[new],
+                labels[new, 1:], label_ups[new, 1:],
+            )  # fmt: skip
+            here = new
+        _weigh(emitted[0, t, cell:stop], weights, weight_ups)
+        _multiply(blanks[here], blank_ups[here], weights, weight_ups)
+        _weigh(emitted[1, t, cell:stop], weights, weight_ups)
+        _multiply(labels[here, 1:], label_ups[here, 1:], weights, weight_ups)
+        for b in range(first, last):
+            if lengths[b] == t + 1:
+                end = (b - first) * size + target_lengths[b]  # of labels the cell before: there is one in front
+                label = labels[here, end] if target_lengths[b] > 0 else 0.0
+                ends[b], log_z[b] = _finish(blanks[here, end], blank_ups[here, end], label, label_ups[here, end])
 
 
 @kernel(FAST)
@@ -189,51 +173,36 @@ def _step_back(blank_mass, label_mass, bars, shares, label_shares, sums, new_bla
 
 
 @kernel(FAST)
-def _backward_rows(cell, bars, shares, ends, log_z, strings, blank, grad, occupancies):
-    """`backward` for rows whose cells are done together; theirs begin at `cell`."""
-    targets, lengths, target_lengths = strings
-    rows, size = bars.shape
-    cells, stop, flat_bars = rows * size, cell + rows * size, bars.ravel()
-    blank_mass, label_mass, sums, here = np.zeros((2, cells)), np.zeros((2, cells)), np.empty(cells), 0
-    for t in range(lengths.max() - 1, -1, -1):
-        for b in range(rows):
-            if lengths[b] == t + 1 and log_z[b] > NEG_INF:
-                last = b * size + target_lengths[b]
-                blank_mass[here, last] = grad[b] * ends[b]
-                if target_lengths[b] > 0:
-                    label_mass[here, last - 1] = grad[b] * (1.0 - ends[b])
-            if t < lengths[b]:
-                own, row, total = blank_mass[here, b * size : b * size + size], occupancies[b, t], 0.0
-                for u in range(size):
-                    total += own[u]
-                row[blank] += total
-                for u in range(target_lengths[b]):
-                    row[targets[b, u]] += label_mass[here, b * size + u]
-        if t > 0:
-            _step_back(
-                blank_mass[here], label_mass[here], flat_bars, shares[0, t, cell:stop], shares[1, t, cell:stop],
-                sums, blank_mass[1 - here], label_mass[1 - here],
-            )  # fmt: skip
-            here = 1 - here
-
-
-@kernel(FAST)
 def backward(first, last, bars, run, strings, blank, grad, occupancies):
     """Add grad[b] p(π_t = symbol | ℓ, x) to occupancies [b, t, c]: the gradient of log p(ℓ | x) by frame scores.
 
     `run` are shares, ends and log_z of `forward`; `strings` targets, lengths and target_lengths.
     """
-    shares, ends, log_z = run
-    targets, lengths, target_lengths = strings
+    (shares, ends, log_z), (targets, lengths, target_lengths) = run, strings
     _, n_frames, batch, size = shares.shape
-    flat = shares.reshape(2, n_frames, batch * size)
-    together = max(1, CELLS // size)
-    for b in range(first, last, together):
-        stop = min(b + together, last)
-        _backward_rows(
-            b * size, bars[b:stop], flat, ends[b:stop], log_z[b:stop],
-            (targets[b:stop], lengths[b:stop], target_lengths[b:stop]), blank, grad[b:stop], occupancies[b:stop],
-        )  # fmt: skip
+    shared, flat_bars = shares.reshape(2, n_frames, batch * size), bars[first:last].ravel()
+    here, cell, stop, cells = 0, first * size, last * size, (last - first) * size
+    blank_mass, label_mass, sums = np.zeros((2, cells)), np.zeros((2, cells)), np.empty(cells)
+    for t in range(lengths[first:last].max() - 1, -1, -1):
+        for b in range(first, last):
+            start, n_labels = (b - first) * size, target_lengths[b]
+            if lengths[b] == t + 1 and log_z[b] > NEG_INF:
+                blank_mass[here, start + n_labels] = grad[b] * ends[b]
+                if n_labels > 0:
+                    label_mass[here, start + n_labels - 1] = grad[b] * (1.0 - ends[b])
+            if t < lengths[b]:
+                own, row, total = blank_mass[here, start : start + size], occupancies[b, t], 0.0
+                for u in range(size):
+                    total += own[u]
+                row[blank] += total
+                for u in range(n_labels):
+                    row[targets[b, u]] += label_mass[here, start + u]
+        if t > 0:
+            _step_back(
+                blank_mass[here], label_mass[here], flat_bars, shared[0, t, cell:stop], shared[1, t, cell:stop],
+                sums, blank_mass[1 - here], label_mass[1 - here],
+            )  # fmt: skip
+            here = 1 - here
 
 
 @kernel(FAST)

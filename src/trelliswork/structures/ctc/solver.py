@@ -16,11 +16,12 @@ from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
-from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds, top_by
+from trelliswork.structures.kernel_solver import Kernel, KernelSolver, best_by, draw_by, seeds, top_by
 from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 MOST = 700.0  # e^700 is still a float64
+CELLS = 1024  # states that are done together: enough for long loops, few enough to stay in the cache
 
 
 class LabelArrays(NamedTuple):
@@ -63,19 +64,22 @@ class Forward(NamedTuple):
 def run_forward(arrays: LabelArrays) -> Forward:
     _, n_frames, batch, size = arrays.emissions.shape
     run = Forward(buffers.empty((2, n_frames, batch, size)), np.empty(batch), np.empty(batch))
-    over_rows(
-        kernels.forward, batch, arrays.work,
-        arrays.emissions, arrays.bars, arrays.lengths, arrays.target_lengths, *run,
-    )  # fmt: skip
+    given = arrays.emissions, arrays.bars, arrays.lengths, arrays.target_lengths
+    over_rows(partial(_together, kernels.forward, size), batch, arrays.work, *given, *run)
     return run
 
 
 def add_occupancies(arrays: LabelArrays, run: Forward, grad: Array, occupancies: Array) -> None:
     """occupancies[b, t, c] += grad[b] p(π_t = c | ℓ, x)."""
-    over_rows(
-        kernels.backward, len(grad), arrays.work // 6,
-        arrays.bars, tuple(run), arrays.strings, arrays.blank, grad, occupancies,
-    )  # fmt: skip
+    given = arrays.bars, tuple(run), arrays.strings, arrays.blank, grad, occupancies
+    over_rows(partial(_together, kernels.backward, arrays.bars.shape[1]), len(grad), arrays.work // 6, *given)
+
+
+def _together(kernel: Kernel, size: int, first: int, last: int, *arguments: Any) -> None:
+    """A kernel over rows first..last, as many at once as have `CELLS` states."""
+    at_once = max(1, CELLS // size)
+    for b in range(first, last, at_once):
+        kernel(b, min(b + at_once, last), *arguments)
 
 
 def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], Labelling]) -> Tensor:

@@ -130,14 +130,6 @@ def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
 
 
 @kernel(EXACT)
-def _any_operation(i, j):
-    """One that leads to (i, j) from inside the lattice: the answer where shares are NaN."""
-    if i == 0:
-        return INSERT
-    return DELETE if j == 0 else SUBSTITUTE
-
-
-@kernel(EXACT)
 def sample_scripts(first, last, shares, lengths, target_lengths, seeds, steps):
     """Exact samples, from the last cell backwards: steps are drawn by their shares."""
     state = np.empty(1, np.uint64)
@@ -145,7 +137,10 @@ def sample_scripts(first, last, shares, lengths, target_lengths, seeds, steps):
         for s in range(steps.shape[0]):
             i, j, count, state[0] = lengths[b], target_lengths[b], 0, np.uint64(seeds[s, b])
             while i + j > 0:
-                left, drawn = uniform(state), _any_operation(i, j)
+                left, drawn = (
+                    uniform(state),
+                    INSERT if i == 0 else (DELETE if j == 0 else SUBSTITUTE),
+                )  # if shares are NaN
                 for k in range(N_OPERATIONS):
                     if shares[b, i, j, k] > 0.0:
                         drawn = k

@@ -113,14 +113,6 @@ def _round(flat, graph, p, values, scores, forbidden):
 
 
 @kernel(EXACT)
-def _aim(graph, p, pull, rho, targets):
-    """targets_e = p_v + pull_e / rho: what each factor's marginals should be near."""
-    for e in range(graph.scopes.shape[0]):
-        for x in range(graph.sizes[graph.scopes[e]]):
-            targets[e, x] = p[graph.scopes[e], x] + pull[e, x] / rho
-
-
-@kernel(EXACT)
 def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
     """One row: fills the best assignment found and p; returns its score, the bound, the number of iterations, and
     whether it ended before they ran out."""
@@ -136,7 +128,9 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
     rho, score, bound, apart, moved = 0.1 * _spread(theta, graph), NEG_INF, np.inf, np.inf, np.inf
     for iteration in range(max_iterations + 1):
         if iteration > 0:
-            _aim(graph, p, pull, rho, targets)
+            for e in range(n_edges):  # what each factor's marginals should be near
+                for x in range(graph.sizes[graph.scopes[e]]):
+                    targets[e, x] = p[graph.scopes[e], x] + pull[e, x] / rho
             for a in range(n_factors):
                 sizes[a] = project(
                     theta,

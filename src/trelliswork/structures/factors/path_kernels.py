@@ -36,8 +36,7 @@ def _join(scores, ranks, slot, other, new_scores, new_ranks):
     Pair (i, j) has (i + 1)(j + 1) - 1 pairs that are no worse: beyond k it cannot be among the best.
     """
     k = scores.shape[0]
-    for r in range(k):
-        new_scores[r] = NEG_INF
+    new_scores[:] = NEG_INF
     for i in range(k):
         for j in range(k // (i + 1)):
             at = _place(new_scores, scores[i] + other[j])
@@ -56,26 +55,19 @@ def _join(scores, ranks, slot, other, new_scores, new_ranks):
 
 
 @kernel(EXACT)
-def _reset(scores, first):
-    """A list of one score."""
-    for r in range(scores.shape[0]):
-        scores[r] = NEG_INF
-    scores[0] = first
-
-
-@kernel(EXACT)
 def _collect_bucket(flat, tree, b, lists, values, ranks, scores, own, spare_scores, spare):
     """The lists of one bucket's message: for each value of the variable the best sums with its children's, merged."""
     k, n_values = scores.shape[0], tree.n_values[b]
     n_children = tree.child_ptr[b + 1] - tree.child_ptr[b]
     for s in range(tree.message_start[b + 1] - tree.message_start[b]):
         here = tree.message_start[b] + s
-        _reset(lists[here], NEG_INF)
+        lists[here] = NEG_INF
         for x in range(n_values):
             e, base = s * n_values + x, flat[tree.own[b] + x]
             for r in range(tree.read_ptr[b], tree.read_ptr[b + 1]):
                 base += flat[tree.maps[tree.reads[r] + e]]
-            _reset(scores, base)
+            scores[:] = NEG_INF
+            scores[0] = base
             for c in range(n_children):
                 i = tree.child_ptr[b] + c
                 below = tree.message_start[tree.children[i]] + tree.maps[tree.arrivals[i] + e]
@@ -115,7 +107,8 @@ def top_k(first, last, flat, tree, most_children, found, totals):
     for row in range(first, last):
         for b in range(n_buckets):
             _collect_bucket(flat[row], tree, b, lists, values, ranks, scores, own, spare_scores, spare)
-        _reset(scores, 0.0)
+        scores[:] = NEG_INF
+        scores[0] = 0.0
         n_roots = 0
         for b in range(n_buckets):
             if tree.is_root[b]:

@@ -143,8 +143,10 @@ def inside(arrays: GrammarArrays) -> Scaled | None:
         lost = dense_kernels.normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inverses)
     if lost:
         return None
-    dense_kernels.finish(chart, scales, root, lengths, run.log_z)
-    return run
+    rows, widths = np.arange(batch), lengths - 1
+    with np.errstate(divide="ignore"):
+        whole = np.log(chart[widths, rows, 0]) + root
+    return run._replace(log_z=scales[widths, rows, 0] + np.logaddexp.reduce(whole, 1))
 
 
 def _below(w: int, table: RuleTable) -> tuple[int, int]:
@@ -175,7 +177,11 @@ def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Arr
     by_phrases, by_tokens = (
         torch.zeros(batch, *each.shape[1:], dtype=torch.float64) for each in (rules.above_phrases, rules.above_tokens)
     )
-    dense_kernels.start_back(run.scales, root, lengths, run.log_z, grad, bars)
+    rows, widths = np.arange(batch), lengths - 1
+    shifts = run.scales[widths, rows, 0] - np.where(
+        run.log_z > -np.inf, run.log_z, np.inf
+    )  # 0 in rows without derivations
+    bars[widths, rows, 0] = grad[:, None] * np.exp(np.minimum(root + shifts[:, None], 700.0))
     for w in range(n - 1, 0, -1):
         tops, pairs = run.pairs.get(w) or _pairs(w, run, table, lengths)
         by_sum = np.empty((batch, n - w, table.n_phrases))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import add_products, exp, highest, log_sum, share_products
+from trelliswork.runtime.kernel_math import add_products, exp, highest, share_products
 
 NEG_INF = -np.inf
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
@@ -161,41 +161,6 @@ def normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inv
 
 
 @kernel(EXACT)
-def finish(chart, scales, root, lengths, log_z):
-    """log Z of each row."""
-    n_symbols = root.shape[1]
-    scores = np.empty(n_symbols)
-    for b in range(lengths.shape[0]):
-        mine, w = root[b if root.shape[0] > 1 else 0], lengths[b] - 1
-        for a in range(n_symbols):
-            weight = chart[w, b, 0, a]
-            scores[a] = np.log(weight) + mine[a] if weight > 0.0 else NEG_INF
-        total = log_sum(scores, n_symbols)
-        log_z[b] = scales[w, b, 0] + total if total > NEG_INF else NEG_INF
-
-
-@kernel(EXACT)
-def start_back(scales, root, lengths, log_z, grad, bars):
-    """Derivatives of log Z by the weights of whole rows."""
-    for b in range(lengths.shape[0]):
-        mine, w = root[b if root.shape[0] > 1 else 0], lengths[b] - 1
-        if log_z[b] > NEG_INF:
-            for a in range(root.shape[1]):
-                bars[w, b, 0, a] = grad[b] * np.exp(min(mine[a] + scales[w, b, 0] - log_z[b], 700.0))
-
-
-@kernel(FAST)
-def _unwiden(by_wide, bars):
-    """What `widen` copied, differentiated."""
-    size = bars.shape[0]
-    for p in range(size):
-        for r in range(size):
-            bars[p] += by_wide[0, p * size + r]
-        for r in range(size):
-            bars[r] += by_wide[1, p * size + r]
-
-
-@kernel(EXACT)
 def before_rules(w, bars, by_widened, nodes, inverses, lengths, by_sum):
     """by_sum[b, i, a]: derivatives by the sums that `normalise` took."""
     n_phrases = by_sum.shape[2]
@@ -205,8 +170,10 @@ def before_rules(w, bars, by_widened, nodes, inverses, lengths, by_sum):
         for i in range(max(lengths[b] - w, 0)):
             if nodes.shape[0] > 0:
                 _exp_scaled(nodes[b, i, i + w, :n_phrases], factors)
-            if by_widened.shape[0] > 0:
-                _unwiden(by_widened[w, b, i], bars[w, b, i, :n_phrases])
+            for p in range(n_phrases if by_widened.shape[0] > 0 else 0):  # what `widen` copied, differentiated
+                for r in range(n_phrases):
+                    bars[w, b, i, p] += by_widened[w, b, i, 0, p * n_phrases + r]
+                    bars[w, b, i, r] += by_widened[w, b, i, 1, p * n_phrases + r]
             for a in range(n_phrases):
                 by_sum[b, i, a] = bars[w, b, i, a] * factors[a] * inverses[w, b, i]
 

@@ -108,19 +108,13 @@ def _outside(arcs, n, low, chart, bars, posteriors):
 
 
 @kernel(EXACT)
-def log_chart(size):
-    """Room for `log_row`."""
-    return np.empty((7, size, size)), np.empty((7, size, size)), np.empty(size), np.empty(size)
-
-
-@kernel(EXACT)
 def log_row(arcs, n, low, room, posteriors):
     """log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
-    chart, bars, sums, roots = room
+    chart, roots, _, sums, _ = room
     log_z = fill(arcs, n, low, False, chart, roots, sums)
     if posteriors.shape[0] == 0 or log_z == NEG_INF:
         return log_z
-    bars[:] = 0.0
+    bars = np.zeros(chart.shape)
     if low == 1:
         root_bar = posteriors[0, 1:]
         _share_out(1.0, log_z, roots, chart[RIGHT_T, n, 1:], n, root_bar, bars[RIGHT_T, n, 1:])

@@ -13,9 +13,8 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import add_products, exp, share_products
-from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction, write_changes
+from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction
 from trelliswork.structures.projective import kernels
-from trelliswork.structures.projective.kernels import log_chart, log_row
 
 NEG_INF = -np.inf
 TINY, MARGIN = 1e-305, 1e20
@@ -155,15 +154,15 @@ def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
     size, low = arcs.shape[1], 1 if single_root else 0
     work, bars = _work(size), np.empty((4, size, size))
     planes, _, row, roots = work
-    chart = log_chart(0 * size)  # made when a row is wide
+    room = kernels.workspace(0 * size)  # made when a row is wide
     for b in range(first, last):
         n = lengths[b]
         posteriors = marginals[b] if marginals.shape[0] else marginals.reshape(0, 0)
         z, shifts = _inside_row(arcs[b], n, low, work)
         if z == 0.0:
-            if chart[0].shape[1] == 0:
-                chart = log_chart(size)
-            log_z[b] = log_row(arcs[b], n, low, chart, posteriors)
+            if room[0].shape[1] == 0:
+                room = kernels.workspace(size)
+            log_z[b] = kernels.log_row(arcs[b], n, low, room, posteriors)
             continue
         log_z[b] = np.log(z) + shifts
         if marginals.shape[0]:
@@ -247,4 +246,6 @@ def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions
             _seed(n, low, planes, roots, bars)
             _outside(n + 1 - low, planes, bars, bar_joined)
             _posteriors(n, low, planes, roots, bars, z, found)
-            write_changes(found, n, extent, changes[b])
+            for h in range(n + 1):
+                for m in range(1, n + 1):
+                    changes[b, h, m] = found[h, m].imag / STEP * extent if h != m else 0.0

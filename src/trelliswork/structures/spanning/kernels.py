@@ -19,7 +19,7 @@ import numpy as np
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp
 from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction
-from trelliswork.structures.spanning.log_kernels import log_row, swap, swap_entries
+from trelliswork.structures.spanning.log_kernels import log_row, swap
 
 NEG_INF = -np.inf
 SMALLEST, LARGEST = 1e-140, 1e140
@@ -32,27 +32,20 @@ def exp_weights(arcs, n, single_root, work, tops):
 
     The root word of a single-root tree does not use its column: its root arc makes up for the shift.
     """
-    low, too_small = (1 if single_root else 0), 0
-    highest_heads(arcs, n, low, tops)
-    shifts = 0.0
+    highest_heads(arcs, n, 1 if single_root else 0, tops)
+    root_top, too_small = highest_root(arcs, n, tops) if single_root else 0.0, 0
+    if root_top == NEG_INF:
+        work[: n + 1] = 0.0
+        return 0.0, False
+    shifts = root_top
     for m in range(1, n + 1):
         shifts += tops[m]
-    for h in range(low, n + 1):
+    for h in range(n + 1):
         for m in range(1, n + 1):
-            weight = exp(arcs[h, m] - tops[m])
+            weight = exp(arcs[h, m] - tops[m] - (root_top if h == 0 else 0.0))
             too_small += weight < SMALLEST and arcs[h, m] > NEG_INF
             work[h, m] = weight
-    if not single_root:
-        return shifts, too_small > 0
-    root_top = highest_root(arcs, n, tops)
-    if root_top == NEG_INF:
-        work[0, : n + 1] = 0.0
-        return 0.0, False
-    for m in range(1, n + 1):
-        weight = exp(arcs[0, m] - tops[m] - root_top)
-        too_small += weight < SMALLEST and arcs[0, m] > NEG_INF
-        work[0, m] = weight
-    return shifts + root_top, too_small > 0
+    return shifts, too_small > 0
 
 
 @kernel(FAST, inline=True)
@@ -97,9 +90,10 @@ def eliminate(value, change, moving, n, low, order):
         if d[v] == 0.0 and low == 1:  # v has no head left: it stays, if any, as the root word; take another
             for other in range(v - 1, low - 1, -1):
                 if _head_weight(work, low, v, other) > 0.0:
-                    swap(work, order, n, v, other)
+                    order[v], order[other] = order[other], order[v]
+                    swap(work, n, v, other)
                     if moving:
-                        swap_entries(moved, n, v, other)
+                        swap(moved, n, v, other)
                     d[v] = _head_weight(work, low, v, v)
                     break
         if d[v] == 0.0:

@@ -15,14 +15,7 @@ NEG_INF = -np.inf
 
 
 @kernel(EXACT)
-def swap(work, order, n, a, b):
-    """Two words change places, with all that is stored for them."""
-    order[a], order[b] = order[b], order[a]
-    swap_entries(work, n, a, b)
-
-
-@kernel(EXACT)
-def swap_entries(work, n, a, b):
+def swap(work, n, a, b):
     """Two words change places in a matrix."""
     for m in range(n + 1):
         work[a, m], work[b, m] = work[b, m], work[a, m]
@@ -57,7 +50,8 @@ def eliminate(work, n, low, order, log_d, column):
         if log_d[v] == NEG_INF and low == 1:  # v has no head left: it stays, if any, as the root word; take another
             for other in range(v - 1, low - 1, -1):
                 if _log_heads(work, low, v, other, column) > NEG_INF:
-                    swap(work, order, n, v, other)
+                    order[v], order[other] = order[other], order[v]
+                    swap(work, n, v, other)
                     log_d[v] = _log_heads(work, low, v, v, column)
                     break
         if log_d[v] == NEG_INF:
