@@ -388,3 +388,27 @@ def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, g
                     weight += posterior
                 d_before[i] = weight
             _copy(d_before, d_delta)
+
+
+@kernel(FAST)
+def backward_arcs(b, t, r, transitions, log_alphas, arrivals, before):
+    """before_ij = p(y_t = i | y_{t+1} = j, x_1..t) of row b, which is row r in log space.
+
+    With these for arcs and ones for α, all that follows the way forward may be done in exp space: they lie in 0..1
+    whatever the scores.
+    """
+    arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
+    for i in range(before.shape[0]):
+        for j in range(before.shape[1]):  # +inf makes the factors of an unreachable tag exactly 0
+            arrived = arrivals[r, t + 1, j] if arrivals[r, t + 1, j] > NEG_INF else np.inf
+            before[i, j] = exp(min(log_alphas[r, t, i] + arc_scores[i, j] - arrived, 0.0))
+
+
+@kernel(FAST)
+def last_tag(alpha, is_log, end, weights):
+    """weights_j in proportion to p(y_L = j), from α_L or log α_L."""
+    for j in range(end.shape[0]):
+        weights[j] = alpha[j] + end[j] if is_log else end[j]
+    shifted_exp(weights, weights)
+    for j in range(end.shape[0]):
+        weights[j] *= 1.0 if is_log else alpha[j]

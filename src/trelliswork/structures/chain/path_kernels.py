@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, kernel
 from trelliswork.runtime.kernel_math import (
     at,
-    draw,
     first_best,
     first_not_a_score,
     higher,
@@ -18,6 +17,7 @@ from trelliswork.runtime.kernel_math import (
     right_padded,
     subtract_highest,
 )
+from trelliswork.structures.chain.kernels import backward_arcs, last_tag
 
 NEG_INF = -np.inf
 SHIFT_EVERY = 16
@@ -205,19 +205,54 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
                 place = origins[t, place // k, place % k]
 
 
+@kernel(ORDERED)
+def _sum_up(alpha, arcs, b, t, to, sums):
+    """sums_i = Σ_{h≤i} α_h a_h,to: in this order, so that the sums never fall."""
+    total = 0.0
+    for i in range(sums.shape[1]):
+        from_i = alpha[at(b, alpha.shape[0]), at(t, alpha.shape[1]), i]
+        total += from_i * arcs[at(b, arcs.shape[0]), at(t, arcs.shape[1]), i, to]
+        sums[to, i] = total
+
+
 @kernel(FAST)
-def sample_paths(first, last, log_alphas, transitions, end, lengths, uniforms, tags):
-    """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}; α may be scaled per position."""
-    _, _, c = log_alphas.shape
-    scores, weights = np.empty(c), np.empty(c)
-    for s in range(uniforms.shape[0]):
-        for b in range(first, last):
-            for t in range(lengths[b] - 1, -1, -1):
-                if t == lengths[b] - 1:
-                    for i in range(c):
-                        scores[i] = log_alphas[b, t, i] + end[i]
-                else:
-                    arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
-                    for i in range(c):
-                        scores[i] = log_alphas[b, t, i] + arc_scores[i, tags[s, b, t + 1]]
-                tags[s, b, t] = draw(scores, weights, uniforms[s, b, t])
+def _pick(sums, to, uniform):
+    """The index that a uniform number in [0, 1) picks from the running sums of weights; 0 where all are 0."""
+    c, index = sums.shape[1], 0
+    bound = uniform * sums[to, c - 1]
+    for i in range(c):
+        index += sums[to, i] <= bound
+    return index if index < c else 0
+
+
+@kernel(FAST)
+def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
+    """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}, without an exp or a log a sample.
+
+    Running sums of weights are made once for each tag that follows at a position, however many samples have it there.
+    `scores` are transitions, end, and the lengths; `run` alphas, log_alphas and arrivals as `backward_arcs` says.
+    """
+    transitions, end, lengths = scores
+    alphas, log_alphas, arrivals = run
+    c = end.shape[0]
+    sums, known_at, step = np.empty((c, c)), np.zeros(c, np.int64), 0
+    lasts, one = np.empty((1, 1, c)), np.ones((1, 1, c, 1))
+    ones, before = np.ones((1, 1, c)), np.empty((1, 1, c, c))
+    for b in range(first, last):
+        r, t = wide_at[b], lengths[b] - 1
+        last_tag(log_alphas[r, t] if r >= 0 else alphas[b, t], r >= 0, end, lasts[0, 0])
+        step += 1
+        _sum_up(lasts, one, 0, 0, 0, sums)
+        for s in range(uniforms.shape[0]):
+            tags[s, b, t] = _pick(sums, 0, uniforms[s, b, t])
+        row_alphas, row_arcs = (ones, before) if r >= 0 else (alphas, arcs)
+        for t in range(lengths[b] - 2, -1, -1):
+            if r >= 0:
+                backward_arcs(b, t, r, transitions, log_alphas, arrivals, before[0, 0])
+            step += 1
+            for s in range(uniforms.shape[0]):
+                to = tags[s, b, t + 1]
+                if known_at[to] < step:
+                    _sum_up(row_alphas, row_arcs, b, t, to, sums)
+                    known_at[to] = step
+                tags[s, b, t] = _pick(sums, to, uniforms[s, b, t])

@@ -67,6 +67,13 @@ class Forward(NamedTuple):
     log_alphas: Array  # [len(wide_rows), n, c]
     arrivals: Array
 
+    @property
+    def wide_at(self) -> Array:
+        """The place of each row in log_alphas and arrivals; -1 for rows in scaled exp space."""
+        places = np.full(len(self.log_z), -1)
+        places[self.wide_rows] = np.arange(len(self.wide_rows))
+        return places
+
 
 def run_forward(arrays: ChainArrays) -> Forward:
     """log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
@@ -144,13 +151,11 @@ def run_tangents(
     """
     batch, n, c = arrays.emissions.shape
     is_shared = arrays.transitions.shape[:2] == (1, 1) and forward.arcs.shape[0] == 1
-    wide_at = np.full(batch, -1)
-    wide_at[forward.wide_rows] = np.arange(len(forward.wide_rows))
     d_emissions = np.zeros((batch, n, c))
     d_transitions = np.zeros((0 if is_shared else batch, n - 1, c, c))
     found = over_rows(
         tangent_kernels.posterior_changes, batch, 4 * arrays.work,
-        wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
+        forward.wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
         (forward.alphas, forward.log_alphas, forward.arrivals, forward.log_z),
         v_emissions, v_arcs, d_emissions, d_transitions,
     )  # fmt: skip
@@ -242,13 +247,9 @@ class Kernels(KernelSolver):
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         """By backward sampling."""
         arrays, run, tags = self.arrays, self.run, _no_tags(self.arrays, n_samples)
-        with np.errstate(divide="ignore"):
-            log_alphas = np.log(run.alphas)
-        if len(run.wide_rows):
-            log_alphas[run.wide_rows] = run.log_alphas
-        work = tags.size * arrays.emissions.shape[2]
-        given = log_alphas, arrays.transitions, arrays.end, arrays.lengths, uniforms(tags.shape, generator)
-        return draw_by(path_kernels.sample_paths, work, tags, *given)
+        scores = arrays.transitions, arrays.end, arrays.lengths
+        given = scores, run.arcs, run.wide_at, (run.alphas, run.log_alphas, run.arrivals)
+        return draw_by(path_kernels.sample_paths, tags.size, tags, *given, uniforms(tags.shape, generator))
 
 
 def _no_tags(arrays: ChainArrays, *lead: int) -> Array:
