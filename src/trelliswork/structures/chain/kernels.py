@@ -405,10 +405,10 @@ def backward_arcs(b, t, r, transitions, log_alphas, arrivals, before):
 
 
 @kernel(FAST)
-def last_tag(alpha, is_log, end, weights):
-    """weights_j in proportion to p(y_L = j), from α_L or log α_L."""
-    for j in range(end.shape[0]):
-        weights[j] = alpha[j] + end[j] if is_log else end[j]
+def weigh(alpha, is_log, scores, weights):
+    """weights_i in proportion to e^score times α, which is given itself or as its logarithm."""
+    for i in range(scores.shape[0]):
+        weights[i] = alpha[i] + scores[i] if is_log else scores[i]
     shifted_exp(weights, weights)
-    for j in range(end.shape[0]):
-        weights[j] *= 1.0 if is_log else alpha[j]
+    for i in range(scores.shape[0]):
+        weights[i] *= 1.0 if is_log else alpha[i]

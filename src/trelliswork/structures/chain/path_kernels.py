@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, kernel
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import (
     at,
     first_best,
     first_not_a_score,
     higher,
     insert,
+    pick,
     right_padded,
     subtract_highest,
+    sum_up,
 )
-from trelliswork.structures.chain.kernels import backward_arcs, last_tag
+from trelliswork.structures.chain.kernels import backward_arcs, weigh
 
 NEG_INF = -np.inf
 SHIFT_EVERY = 16
@@ -205,24 +207,13 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
                 place = origins[t, place // k, place % k]
 
 
-@kernel(ORDERED)
-def _sum_up(alpha, arcs, b, t, to, sums):
-    """sums_i = Σ_{h≤i} α_h a_h,to: in this order, so that the sums never fall."""
-    total = 0.0
-    for i in range(sums.shape[1]):
-        from_i = alpha[at(b, alpha.shape[0]), at(t, alpha.shape[1]), i]
-        total += from_i * arcs[at(b, arcs.shape[0]), at(t, arcs.shape[1]), i, to]
-        sums[to, i] = total
-
-
 @kernel(FAST)
-def _pick(sums, to, uniform):
-    """The index that a uniform number in [0, 1) picks from the running sums of weights; 0 where all are 0."""
-    c, index = sums.shape[1], 0
-    bound = uniform * sums[to, c - 1]
-    for i in range(c):
-        index += sums[to, i] <= bound
-    return index if index < c else 0
+def _sum_tags(alphas, arcs, b, t, to, sums):
+    """Running sums of the weights of the tags before tag `to`."""
+    for i in range(sums.shape[1]):
+        from_i = alphas[at(b, alphas.shape[0]), at(t, alphas.shape[1]), i]
+        sums[to, i] = from_i * arcs[at(b, arcs.shape[0]), at(t, arcs.shape[1]), i, to]
+    sum_up(sums[to])
 
 
 @kernel(FAST)
@@ -236,23 +227,21 @@ def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
     alphas, log_alphas, arrivals = run
     c = end.shape[0]
     sums, known_at, step = np.empty((c, c)), np.zeros(c, np.int64), 0
-    lasts, one = np.empty((1, 1, c)), np.ones((1, 1, c, 1))
     ones, before = np.ones((1, 1, c)), np.empty((1, 1, c, c))
     for b in range(first, last):
         r, t = wide_at[b], lengths[b] - 1
-        last_tag(log_alphas[r, t] if r >= 0 else alphas[b, t], r >= 0, end, lasts[0, 0])
-        step += 1
-        _sum_up(lasts, one, 0, 0, 0, sums)
+        weigh(log_alphas[r, t] if r >= 0 else alphas[b, t], r >= 0, end, sums[0])
+        sum_up(sums[0])
         for s in range(uniforms.shape[0]):
-            tags[s, b, t] = _pick(sums, 0, uniforms[s, b, t])
+            tags[s, b, t] = pick(sums, 0, c, uniforms[s, b, t])
         row_alphas, row_arcs = (ones, before) if r >= 0 else (alphas, arcs)
         for t in range(lengths[b] - 2, -1, -1):
+            step += 1
             if r >= 0:
                 backward_arcs(b, t, r, transitions, log_alphas, arrivals, before[0, 0])
-            step += 1
             for s in range(uniforms.shape[0]):
                 to = tags[s, b, t + 1]
                 if known_at[to] < step:
-                    _sum_up(row_alphas, row_arcs, b, t, to, sums)
+                    _sum_tags(row_alphas, row_arcs, b, t, to, sums)
                     known_at[to] = step
-                tags[s, b, t] = _pick(sums, to, uniforms[s, b, t])
+                tags[s, b, t] = pick(sums, to, c, uniforms[s, b, t])

@@ -16,7 +16,7 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
+from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference
 from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure, tangent_kernels
@@ -27,6 +27,7 @@ from trelliswork.structures.segments.structure import Segments
 Parts = Segments | Factored
 PartArrays = Array | tuple[Array, Array, Array, Array]
 Gradients = tuple[PartArrays, Array, Array, Array]  # of the parts, and for each row of arcs, start and end scores
+NO_SHIFTS = np.zeros(3)
 
 
 class SegmentArrays(NamedTuple):
@@ -221,6 +222,22 @@ def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
     return scores
 
 
+def run_samples(arrays: SegmentArrays, run: Forward | LogForward, uniforms: Array) -> Array:
+    """Return the segmentations [samples, batch, n] that uniform numbers [samples, batch, 2 n] pick."""
+    starts, batch = _no_starts(arrays, len(uniforms)), len(arrays.lengths)
+    if isinstance(run, LogForward):
+        shifts, passed, left_out = NO_SHIFTS, (run.alphas, run.gammas, run.steps), np.zeros(batch, np.bool_)
+    else:
+        shifts, passed, left_out = run.shifts, (run.alphas, run.gammas, run.levels), run.wide
+    over_rows(
+        path_kernels.sample_starts, batch, starts.size * 4,
+        isinstance(run, LogForward), tuple(arrays), run.arcs, shifts, passed, left_out, uniforms, starts,
+    )  # fmt: skip
+    if isinstance(run, Forward) and run.again is not None:
+        starts[:, run.wide] = run_samples(arrays.rows(run.wide), run.again, uniforms[:, run.wide])
+    return starts
+
+
 class Kernels(KernelSolver):
     """By kernel. Values are starts [rows, n]: the label where a segment starts, -1 elsewhere."""
 
@@ -282,14 +299,10 @@ class Kernels(KernelSolver):
         return top_by(path_kernels.top_starts, self.arrays.work * k, _no_starts(self.arrays, k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """By backward sampling, from a pass in log space."""
-        arrays, starts = self.arrays, _no_starts(self.arrays, n_samples)
-        run = self.run if isinstance(self.run, LogForward) else run_log_forward(arrays)
-        batch, n, k, c = arrays.shape
-        return draw_by(
-            path_kernels.sample_starts, starts.size * (c + k), starts,
-            tuple(arrays), (run.alphas, run.gammas, run.steps), uniforms((n_samples, batch, 2 * n), generator),
-        )  # fmt: skip
+        """By backward sampling."""
+        batch, n, _, _ = self.arrays.shape
+        drawn = run_samples(self.arrays, self.run, uniforms((n_samples, batch, 2 * n), generator))
+        return torch.from_numpy(drawn)
 
 
 def _no_starts(arrays: SegmentArrays, *lead: int) -> Array:
