@@ -397,11 +397,14 @@ def backward_arcs(b, t, r, transitions, log_alphas, arrivals, before):
     With these for arcs and ones for α, all that follows the way forward may be done in exp space: they lie in 0..1
     whatever the scores.
     """
-    arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
-    for i in range(before.shape[0]):
-        for j in range(before.shape[1]):  # +inf makes the factors of an unreachable tag exactly 0
+    arc_scores, c = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])], before.shape[0]
+    for i in range(c):
+        for j in range(c):  # +inf makes the factors of an unreachable tag exactly 0
             arrived = arrivals[r, t + 1, j] if arrivals[r, t + 1, j] > NEG_INF else np.inf
-            before[i, j] = exp(min(log_alphas[r, t, i] + arc_scores[i, j] - arrived, 0.0))
+            before[i, j] = log_alphas[r, t, i] + arc_scores[i, j] - arrived
+    flat = before.ravel()
+    for e in range(c * c):  # in one loop: row by row, 9 tags would be one vector register and a lone number
+        flat[e] = exp(min(flat[e], 0.0))
 
 
 @kernel(FAST)

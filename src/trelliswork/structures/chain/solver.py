@@ -16,7 +16,7 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
-from trelliswork.structures.chain import kernels, path_kernels, structure, tangent_kernels
+from trelliswork.structures.chain import dual_kernels, kernels, path_kernels, structure
 from trelliswork.structures.chain.likelihood import log_likelihood
 from trelliswork.structures.chain.structure import SUMMED_AXES, ArcsBy, Chain
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
@@ -141,7 +141,7 @@ def run_backward(
     return d_emissions, d_transitions, d_start, d_end
 
 
-def run_tangents(
+def run_jvp(
     arrays: ChainArrays, forward: Forward, v_emissions: Array, v_arcs: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Gradients of Σ v · marginals by emissions, transitions, start and end; v_arcs is [1|batch, 1|n-1, c, c].
@@ -154,9 +154,9 @@ def run_tangents(
     d_emissions = np.zeros((batch, n, c))
     d_transitions = np.zeros((0 if is_shared else batch, n - 1, c, c))
     found = over_rows(
-        tangent_kernels.posterior_changes, batch, 4 * arrays.work,
+        dual_kernels.marginals_jvp, batch, 4 * arrays.work,
         forward.wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
-        (forward.alphas, forward.log_alphas, forward.arrivals, forward.log_z),
+        (forward.alphas, forward.emits, forward.log_alphas, forward.arrivals, forward.log_z),
         v_emissions, v_arcs, d_emissions, d_transitions,
     )  # fmt: skip
     shared, d_start, d_end = (sum(each) for each in zip(*found, strict=True))
@@ -232,7 +232,7 @@ class Kernels(KernelSolver):
         unary, arcs, _, _ = run_backward(self.arrays, self.run, np.ones(len(self.arrays.lengths)), arcs_by)
 
         def vjp(*grads: Array) -> tuple[Array, ...]:
-            return run_tangents(self.arrays, self.run, *grads)
+            return run_jvp(self.arrays, self.run, *grads)
 
         found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(unary), torch.from_numpy(arcs)), vjp, arcs_by)
         return found
