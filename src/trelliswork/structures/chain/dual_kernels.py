@@ -1,7 +1,7 @@
 """CPU kernels that do both passes over dual numbers: how posteriors change when scores move along a direction.
 
-A dual number is a value with its derivative along the direction, here called its change. The passes are `forward_scaled`
-and `backward_scaled` of `kernels.py` on such numbers; the values of the way forward are known already. Rows in log space
+A dual number is a value with its derivative along the direction, here called its change. The passes are those of
+`forward_scaled` and `backward_scaled` on such numbers; values of the way forward are known already. Rows in log space
 are in exp space from there on: `backward_arcs`. Directions come from outside and may hold anything, so NaN is kept.
 """
 
@@ -15,7 +15,7 @@ from trelliswork.structures.chain.kernels import backward_arcs, shifted_exp, wei
 
 
 @kernel(FAST_WITH_NAN, inline=True)
-def _push(alpha, change, arcs, v_arcs, arrived):
+def push(alpha, change, arcs, v_arcs, arrived):
     """arrived_j = the change of Σ_i α_i a_ij."""
     c = change.shape[0]
     for j in range(c):
@@ -27,7 +27,7 @@ def _push(alpha, change, arcs, v_arcs, arrived):
 
 
 @kernel(FAST_WITH_NAN, inline=True)
-def _pull(alpha, change, arcs, v_arcs, out, beta, d_arcs):
+def pull(alpha, change, arcs, v_arcs, out, beta, d_arcs):
     """β_i = Σ_j a_ij out_j and its change; adds that of α_i a_ij out_j to d_arcs. Values are in row 0, changes in 1."""
     c = change.shape[0]
     for i in range(c):
@@ -42,7 +42,7 @@ def _pull(alpha, change, arcs, v_arcs, out, beta, d_arcs):
 
 
 @kernel(FAST_WITH_NAN, inline=True)
-def _at_end(alpha, change, beta):
+def at_end(alpha, change, beta):
     """From e^{end} in beta[0] to β at the last position and its change."""
     total, moved = 0.0, 0.0
     for j in range(alpha.shape[0]):
@@ -69,8 +69,8 @@ def marginals_jvp(first, last, wide_at, scores, arcs, run, v_emissions, v_arcs, 
     summed over rows and positions and returned, with those of start and end.
 
     `wide_at[b]` is the place of row b in log_alphas and arrivals, -1 for rows in scaled exp space. `v_arcs` is
-    [1|batch, 1|n-1, c, c]. `scores` are transitions, end, and the lengths; `run` alphas, emits, log_alphas, arrivals and
-    log_z.
+    [1|batch, 1|n-1, c, c]. `scores` are transitions, end, and the lengths; `run` alphas, emits, log_alphas, arrivals
+    and log_z.
     """
     transitions, end, lengths = scores
     alphas, emits, log_alphas, arrivals, log_z = run
@@ -95,14 +95,14 @@ def marginals_jvp(first, last, wide_at, scores, arcs, run, v_emissions, v_arcs, 
                     backward_arcs(b, t - 1, r, transitions, log_alphas, arrivals, before[0, 0])
                 matrix = row_arcs[at(b, row_arcs.shape[0]), at(t - 1, row_arcs.shape[1])]
                 direction = v_arcs[at(b, v_arcs.shape[0]), at(t - 1, v_arcs.shape[1])]
-                _push(values[bb, at(t - 1, n_values)], changes[t - 1], matrix, direction, out[0])
+                push(values[bb, at(t - 1, n_values)], changes[t - 1], matrix, direction, out[0])
                 for j in range(c):
                     changes[t, j] += emit[j] * out[0, j]
         if r >= 0:
             weigh(log_alphas[r, length - 1], True, end, beta[0])
         else:
             shifted_exp(end, beta[0])
-        _at_end(values[bb, at(length - 1, n_values)], changes[length - 1], beta)
+        at_end(values[bb, at(length - 1, n_values)], changes[length - 1], beta)
         for t in range(length - 1, -1, -1):
             alpha, emit = values[bb, at(t, n_values)], factors[bb, at(t, n_values)]
             _leave(alpha, changes[t], emit, v_emissions[b, t], beta, out, d_emissions[b, t])
@@ -112,7 +112,7 @@ def marginals_jvp(first, last, wide_at, scores, arcs, run, v_emissions, v_arcs, 
                 matrix = row_arcs[at(b, row_arcs.shape[0]), at(t - 1, row_arcs.shape[1])]
                 direction = v_arcs[at(b, v_arcs.shape[0]), at(t - 1, v_arcs.shape[1])]
                 moved = target[at(b, target.shape[0]), at(t - 1, target.shape[1])]
-                _pull(values[bb, at(t - 1, n_values)], changes[t - 1], matrix, direction, out, beta, moved)
+                pull(values[bb, at(t - 1, n_values)], changes[t - 1], matrix, direction, out, beta, moved)
         for j in range(c):
             d_start[j] += d_emissions[b, 0, j]
             d_end[j] += d_emissions[b, length - 1, j]

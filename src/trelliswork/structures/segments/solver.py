@@ -19,7 +19,7 @@ from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference
-from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure, tangent_kernels
+from trelliswork.structures.segments import dual_kernels, kernels, path_kernels, scaled_kernels, structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.likelihood import log_likelihood
 from trelliswork.structures.segments.structure import Segments
@@ -110,6 +110,17 @@ class Forward(NamedTuple):
     again: LogForward | None  # of the rows where `wide` is True
 
 
+def _passed(run: Forward | LogForward) -> tuple[tuple[Array, Array, Array], Array]:
+    """α, γ and their levels (or steps), and which rows are left to the pass in log space."""
+    if isinstance(run, LogForward):
+        return (run.alphas, run.gammas, run.steps), np.zeros(len(run.log_z), np.bool_)
+    return (run.alphas, run.gammas, run.levels), run.wide
+
+
+def _shifts(run: Forward | LogForward) -> Array:
+    return NO_SHIFTS if isinstance(run, LogForward) else run.shifts
+
+
 def run_log_forward(arrays: SegmentArrays) -> LogForward:
     """log Z of every row and what its gradient and sampling need."""
     batch, n, _, c = arrays.shape
@@ -196,21 +207,27 @@ def summed(found: Gradients) -> tuple[Array, ...]:
     return *own, *(each.sum(0) for each in shared)
 
 
-def run_tangents(scores: tuple[Tensor | None, ...], lengths: Tensor, grads: tuple[Array, ...]) -> tuple[Any, ...]:
-    """Gradients of Σ grads · (posteriors of segments, expected label pairs) by segments, transitions, start and end."""
-    segments, transitions, start, end = (None if each is None else as_array(each, np.float64) for each in scores)
-    assert segments is not None and start is not None and end is not None
-    batch, n, k, c = segments.shape
-    v_segments, v_arcs = grads
-    if transitions is None:  # the 0th order: all arcs score 0, and there are no pairs to ask for
-        transitions, v_arcs = np.zeros((c, c)), np.zeros((batch, c, c))
-    d_segments = np.zeros((batch, n, k, c))
-    found = over_rows(
-        tangent_kernels.posterior_changes, batch, 8 * batch * n * c * (k + c),
-        segments, transitions, start, end, lengths.numpy(), v_segments, v_arcs, d_segments,
+def run_jvp(
+    arrays: SegmentArrays, run: Forward | LogForward, v_segments: Array, v_arcs: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Gradients of Σ v · (posteriors of segments, expected label pairs) by segments, transitions, start and end."""
+    batch, _, _, c = arrays.shape
+    passed, left_out = _passed(run)
+    arcs = run.arcs
+    if not len(arcs):  # the 0th order: all arcs score 0, and there are no pairs to ask for
+        arrays, arcs, v_arcs = arrays._replace(transitions=np.zeros((c, c))), np.ones((c, c)), np.zeros((batch, c, c))
+    d_segments = np.zeros(v_segments.shape)
+    summed = over_rows(
+        dual_kernels.marginals_jvp, batch, 8 * arrays.work,
+        isinstance(run, LogForward), tuple(arrays), arcs, _shifts(run), passed, left_out | (run.log_z == -np.inf),
+        v_segments, v_arcs, d_segments,
     )  # fmt: skip
-    d_arcs, d_start, d_end = (sum(each) for each in zip(*found, strict=True))
-    return d_segments, d_arcs, d_start, d_end
+    others: list[Any] = [sum(each) for each in zip(*summed, strict=True)]
+    if isinstance(run, Forward) and run.again is not None:
+        wide = run.wide
+        d_segments[wide], *more = run_jvp(arrays.rows(wide), run.again, v_segments[wide], v_arcs[wide])
+        others = [mine + each for mine, each in zip(others, more, strict=True)]
+    return d_segments, others[0], others[1], others[2]
 
 
 def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
@@ -224,14 +241,11 @@ def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
 
 def run_samples(arrays: SegmentArrays, run: Forward | LogForward, uniforms: Array) -> Array:
     """Return the segmentations [samples, batch, n] that uniform numbers [samples, batch, 2 n] pick."""
-    starts, batch = _no_starts(arrays, len(uniforms)), len(arrays.lengths)
-    if isinstance(run, LogForward):
-        shifts, passed, left_out = NO_SHIFTS, (run.alphas, run.gammas, run.steps), np.zeros(batch, np.bool_)
-    else:
-        shifts, passed, left_out = run.shifts, (run.alphas, run.gammas, run.levels), run.wide
+    starts = _no_starts(arrays, len(uniforms))
+    passed, left_out = _passed(run)
     over_rows(
-        path_kernels.sample_starts, batch, starts.size * 4,
-        isinstance(run, LogForward), tuple(arrays), run.arcs, shifts, passed, left_out, uniforms, starts,
+        path_kernels.sample_starts, len(left_out), starts.size * 4,
+        isinstance(run, LogForward), tuple(arrays), run.arcs, _shifts(run), passed, left_out, uniforms, starts,
     )  # fmt: skip
     if isinstance(run, Forward) and run.again is not None:
         starts[:, run.wide] = run_samples(arrays.rows(run.wide), run.again, uniforms[:, run.wide])
@@ -282,7 +296,7 @@ class Kernels(KernelSolver):
         assert not isinstance(segments, tuple)
 
         def vjp(*grads: Array) -> tuple[Array, ...]:
-            return run_tangents(parts.scores, parts.lengths, grads)
+            return run_jvp(self.arrays, self.run, *grads)
 
         found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(segments), torch.from_numpy(arcs)), vjp)
         return found
