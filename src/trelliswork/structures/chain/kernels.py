@@ -114,30 +114,16 @@ def _matrix_times(matrix, column, out):
 
 
 @kernel(FAST)
-def _vanished(alpha, arc_scores, emission, weights, smallest):
-    """Is a tag reachable although its weight is (almost) gone? Only then a path may have been lost."""
-    c = weights.shape[0]
-    for j in range(c):
+def vanished(before, lowest, scores, emission, weights, smallest):
+    """Is an entry reachable although its weight is (almost) gone? Only then a path may have been lost.
+
+    Entry j is reachable if its emission and the score of an arc to it from an i with before[i] > lowest are not -inf.
+    """
+    for j in range(weights.shape[0]):
         if weights[j] < smallest and emission[j] > NEG_INF:
-            for i in range(c):
-                if alpha[i] > 0.0 and arc_scores[i, j] > NEG_INF:
+            for i in range(before.shape[0]):
+                if before[i] > lowest and scores[i, j] > NEG_INF:
                     return True
-    return False
-
-
-@kernel(FAST)
-def _start_vanished(start, emission, weights, smallest):
-    for j in range(start.shape[0]):
-        if weights[j] < smallest and start[j] > NEG_INF and emission[j] > NEG_INF:
-            return True
-    return False
-
-
-@kernel(FAST)
-def _end_vanished(alpha, end, final, smallest):
-    for j in range(end.shape[0]):
-        if final < smallest and alpha[j] > 0.0 and end[j] > NEG_INF:
-            return True
     return False
 
 
@@ -178,6 +164,7 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
     start_weights, end_weights = np.empty(c, arcs.dtype), np.empty(c, arcs.dtype)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
     alpha, arrived, weights = np.empty(c, arcs.dtype), np.empty(arcs.shape[3], arcs.dtype), np.empty(c, arcs.dtype)
+    one, final_weight, nothing = np.ones(1, arcs.dtype), np.empty(1, arcs.dtype), np.zeros(1, emissions.dtype)
     smallest = SMALLEST if arcs.itemsize == 8 else SMALLEST_32
     shifts = np.empty(emissions.shape[1])
     for b in range(first, last):
@@ -202,9 +189,9 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
                 n_small += weight < smallest
             if n_small:
                 if t == 0:
-                    wide[b] = _start_vanished(start, emissions[b, t], weights, smallest)
+                    wide[b] = vanished(one, 0.0, start.reshape((1, c)), emissions[b, t], weights, smallest)
                 else:
-                    wide[b] = _vanished(alpha, transitions[bb, tt], emissions[b, t], weights, smallest)
+                    wide[b] = vanished(alpha, 0.0, transitions[bb, tt], emissions[b, t], weights, smallest)
                 if wide[b] or scale == 0.0:
                     _clear(alphas, b, t)
                     break
@@ -221,7 +208,8 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
         final = 0.0
         for j in range(c):
             final += alpha[j] * end_weights[j]
-        wide[b] = _end_vanished(alpha, end, final, smallest)
+        final_weight[0] = final
+        wide[b] = vanished(alpha, 0.0, end.reshape((c, 1)), nothing, final_weight, smallest)
         if final > 0.0 and not wide[b]:
             finals[b], log_z[b] = final, log_total + math.log(product) + math.log(final)
 
@@ -328,7 +316,7 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
 
 
 @kernel(FAST)
-def _log_arrivals(log_alpha, arc_scores, tops, arrived):
+def log_arrivals(log_alpha, arc_scores, tops, arrived):
     """arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
     c = arrived.shape[0]
     for j in range(c):
@@ -363,7 +351,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
                 _copy(start, arrived)
             else:
                 arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
-                _log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
+                log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
             _copy(emissions[b, t], log_alpha)
             total += subtract_highest(log_alpha)
             for j in range(c):
@@ -376,44 +364,6 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
         for j in range(c):
             weight += exp(last[j])
         log_z[b] = total + math.log(weight) if total > NEG_INF else NEG_INF
-
-
-@kernel(FAST)
-def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
-    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j): all probabilities.
-
-    Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].
-    """  # [S3, delta gradient]
-    c = end.shape[0]
-    d_delta, d_before, arrived = np.empty(c), np.empty(c), np.empty(c)
-    for r in range(rows.shape[0]):
-        b = rows[r]
-        if log_z[b] == NEG_INF or grad[b] == 0.0:
-            continue
-        for j in range(c):
-            d_before[j] = log_alphas[r, lengths[b] - 1, j] + end[j]
-        shifted_exp(d_before, d_delta)
-        total = 0.0
-        for j in range(c):
-            total += d_delta[j]
-        for j in range(c):
-            d_delta[j] *= grad[b] / total
-        for t in range(lengths[b] - 1, -1, -1):
-            _copy(d_delta, d_emissions[b, t])
-            if t == 0:
-                break
-            arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
-            d_arcs = d_transitions[at(b, d_transitions.shape[0]), at(t - 1, d_transitions.shape[1])]
-            for j in range(c):  # an unreachable tag has gradient 0; +inf makes its factors exactly 0
-                arrived[j] = arrivals[r, t, j] if arrivals[r, t, j] > NEG_INF else np.inf
-            for i in range(c):
-                from_i, row, d_row, weight = log_alphas[r, t - 1, i], arc_scores[i], d_arcs[i], 0.0
-                for j in range(c):
-                    posterior = d_delta[j] * exp(from_i + row[j] - arrived[j])
-                    d_row[j] += posterior
-                    weight += posterior
-                d_before[i] = weight
-            _copy(d_before, d_delta)
 
 
 @kernel(FAST)
@@ -435,9 +385,44 @@ def backward_arcs(b, t, r, transitions, log_alphas, arrivals, before):
 
 @kernel(FAST)
 def weigh(alpha, is_log, scores, weights):
-    """weights_i in proportion to e^score times α, which is given itself or as its logarithm."""
+    """weights_i = e^{score - shift} times α, which is given itself or as its logarithm; returns the shift."""
     for i in range(scores.shape[0]):
         weights[i] = alpha[i] + scores[i] if is_log else scores[i]
-    shifted_exp(weights, weights)
+    shift = shifted_exp(weights, weights)
     for i in range(scores.shape[0]):
         weights[i] *= 1.0 if is_log else alpha[i]
+    return shift
+
+
+@kernel(FAST)
+def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
+    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) p(i | j), the factors of `backward_arcs`.
+
+    Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].
+    """  # [S3, delta gradient]
+    c = end.shape[0]
+    d_delta, d_before, before = np.empty(c), np.empty(c), np.empty((c, c))
+    for r in range(rows.shape[0]):
+        b = rows[r]
+        if log_z[b] == NEG_INF or grad[b] == 0.0:
+            continue
+        weigh(log_alphas[r, lengths[b] - 1], True, end, d_delta)
+        total = 0.0
+        for j in range(c):
+            total += d_delta[j]
+        for j in range(c):
+            d_delta[j] *= grad[b] / total
+        for t in range(lengths[b] - 1, -1, -1):
+            _copy(d_delta, d_emissions[b, t])
+            if t == 0:
+                break
+            backward_arcs(b, t - 1, r, transitions, log_alphas, arrivals, before)
+            d_arcs = d_transitions[at(b, d_transitions.shape[0]), at(t - 1, d_transitions.shape[1])]
+            for i in range(c):
+                weight = 0.0
+                for j in range(c):
+                    posterior = d_delta[j] * before[i, j]
+                    d_arcs[i, j] += posterior
+                    weight += posterior
+                d_before[i] = weight
+            _copy(d_before, d_delta)

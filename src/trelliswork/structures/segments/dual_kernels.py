@@ -71,8 +71,8 @@ def _leave(m, weights, v_segment, gamma, change, betas, out, d_segment):
 def marginals_jvp(first, last, is_log, scores, arcs, shifts, run, left_out, v_segments, v_arcs, d_segments):
     """d/dε of the posteriors at scores + ε v: of segments in place, of label pairs, start and end summed and returned.
 
-    `scores` are segments, transitions, start, end, and the lengths; `run` alphas, gammas and levels of `forward_scaled`,
-    or alphas, gammas and steps of `forward_log`; `v_arcs` [batch, c, c]. Rows that are `left_out` stay as they are.
+    `scores` are segments, transitions, start, end, and the lengths; `run` alphas, gammas, and levels of
+    `forward_scaled` or steps of `forward_log`; `v_arcs` [batch, c, c]. Rows that are `left_out` stay as they are.
     """
     segments, transitions, _, end, lengths = scores
     _, n, k, c = segments.shape

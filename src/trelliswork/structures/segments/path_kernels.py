@@ -11,7 +11,13 @@ import numpy as np
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import first_best, higher, insert, pick, sum_up
 from trelliswork.structures.chain.kernels import shifted_exp, weigh
-from trelliswork.structures.segments.part_kernels import arriving, arriving_with, collect_one, n_durations, score_of
+from trelliswork.structures.segments.part_kernels import (
+    arriving_with,
+    collect_one,
+    n_durations,
+    score_of,
+    segment_scores,
+)
 
 NEG_INF = -np.inf
 
@@ -86,7 +92,7 @@ def best_starts(first, last, parts, transitions, start, end, lengths, starts, po
             gammas[0, y] = start[y]
         for j in range(1, length + 1):
             alpha, m = alphas[j], min(k, j)
-            arriving(parts, b, j, m, arrivals)
+            segment_scores(parts, b, j - 1, False, m, arrivals)
             for y in range(c):
                 alpha[y] = NEG_INF
             for d in range(m):
@@ -151,7 +157,7 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
         for y in range(c):
             gammas[0, y, 0] = start[y]
         for j in range(1, length + 1):
-            arriving(parts, b, j, min(k, j), arrivals)
+            segment_scores(parts, b, j - 1, False, min(k, j), arrivals)
             for y in range(c):
                 for d in range(min(k, j)):
                     score = arrivals[d * c + y]

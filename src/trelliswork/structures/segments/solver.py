@@ -16,6 +16,7 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
+from trelliswork.structures.chain.kernels import shifted_exp
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference
@@ -125,7 +126,7 @@ def run_log_forward(arrays: SegmentArrays) -> LogForward:
     """log Z of every row and what its gradient and sampling need."""
     batch, n, _, c = arrays.shape
     arcs = np.empty(arrays.transitions.shape)
-    arc_shift = kernels.exp_arcs(arrays.transitions, arcs)
+    arc_shift = shifted_exp(arrays.transitions.ravel(), arcs.ravel()) if arcs.size else 0.0
     alphas, gammas = buffers.empty((batch, n + 1, c)), buffers.empty((batch, n, c))
     run = LogForward(arcs, arc_shift, alphas, gammas, np.empty((batch, n + 1)), np.empty(batch))
     over_rows(
@@ -182,10 +183,11 @@ def _run_log_backward(arrays: SegmentArrays, run: LogForward, grad: Array) -> Gr
     batch, n, k, c = arrays.shape
     gradients: PartArrays
     if isinstance(arrays.parts, tuple):
-        starts, ends = (np.empty(each.shape) for each in arrays.parts[2:])
-        gradients = buffers.empty((batch, n, c)), np.empty((batch, k, c)), starts, ends
+        tokens, _, starts, ends = arrays.parts
+        gradients = np.zeros(tokens.shape), np.zeros((batch, k, c)), np.zeros(starts.shape), np.zeros(ends.shape)
     else:
         gradients = buffers.empty((batch, n, k, c))
+        gradients.fill(0.0)
     d_arcs, d_start, d_end = np.zeros((batch, *run.arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
     over_rows(
         kernels.backward_log, batch, arrays.work,
