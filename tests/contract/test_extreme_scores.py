@@ -5,18 +5,28 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numba import njit
 
 from tests.contract.base import BACKENDS
 from tests.contract.extremes import BUILDERS, FILLS, QUERIES, filled
 from trelliswork.errors import ScoreError
-from trelliswork.runtime import kernel_math, kernel_random
+from trelliswork.runtime import kernel_random
+from trelliswork.runtime.kernel_math import pick, sum_up
 
 INF, NAN = float("inf"), float("nan")
 ROOT = Path(__file__).parents[2]
+
+
+@njit
+def _picked(weights: Any, uniform: float) -> Any:
+    sums = weights.copy()
+    sum_up(sums)
+    return pick(sums.reshape(1, -1), 0, len(sums), uniform)
 
 
 @pytest.mark.thorough
@@ -58,11 +68,20 @@ def test_the_total_of_the_largest_scores_is_finite(structure: str, backend: str)
 def test_a_draw_is_always_an_index(weights: list[float]) -> None:
     log_weights, state = np.array(weights), np.array([7], np.uint64)
     for uniform in (0.0, 0.5, 1.0 - 1e-16):
-        assert 0 <= kernel_math.draw(log_weights, np.empty(3), uniform) < 3
+        assert 0 <= _picked(np.exp(log_weights), uniform) < 3
         assert 0 <= kernel_random.draw(log_weights, 3, state) < 3
 
 
 def test_a_draw_never_takes_what_is_forbidden() -> None:
     log_weights, state = np.array([-INF, -INF, 0.0, -INF]), np.array([7], np.uint64)
     assert {kernel_random.draw(log_weights, 4, state) for _ in range(50)} == {2}
-    assert {kernel_math.draw(log_weights, np.empty(4), u) for u in torch.rand(50).tolist()} == {2}
+    assert {_picked(np.exp(log_weights), u) for u in (0.0, 1.0 - 2.0**-53, *torch.rand(50).tolist())} == {2}
+
+
+def test_a_pick_follows_the_weights() -> None:
+    """Weight i takes the numbers from the sum of those before it, whatever the sizes."""
+    weights = np.array([0.0, 1e-200, 0.25, 0.0, 0.5, 0.25, 0.0])
+    assert [_picked(weights, u) for u in (0.0, 1e-201, 0.1, 0.24, 0.25, 0.74, 0.75, 1.0 - 2.0**-53)] == [
+        1, 1, 2, 2, 4, 4, 5, 5,
+    ]  # fmt: skip
+    assert _picked(np.array([0.0, 3e300, 0.0]), 1.0 - 2.0**-53) == 1

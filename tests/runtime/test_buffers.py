@@ -34,6 +34,15 @@ def test_memory_of_a_large_array_is_used_again() -> None:
     assert again.dtype == np.float64
 
 
+def test_float32_takes_half_of_the_memory_and_gives_it_back() -> None:
+    first = buffers.empty((3, *SHAPE), np.float32)
+    assert first.dtype == np.float32 and first.shape == (3, *SHAPE) and first.flags.c_contiguous
+    assert address(first) % 64 == 0
+    where = address(first)
+    del first
+    assert address(buffers.empty((3, 8, 100, 100))) == where
+
+
 def test_two_arrays_in_use_do_not_share() -> None:
     first, second = buffers.empty(SHAPE), buffers.empty(SHAPE)
     assert not np.shares_memory(first, second)

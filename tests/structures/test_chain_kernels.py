@@ -339,6 +339,28 @@ def test_weighted_gradients_of_wide_and_narrow_rows(by_position: bool) -> None:
         agree(found, wanted, 1e-10)
 
 
+@both_arcs
+def test_samples_of_wide_and_narrow_rows_have_the_right_frequencies(by_position: bool) -> None:
+    """Wide rows are drawn from log space, others from scaled weights; row 2 has one position, row 3 holes of -inf."""
+    emissions, transitions, start, end = random_scores(4, 6, 3, by_position=by_position)
+    emissions[0, 2, :2] -= 900.0
+    emissions[0, 3, 0] -= 900.0
+    emissions[3, :, 1], end[2] = -INF, -INF
+    lengths = torch.tensor([6, 5, 1, 6])
+    assert wide_rows(emissions, transitions, start, end, lengths=lengths) == [0]
+    chain = LinearChain(emissions, transitions, start, end, lengths=lengths, backend="kernel")
+    n_samples = 20_000
+    tags = chain.sample((n_samples,), torch.Generator().manual_seed(0))
+    real = torch.arange(6) < lengths[:, None]
+    one_hot = torch.nn.functional.one_hot(tags, 3).double() * real[:, :, None]
+    for expected, counts in (
+        (chain.marginals, one_hot.mean(0)),
+        (chain.pairwise_marginals, torch.einsum("sbti,sbtj->btij", one_hot[:, :, :-1], one_hot[:, :, 1:]) / n_samples),
+    ):
+        deviation = (expected * (1 - expected)).clamp(min=0).sqrt() / n_samples**0.5
+        assert ((counts - expected).abs() <= 5 * deviation + 1e-12).all()
+
+
 # --- memory --------------------------------------------------------------------------------------------------
 
 

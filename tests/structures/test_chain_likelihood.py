@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +14,9 @@ from torch import Tensor
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import threads
-from trelliswork.structures.chain import solver
+from trelliswork.structures.chain import likelihood, solver
+from trelliswork.structures.chain.likelihood import MANY_TAGS, _log_likelihood
+from trelliswork.structures.chain.solver import ChainArrays
 
 Batch = tuple[tuple[Tensor, ...], Tensor, Tensor]
 
@@ -37,7 +41,7 @@ def by_reference(scores: tuple[Tensor, ...], tags: Tensor, mask: Tensor | None) 
     return LinearChain(*scores, mask=mask, backend="torch").log_prob(tags)
 
 
-@pytest.mark.parametrize("c", [1, 2, 7, 8, 9, 45])
+@pytest.mark.parametrize("c", [1, 2, 7, 8, 9, 45, MANY_TAGS, 50])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 6, 13])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_value_and_gradients_are_those_of_the_reference(n: int, c: int, dtype: torch.dtype) -> None:
@@ -50,6 +54,70 @@ def test_value_and_gradients_are_those_of_the_reference(n: int, c: int, dtype: t
     grads = torch.autograd.grad(found, scores, weights)
     for mine, other in zip(grads, torch.autograd.grad(wanted, scores, weights, materialize_grads=True), strict=True):
         torch.testing.assert_close(mine, other, atol=1e-5 if dtype == torch.float32 else 1e-12, rtol=1e-5)
+
+
+WIDE_SCORES = ["plain", "by tag", "masks", "pretended masks", "left to right", "high", "wide row", "wide"]
+
+
+def in_float32(kind: str, seed: int) -> Batch:
+    """A batch for float32: scores of every kind, 9 rows of up to 70 positions, so that sums are made in two parts."""
+    (emissions, transitions, *edges), _, mask = batch_of(9, 70, MANY_TAGS, torch.float32, seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        emissions *= {"high": 5.0, "wide": 60.0}.get(kind, 1.0)
+        if kind == "by tag":
+            emissions += 10 * torch.randn(MANY_TAGS, generator=generator)
+        elif kind in ("masks", "pretended masks"):
+            forbidden = torch.rand(transitions.shape, generator=generator) < 0.3
+            transitions[forbidden] = -math.inf if kind == "masks" else -1e9
+        elif kind == "left to right":
+            band = torch.ones_like(transitions).triu() - torch.ones_like(transitions).triu(2) > 0
+            transitions[~band] = -math.inf
+        elif kind == "wide row":
+            emissions[4, 0, 1] -= 90.0
+    chain = LinearChain(emissions.detach(), transitions.detach(), *(each.detach() for each in edges), mask=mask)
+    return (emissions, transitions, *edges), chain.sample(generator=generator), mask
+
+
+@pytest.mark.parametrize("kind", WIDE_SCORES)
+def test_sums_in_float32_are_within_one_in_a_hundred_thousand(kind: str) -> None:
+    """Log Z, and the expected number of each part: what a loss and its gradient are differences of."""
+    for seed in range(3):
+        scores, tags, mask = in_float32(kind, seed)
+        doubles = tuple(each.detach().double().requires_grad_() for each in scores)
+        found = in_one_kernel(scores, tags, mask)
+        if found is None:  # too wide for exp space in float64 as well
+            assert kind == "wide"
+            continue
+        log_z, wanted = LinearChain(*doubles, mask=mask).log_partition, by_reference(doubles, tags, mask)
+        assert bool(((found.double() - wanted).abs() <= 1e-6 * log_z.abs().clamp(min=10)).all())
+        expected = torch.autograd.grad(log_z.sum(), doubles)
+        grads = torch.autograd.grad(found.sum(), scores), torch.autograd.grad(wanted.sum(), doubles)
+        for mine, other, size in zip(*grads, expected, strict=True):
+            assert bool(((mine.double() - other).abs() <= 1e-5 * size.clamp(min=1)).all())
+
+
+@pytest.mark.parametrize("kind", WIDE_SCORES)
+def test_a_row_that_float32_cannot_hold_sends_its_batch_to_float64(kind: str) -> None:
+    scores, tags, mask = in_float32(kind, 0)
+    plan = LinearChain(*scores, mask=mask)._plan
+    assert isinstance(plan, ChainArrays)
+    found = _log_likelihood(scores, plan, tags)
+    assert (found is None) == (kind in ("left to right", "wide row", "wide"))
+
+
+def test_few_tags_and_long_rows_stay_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    precisions = []
+
+    def remembered(*arguments: Any) -> Tensor | None:
+        precisions.append(arguments[1].emissions.dtype)
+        return _log_likelihood(*arguments)
+
+    monkeypatch.setattr(likelihood, "_log_likelihood", remembered)
+    for c, n in ((MANY_TAGS - 1, 20), (MANY_TAGS, 513), (MANY_TAGS, 20)):
+        scores, tags, _ = batch_of(2, n, c, torch.float32)
+        torch.testing.assert_close(in_one_kernel(scores, tags), by_reference(scores, tags, None))
+    assert precisions == [np.float64, np.float64, np.float32]
 
 
 def test_first_and_second_derivatives() -> None:

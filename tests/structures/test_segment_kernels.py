@@ -286,3 +286,27 @@ def test_half_precision_is_computed_in_more() -> None:
     assert dist.log_partition.dtype == dist.marginals.dtype == torch.bfloat16
     wanted = SemiMarkov(**{name: part.double() for name, part in scores.items()}).log_partition
     assert math.isclose(dist.log_partition[0].item(), wanted[0].item(), rel_tol=1e-2)
+
+
+@both_orders
+def test_samples_of_wide_and_narrow_rows_have_the_right_frequencies(first_order: bool) -> None:
+    """Wide rows are drawn from log space, others from scaled weights; row 2 has one position, row 3 holes of -inf."""
+    scores = random_scores(4, 6, 3, 3, first_order=first_order)
+    scores["segments"][0] *= 300.0
+    scores["segments"][0, :, :, 1] = scores["segments"][0, :, :, 2] + 1.0  # likely labels are near ties
+    scores["segments"][3, :, :, 1] = scores["end"][2] = -INF
+    lengths, n_samples = torch.tensor([6, 5, 1, 6]), 20_000
+    segmentations = SemiMarkov(**scores, lengths=lengths, backend="kernel")
+    run = solver.run_forward(segmentations._arrays)
+    assert isinstance(run, solver.Forward) and run.wide.tolist() == [True, False, False, False]
+    starts = segmentations.sample_starts((n_samples,), torch.Generator().manual_seed(0))
+    counts, ends = torch.zeros(4, 6, 3, 3, dtype=torch.float64), lengths.expand(n_samples, 4).clone()
+    for i in range(5, -1, -1):
+        for b in range(4):
+            label, d = starts[:, b, i], ends[:, b] - i - 1
+            begins = label >= 0
+            counts[b, i].index_put_((d[begins], label[begins]), torch.ones(1, dtype=torch.float64), accumulate=True)
+            ends[:, b] = torch.where(begins, i, ends[:, b])
+    expected = segmentations.marginals
+    deviation = (expected * (1 - expected)).clamp(min=0).sqrt() / n_samples**0.5
+    assert ((counts / n_samples - expected).abs() <= 5 * deviation + 1e-12).all()

@@ -9,6 +9,7 @@ from torch import Tensor
 from trelliswork import SemiMarkov
 
 INF = float("inf")
+SHAPES = ((3, 9, 3, 4), (4, 4), (4,), (4,))
 
 
 def random_scores(batch: int, n: int, k: int, c: int, scale: float = 1.0) -> list[Tensor]:
@@ -46,6 +47,28 @@ def test_kernel_equals_reference(shape: tuple[int, int, int, int], order: int, q
 def test_wide_scores() -> None:
     found = assert_kernel_is_reference(random_scores(2, 6, 3, 3, scale=200.0), torch.tensor([6, 4]), "marginals")
     assert all(each.isfinite().all() for each in found)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 300.0])
+def test_wide_and_narrow_rows_with_parts_that_are_forbidden(scale: float, order: int) -> None:
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        scores = [scale * torch.randn(shape, dtype=torch.float64, generator=generator) for shape in SHAPES]
+        scores[0][1] /= scale
+        for part in scores:
+            part[torch.rand(part.shape, generator=generator) < 0.2] = -INF
+        found = assert_kernel_is_reference(scores, torch.tensor([9, 9, 4]), "marginals", order)
+        assert all(each.isfinite().all() for each in found)
+
+
+def test_a_direction_that_is_no_number_stays_none() -> None:
+    scores = [each.requires_grad_() for each in random_scores(1, 4, 2, 2)]
+    marginals = SemiMarkov(*scores, backend="kernel").marginals
+    weights = torch.ones_like(marginals)
+    weights[0, 1, 0, 1] = float("nan")
+    (found,) = torch.autograd.grad((marginals * weights).sum(), scores[:1])
+    assert found.isnan().any()
 
 
 def test_what_is_forbidden_has_gradient_zero() -> None:

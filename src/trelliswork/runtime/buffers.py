@@ -25,16 +25,17 @@ MOST_KEPT = 1 << 24  # numbers (128 MB)
 _parked: list[Array] = []
 
 
-def empty(shape: tuple[int, ...]) -> Array:
-    """np.empty(shape) in float64; the memory of a large one is used again after the array is gone.
+def empty(shape: tuple[int, ...], dtype: type = np.float64) -> Array:
+    """np.empty(shape) in float64 or float32; the memory of a large one is used again after the array is gone.
 
     Views of it are safe to keep: while there is one, the memory is not used again.
     """
     size = math.prod(shape)
     if size < LARGE:
-        return np.empty(shape)
-    block = _take(size + LINE)
-    array = _from_a_line(block, size).reshape(shape)
+        return np.empty(shape, dtype)
+    doubles = -(-size * np.dtype(dtype).itemsize // 8)
+    block = _take(doubles + LINE)
+    array = _from_a_line(block, doubles).view(dtype)[:size].reshape(shape)
     weakref.finalize(array, _park, block).atexit = False
     return array
 

@@ -185,18 +185,25 @@ def insert(value, origin, values, origins):
     values[r], origins[r] = value, origin
 
 
-@kernel(FAST)
-def draw(log_weights, weights, uniform):
-    """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked.
+@kernel(ORDERED)
+def sum_up(weights):
+    """weights_i = Σ_{h≤i} weights_h: in this order, so that the sums never fall."""
+    total = 0.0
+    for i in range(weights.shape[0]):
+        total += weights[i]
+        weights[i] = total
 
-    Always an index: 0 where no weight is positive.
+
+@kernel(FAST)
+def pick_from_sums(sums, row, size, uniform):
+    """The index that a uniform number in [0, 1) picks from running sums of weights, sums[row, :size].
+
+    An index of weight 0 is never picked; where all are 0, it is index 0.
     """
-    c = log_weights.shape[0]
-    top, total = highest(log_weights, c), 0.0
-    for j in range(c):
-        weights[j] = exp(log_weights[j] - top)
-        total += weights[j]
-    return pick(weights, c, uniform * total)
+    index, bound = 0, uniform * sums[row, size - 1]
+    for i in range(size):
+        index += sums[row, i] <= bound
+    return index if index < size else 0
 
 
 @kernel(EXACT)

@@ -20,6 +20,7 @@ from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import at, exp, higher, highest, subtract_highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
+SMALLEST_32 = 1e-30
 NEG_INF = -np.inf
 
 
@@ -61,7 +62,7 @@ def exp_arcs(transitions, arcs, shifts):
     for b in range(transitions.shape[0]):
         for t in range(transitions.shape[1]):
             scores = transitions[b, t].ravel()
-            shift = highest(scores, c * c)
+            shift = np.float64(highest(scores, c * c))  # differences are taken in float64, whatever the scores
             shifts[b, t] = shift = shift if shift > NEG_INF else 0.0
             for i in range(c):
                 for j in range(c):
@@ -94,9 +95,9 @@ def times_matrix(row, matrix, out):
 def _matrix_times(matrix, column, out):
     """out = matrix @ column, four rows of the matrix a pass."""
     c, width = matrix.shape
-    i = 0
+    i, zero = 0, matrix.dtype.type(0)
     while i + 3 < c:
-        s0 = s1 = s2 = s3 = 0.0
+        s0 = s1 = s2 = s3 = zero
         for j in range(width):
             s0 += matrix[i, j] * column[j]
             s1 += matrix[i + 1, j] * column[j]
@@ -105,7 +106,7 @@ def _matrix_times(matrix, column, out):
         out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
         i += 4
     while i < c:
-        s0 = 0.0
+        s0 = zero
         for j in range(width):
             s0 += matrix[i, j] * column[j]
         out[i] = s0
@@ -113,30 +114,16 @@ def _matrix_times(matrix, column, out):
 
 
 @kernel(FAST)
-def _vanished(alpha, arc_scores, emission, weights):
-    """Is a tag reachable although its weight is (almost) gone? Only then a path may have been lost."""
-    c = weights.shape[0]
-    for j in range(c):
-        if weights[j] < SMALLEST and emission[j] > NEG_INF:
-            for i in range(c):
-                if alpha[i] > 0.0 and arc_scores[i, j] > NEG_INF:
+def vanished(before, lowest, scores, emission, weights, smallest):
+    """Is an entry reachable although its weight is (almost) gone? Only then a path may have been lost.
+
+    Entry j is reachable if its emission and the score of an arc to it from an i with before[i] > lowest are not -inf.
+    """
+    for j in range(weights.shape[0]):
+        if weights[j] < smallest and emission[j] > NEG_INF:
+            for i in range(before.shape[0]):
+                if before[i] > lowest and scores[i, j] > NEG_INF:
                     return True
-    return False
-
-
-@kernel(FAST)
-def _start_vanished(start, emission, weights):
-    for j in range(start.shape[0]):
-        if weights[j] < SMALLEST and start[j] > NEG_INF and emission[j] > NEG_INF:
-            return True
-    return False
-
-
-@kernel(FAST)
-def _end_vanished(alpha, end, final):
-    for j in range(end.shape[0]):
-        if final < SMALLEST and alpha[j] > 0.0 and end[j] > NEG_INF:
-            return True
     return False
 
 
@@ -144,16 +131,23 @@ def _end_vanished(alpha, end, final):
 def _emission_weights(scores, length, weights, shifts):
     """weights = exp(scores - shift), where each position is shifted by its own highest score.
 
-    All exponentials are taken in one loop: position by position, 9 tags would be one vector register and a lone number.
+    All exponentials of float64 are taken in one loop: position by position, 9 tags would be one vector register and a
+    lone number. Differences of float32 are taken in float64.
     """
+    c = scores.shape[1]
     for t in range(length):
-        top = highest(scores[t], scores.shape[1])
+        top = np.float64(highest(scores[t], c))
         shifts[t] = top
-        for j in range(scores.shape[1]):
-            weights[t, j] = scores[t, j] - top if top > NEG_INF else NEG_INF
-    flat = weights.ravel()
-    for i in range(length * scores.shape[1]):
-        flat[i] = exp(flat[i])
+        if scores.itemsize == 4:
+            for j in range(c):
+                weights[t, j] = exp(scores[t, j] - top) if top > NEG_INF else 0.0
+        else:
+            for j in range(c):
+                weights[t, j] = scores[t, j] - top if top > NEG_INF else NEG_INF
+    if scores.itemsize == 8:
+        flat = weights.ravel()
+        for i in range(length * c):
+            flat[i] = exp(flat[i])
 
 
 @kernel(FAST)
@@ -167,9 +161,11 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
     emissions, transitions, start, end, lengths = scores
     alphas, emits, finals, log_z, wide = run
     c = emissions.shape[2]
-    start_weights, end_weights = np.empty(c), np.empty(c)
+    start_weights, end_weights = np.empty(c, arcs.dtype), np.empty(c, arcs.dtype)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
-    alpha, arrived, weights = np.empty(c), np.empty(arcs.shape[3]), np.empty(c)
+    alpha, arrived, weights = np.empty(c, arcs.dtype), np.empty(arcs.shape[3], arcs.dtype), np.empty(c, arcs.dtype)
+    one, final_weight, nothing = np.ones(1, arcs.dtype), np.empty(1, arcs.dtype), np.zeros(1, emissions.dtype)
+    smallest = SMALLEST if arcs.itemsize == 8 else SMALLEST_32
     shifts = np.empty(emissions.shape[1])
     for b in range(first, last):
         length = lengths[b]
@@ -190,12 +186,12 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
                 weight = arrived[j] * emits[b, t, j]
                 weights[j] = weight
                 scale += weight
-                n_small += weight < SMALLEST
+                n_small += weight < smallest
             if n_small:
                 if t == 0:
-                    wide[b] = _start_vanished(start, emissions[b, t], weights)
+                    wide[b] = vanished(one, 0.0, start.reshape((1, c)), emissions[b, t], weights, smallest)
                 else:
-                    wide[b] = _vanished(alpha, transitions[bb, tt], emissions[b, t], weights)
+                    wide[b] = vanished(alpha, 0.0, transitions[bb, tt], emissions[b, t], weights, smallest)
                 if wide[b] or scale == 0.0:
                     _clear(alphas, b, t)
                     break
@@ -212,30 +208,46 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
         final = 0.0
         for j in range(c):
             final += alpha[j] * end_weights[j]
-        wide[b] = _end_vanished(alpha, end, final)
+        final_weight[0] = final
+        wide[b] = vanished(alpha, 0.0, end.reshape((c, 1)), nothing, final_weight, smallest)
         if final > 0.0 and not wide[b]:
             finals[b], log_z[b] = final, log_total + math.log(product) + math.log(final)
 
 
 @kernel(FAST)
 def _add_arcs(alphas, outgoing, length, d_arcs):
-    """d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), four positions a pass; [c, width] like the arcs."""
-    c, width = d_arcs.shape
-    t = 1
+    """d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs."""
+    (c, width), t, a, o = d_arcs.shape, 1, alphas, outgoing
+    while t + 7 < length:
+        for i in range(c):
+            a0, a1, a2, a3 = a[t - 1, i], a[t, i], a[t + 1, i], a[t + 2, i]
+            a4, a5, a6, a7 = a[t + 3, i], a[t + 4, i], a[t + 5, i], a[t + 6, i]
+            for j in range(width):
+                first = a0 * o[t, j] + a1 * o[t + 1, j] + a2 * o[t + 2, j] + a3 * o[t + 3, j]
+                d_arcs[i, j] += first + a4 * o[t + 4, j] + a5 * o[t + 5, j] + a6 * o[t + 6, j] + a7 * o[t + 7, j]
+        t += 8
     while t + 3 < length:
         for i in range(c):
-            a0, a1, a2, a3 = alphas[t - 1, i], alphas[t, i], alphas[t + 1, i], alphas[t + 2, i]
+            a0, a1, a2, a3 = a[t - 1, i], a[t, i], a[t + 1, i], a[t + 2, i]
             for j in range(width):
-                d_arcs[i, j] += (
-                    a0 * outgoing[t, j] + a1 * outgoing[t + 1, j] + a2 * outgoing[t + 2, j] + a3 * outgoing[t + 3, j]
-                )
+                d_arcs[i, j] += a0 * o[t, j] + a1 * o[t + 1, j] + a2 * o[t + 2, j] + a3 * o[t + 3, j]
         t += 4
     while t < length:
         for i in range(c):
-            a0 = alphas[t - 1, i]
+            a0 = a[t - 1, i]
             for j in range(width):
-                d_arcs[i, j] += a0 * outgoing[t, j]
+                d_arcs[i, j] += a0 * o[t, j]
         t += 1
+
+
+@kernel(FAST)
+def _correct(alphas, b, t, grad, beta):
+    """Scale β so that its posteriors add up to `grad`: in float32 rounding would grow with the length."""
+    total = 0.0
+    for j in range(beta.shape[0]):
+        total += alphas[b, t, j] * beta[j] if alphas[b, t, j] > 0.0 else 0.0
+    for j in range(beta.shape[0]):
+        beta[j] *= grad / total
 
 
 @kernel(FAST)
@@ -251,9 +263,9 @@ def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, out
     alphas, emits, finals = run
     c, width = alphas.shape[2], arcs.shape[3]
     keep = outgoing.shape[0] > 0
-    d_arcs = np.zeros((0 if keep else last - first if by_row else 1, c, width))
-    out = outgoing if keep else np.empty((1, alphas.shape[1], width))
-    end_weights, beta = np.empty(c), np.empty(c)
+    d_arcs = np.zeros((0 if keep else last - first if by_row else 1, c, width), arcs.dtype)
+    out = outgoing if keep else np.empty((1, alphas.shape[1], width), arcs.dtype)
+    end_weights, beta = np.empty(c, arcs.dtype), np.empty(c, arcs.dtype)
     shifted_exp(end, end_weights)
     for b in range(first, last):
         used = lengths[b] if finals[b] > 0.0 and grad[b] != 0.0 else 0
@@ -266,6 +278,8 @@ def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, out
         for j in range(c):
             beta[j] = end_weights[j] * (grad[b] / finals[b])
         for t in range(used - 1, -1, -1):
+            if arcs.itemsize == 4:
+                _correct(alphas, b, t, grad[b], beta)
             for j in range(c):
                 # β of an unreachable tag is unbounded and meets only α = 0: keep 0 * inf out.
                 reached = beta[j] if alphas[b, t, j] > 0.0 else 0.0
@@ -302,7 +316,7 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
 
 
 @kernel(FAST)
-def _log_arrivals(log_alpha, arc_scores, tops, arrived):
+def log_arrivals(log_alpha, arc_scores, tops, arrived):
     """arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
     c = arrived.shape[0]
     for j in range(c):
@@ -337,7 +351,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
                 _copy(start, arrived)
             else:
                 arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
-                _log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
+                log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
             _copy(emissions[b, t], log_alpha)
             total += subtract_highest(log_alpha)
             for j in range(c):
@@ -353,20 +367,46 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
 
 
 @kernel(FAST)
+def backward_arcs(b, t, r, transitions, log_alphas, arrivals, before):
+    """before_ij = p(y_t = i | y_{t+1} = j, x_1..t) of row b, which is row r in log space.
+
+    With these for arcs and ones for α, all that follows the way forward may be done in exp space: they lie in 0..1
+    whatever the scores.
+    """
+    arc_scores, c = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])], before.shape[0]
+    for i in range(c):
+        for j in range(c):  # +inf makes the factors of an unreachable tag exactly 0
+            arrived = arrivals[r, t + 1, j] if arrivals[r, t + 1, j] > NEG_INF else np.inf
+            before[i, j] = log_alphas[r, t, i] + arc_scores[i, j] - arrived
+    flat = before.ravel()
+    for e in range(c * c):  # in one loop: row by row, 9 tags would be one vector register and a lone number
+        flat[e] = exp(min(flat[e], 0.0))
+
+
+@kernel(FAST)
+def weigh(alpha, is_log, scores, weights):
+    """weights_i = e^{score - shift} times α, which is given itself or as its logarithm; returns the shift."""
+    for i in range(scores.shape[0]):
+        weights[i] = alpha[i] + scores[i] if is_log else scores[i]
+    shift = shifted_exp(weights, weights)
+    for i in range(scores.shape[0]):
+        weights[i] *= 1.0 if is_log else alpha[i]
+    return shift
+
+
+@kernel(FAST)
 def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
-    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j): all probabilities.
+    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) p(i | j), the factors of `backward_arcs`.
 
     Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].
     """  # [S3, delta gradient]
     c = end.shape[0]
-    d_delta, d_before, arrived = np.empty(c), np.empty(c), np.empty(c)
+    d_delta, d_before, before = np.empty(c), np.empty(c), np.empty((c, c))
     for r in range(rows.shape[0]):
         b = rows[r]
         if log_z[b] == NEG_INF or grad[b] == 0.0:
             continue
-        for j in range(c):
-            d_before[j] = log_alphas[r, lengths[b] - 1, j] + end[j]
-        shifted_exp(d_before, d_delta)
+        weigh(log_alphas[r, lengths[b] - 1], True, end, d_delta)
         total = 0.0
         for j in range(c):
             total += d_delta[j]
@@ -376,15 +416,13 @@ def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, g
             _copy(d_delta, d_emissions[b, t])
             if t == 0:
                 break
-            arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
+            backward_arcs(b, t - 1, r, transitions, log_alphas, arrivals, before)
             d_arcs = d_transitions[at(b, d_transitions.shape[0]), at(t - 1, d_transitions.shape[1])]
-            for j in range(c):  # an unreachable tag has gradient 0; +inf makes its factors exactly 0
-                arrived[j] = arrivals[r, t, j] if arrivals[r, t, j] > NEG_INF else np.inf
             for i in range(c):
-                from_i, row, d_row, weight = log_alphas[r, t - 1, i], arc_scores[i], d_arcs[i], 0.0
+                weight = 0.0
                 for j in range(c):
-                    posterior = d_delta[j] * exp(from_i + row[j] - arrived[j])
-                    d_row[j] += posterior
+                    posterior = d_delta[j] * before[i, j]
+                    d_arcs[i, j] += posterior
                     weight += posterior
                 d_before[i] = weight
             _copy(d_before, d_delta)

@@ -17,7 +17,7 @@ from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import structure
-from trelliswork.structures.chain.likelihood_kernels import backward_rows, forward_rows
+from trelliswork.structures.chain.likelihood_kernels import POSITIONS, backward_rows, forward_rows
 from trelliswork.structures.chain.structure import Chain
 
 if TYPE_CHECKING:
@@ -25,13 +25,27 @@ if TYPE_CHECKING:
 
 Scores = tuple[Tensor, Tensor, Tensor, Tensor]  # emissions, transitions, start, end
 Run = tuple[Array, Array, Array]  # alphas, emits and finals of `forward_rows`
+MANY_TAGS = 48  # from here on scores in float32 are summed in float32: 1.4 to 2 times as fast, see decision 61
 
 
 def log_likelihood(scores: Scores, given: ChainArrays, tags: Tensor) -> Tensor | None:
-    """log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide."""
-    arrays, golds = given.double(), as_array(tags)
-    shape = arrays.emissions.shape
-    run, log_probs = (buffers.empty(shape), buffers.empty(shape), np.empty(shape[0])), np.empty(shape[0])
+    """log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide.
+
+    Many tags in float32 are summed in float32, and again in float64 where it has not the range for a row.
+    """
+    _, n, c = given.emissions.shape
+    if c >= MANY_TAGS and n <= POSITIONS and all(each.dtype == np.float32 for each in given[:4]):
+        log_prob = _log_likelihood(scores, given, tags)
+        if log_prob is not None:
+            return log_prob
+    return _log_likelihood(scores, given.double(), tags)
+
+
+def _log_likelihood(scores: Scores, arrays: ChainArrays, tags: Tensor) -> Tensor | None:
+    """`log_likelihood` with sums in the dtype of the arrays."""
+    shape, precision, golds = arrays.emissions.shape, arrays.emissions.dtype.type, as_array(tags)
+    run = buffers.empty(shape, precision), buffers.empty(shape, precision), np.empty(shape[0])
+    log_probs = np.empty(shape[0])
     by_part = over_rows(forward_rows, shape[0], arrays.work, arrays[:4], golds, arrays.lengths, run, log_probs)
     if not all(fine for fine, _ in by_part):
         return None
@@ -47,7 +61,7 @@ def log_likelihood(scores: Scores, given: ChainArrays, tags: Tensor) -> Tensor |
 
 def _gradients(grad: Array, tags: Array, arrays: ChainArrays, arcs: Array, run: Run) -> tuple[Array, ...]:
     """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
-    batch, d_emissions = len(grad), buffers.empty(run[0].shape)
+    batch, d_emissions = len(grad), buffers.empty(run[0].shape, run[0].dtype.type)
     by_part = over_rows(
         backward_rows, batch, arrays.work, tags, arrays.lengths, grad, arrays.end, arcs, run, d_emissions
     )

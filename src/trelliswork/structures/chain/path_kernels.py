@@ -1,4 +1,4 @@
-"""CPU kernels that pick paths of a chain: a given path's score, the best, the k best, samples.
+"""CPU kernels that pick_from_sums paths of a chain: a given path's score, the best, the k best, samples.
 
 Same conventions as `kernels.py`; `best_paths` also takes float32, the others float64.
 """
@@ -10,14 +10,16 @@ import numpy as np
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import (
     at,
-    draw,
     first_best,
     first_not_a_score,
     higher,
     insert,
+    pick_from_sums,
     right_padded,
     subtract_highest,
+    sum_up,
 )
+from trelliswork.structures.chain.kernels import backward_arcs, weigh
 
 NEG_INF = -np.inf
 SHIFT_EVERY = 16
@@ -206,18 +208,40 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
 
 
 @kernel(FAST)
-def sample_paths(first, last, log_alphas, transitions, end, lengths, uniforms, tags):
-    """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}; α may be scaled per position."""
-    _, _, c = log_alphas.shape
-    scores, weights = np.empty(c), np.empty(c)
-    for s in range(uniforms.shape[0]):
-        for b in range(first, last):
-            for t in range(lengths[b] - 1, -1, -1):
-                if t == lengths[b] - 1:
-                    for i in range(c):
-                        scores[i] = log_alphas[b, t, i] + end[i]
-                else:
-                    arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
-                    for i in range(c):
-                        scores[i] = log_alphas[b, t, i] + arc_scores[i, tags[s, b, t + 1]]
-                tags[s, b, t] = draw(scores, weights, uniforms[s, b, t])
+def _sum_tags(alphas, arcs, b, t, to, sums):
+    """Running sums of the weights of the tags before tag `to`."""
+    for i in range(sums.shape[1]):
+        from_i = alphas[at(b, alphas.shape[0]), at(t, alphas.shape[1]), i]
+        sums[to, i] = from_i * arcs[at(b, arcs.shape[0]), at(t, arcs.shape[1]), i, to]
+    sum_up(sums[to])
+
+
+@kernel(FAST)
+def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
+    """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}, without an exp or a log a sample.
+
+    Running sums of weights are made once for each tag that follows at a position, however many samples have it there.
+    `scores` are transitions, end, and the lengths; `run` alphas, log_alphas and arrivals as `backward_arcs` says.
+    """
+    transitions, end, lengths = scores
+    alphas, log_alphas, arrivals = run
+    c = end.shape[0]
+    sums, known_at, step = np.empty((c, c)), np.zeros(c, np.int64), 0
+    ones, before = np.ones((1, 1, c)), np.empty((1, 1, c, c))
+    for b in range(first, last):
+        r, t = wide_at[b], lengths[b] - 1
+        weigh(log_alphas[r, t] if r >= 0 else alphas[b, t], r >= 0, end, sums[0])
+        sum_up(sums[0])
+        for s in range(uniforms.shape[0]):
+            tags[s, b, t] = pick_from_sums(sums, 0, c, uniforms[s, b, t])
+        row_alphas, row_arcs = (ones, before) if r >= 0 else (alphas, arcs)
+        for t in range(lengths[b] - 2, -1, -1):
+            step += 1
+            if r >= 0:
+                backward_arcs(b, t, r, transitions, log_alphas, arrivals, before[0, 0])
+            for s in range(uniforms.shape[0]):
+                to = tags[s, b, t + 1]
+                if known_at[to] < step:
+                    _sum_tags(row_alphas, row_arcs, b, t, to, sums)
+                    known_at[to] = step
+                tags[s, b, t] = pick_from_sums(sums, to, c, uniforms[s, b, t])

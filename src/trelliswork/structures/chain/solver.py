@@ -16,7 +16,7 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array, converted
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.chain import kernels, path_kernels, structure, tangent_kernels
+from trelliswork.structures.chain import dual_kernels, kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import SUMMED_AXES, ArcsBy, Chain
 from trelliswork.structures.kernel_solver import KernelSolver, draw_by, top_by, uniforms
 from trelliswork.structures.record import Decoded, Scores, Structure
@@ -71,6 +71,13 @@ class Forward(NamedTuple):
     wide_rows: Array  # indices into the batch
     log_alphas: Array  # [len(wide_rows), n, c]
     arrivals: Array
+
+    @property
+    def wide_at(self) -> Array:
+        """The place of each row in log_alphas and arrivals; -1 for rows in scaled exp space."""
+        places = np.full(len(self.log_z), -1)
+        places[self.wide_rows] = np.arange(len(self.wide_rows))
+        return places
 
 
 def run_forward(arrays: ChainArrays) -> Forward:
@@ -139,7 +146,7 @@ def run_backward(
     return d_emissions, d_transitions, d_start, d_end
 
 
-def run_tangents(
+def run_jvp(
     arrays: ChainArrays, forward: Forward, v_emissions: Array, v_arcs: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Gradients of Σ v · marginals by emissions, transitions, start and end; v_arcs is [1|batch, 1|n-1, c, c].
@@ -149,14 +156,12 @@ def run_tangents(
     """
     batch, n, c = arrays.emissions.shape
     is_shared = arrays.transitions.shape[:2] == (1, 1) and forward.arcs.shape[0] == 1
-    wide_at = np.full(batch, -1)
-    wide_at[forward.wide_rows] = np.arange(len(forward.wide_rows))
     d_emissions = np.zeros((batch, n, c))
     d_transitions = np.zeros((0 if is_shared else batch, n - 1, c, c))
     found = over_rows(
-        tangent_kernels.posterior_changes, batch, 4 * arrays.work,
-        wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
-        (forward.alphas, forward.log_alphas, forward.arrivals, forward.log_z),
+        dual_kernels.marginals_jvp, batch, 4 * arrays.work,
+        forward.wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
+        (forward.alphas, forward.emits, forward.log_alphas, forward.arrivals, forward.log_z),
         v_emissions, v_arcs, d_emissions, d_transitions,
     )  # fmt: skip
     shared, d_start, d_end = (sum(each) for each in zip(*found, strict=True))
@@ -228,7 +233,7 @@ class Kernels(KernelSolver):
         unary, arcs, _, _ = run_backward(self.arrays, self.run, np.ones(len(self.arrays.lengths)), arcs_by)
 
         def vjp(*grads: Array) -> tuple[Array, ...]:
-            return run_tangents(self.arrays, self.run, *grads)
+            return run_jvp(self.arrays, self.run, *grads)
 
         found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(unary), torch.from_numpy(arcs)), vjp, arcs_by)
         return found
@@ -243,13 +248,9 @@ class Kernels(KernelSolver):
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         """By backward sampling."""
         arrays, run, tags = self.arrays, self.run, _no_tags(self.arrays, n_samples)
-        with np.errstate(divide="ignore"):
-            log_alphas = np.log(run.alphas)
-        if len(run.wide_rows):
-            log_alphas[run.wide_rows] = run.log_alphas
-        work = tags.size * arrays.emissions.shape[2]
-        given = log_alphas, arrays.transitions, arrays.end, arrays.lengths, uniforms(tags.shape, generator)
-        return draw_by(path_kernels.sample_paths, work, tags, *given)
+        scores = arrays.transitions, arrays.end, arrays.lengths
+        given = scores, run.arcs, run.wide_at, (run.alphas, run.log_alphas, run.arrivals)
+        return draw_by(path_kernels.sample_paths, tags.size, tags, *given, uniforms(tags.shape, generator))
 
 
 def _no_tags(arrays: ChainArrays, *lead: int) -> Array:

@@ -20,59 +20,17 @@ import numpy as np
 
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, higher, highest, log, subtract_highest
-from trelliswork.structures.segments.part_kernels import arriving, clear, collect, leaving, n_durations
+from trelliswork.structures.chain.kernels import NEG_INF, SMALLEST, log_arrivals, vanished, weigh
+from trelliswork.structures.segments.part_kernels import collect, n_durations, segment_scores
 
-SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 LOG_SMALLEST = math.log(SMALLEST)
-NEG_INF, POS_INF = -np.inf, np.inf
+POS_INF = np.inf
 
 
 @kernel(ORDERED, inline=True)
 def _joined(gamma, score, offset):
     """gamma + score - offset in one order, forward and back: posteriors are ratios of the two."""
     return score + (gamma - offset)
-
-
-@kernel(FAST)
-def exp_arcs(transitions, arcs):
-    """arcs = exp(transitions - highest); returns the highest (0 if all are -inf, or there are none)."""
-    c = transitions.shape[0]
-    if c == 0:
-        return 0.0
-    shift = highest(transitions.ravel(), c * c)
-    shift = shift if shift > NEG_INF else 0.0
-    for x in range(c):
-        for y in range(c):
-            arcs[x, y] = exp(transitions[x, y] - shift)
-    return shift
-
-
-@kernel(FAST)
-def _lost(log_alpha, transitions, entered):
-    """Is a label reachable although its weight is (almost) gone?"""
-    c = entered.shape[0]
-    for y in range(c):
-        if entered[y] < SMALLEST:
-            for x in range(c):
-                if log_alpha[x] > NEG_INF and transitions[x, y] > NEG_INF:
-                    return True
-    return False
-
-
-@kernel(FAST)
-def _enter_exactly(log_alpha, transitions, tops, entered):
-    """entered_y = log Σ_x exp(log_alpha_x + a_xy), each label shifted by its own highest."""
-    c = entered.shape[0]
-    for y in range(c):
-        tops[y], entered[y] = NEG_INF, 0.0
-    for x in range(c):
-        for y in range(c):
-            tops[y] = higher(tops[y], log_alpha[x] + transitions[x, y])
-    for x in range(c):
-        for y in range(c):
-            entered[y] += exp(log_alpha[x] + transitions[x, y] - tops[y]) if tops[y] > NEG_INF else 0.0
-    for y in range(c):
-        entered[y] = tops[y] + math.log(entered[y]) if entered[y] > 0.0 else NEG_INF
 
 
 @kernel(FAST)
@@ -96,8 +54,8 @@ def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
     n_small = 0
     for y in range(c):
         n_small += entered[y] < SMALLEST
-    if n_small and _lost(log_alpha, transitions, entered):
-        _enter_exactly(log_alpha, transitions, weights, entered)
+    if n_small and vanished(log_alpha, NEG_INF, transitions, np.zeros(c), entered, SMALLEST):
+        log_arrivals(log_alpha, transitions, weights, entered)
         return
     for y in range(c):
         entered[y] = arc_shift + log(entered[y])
@@ -123,7 +81,7 @@ def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
     All durations and labels are exponentiated in one run, with one shift; if that loses a label, each gets its own.
     """  # [S0.3]
     c, offset = log_alpha.shape[0], 0.0
-    arriving(parts, b, j, m, arrivals)
+    segment_scores(parts, b, j - 1, False, m, arrivals)
     for d in range(m):
         gamma, arrival = gammas[j - 1 - d], arrivals[d * c : d * c + c]
         for y in range(c):
@@ -155,16 +113,12 @@ def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
 @kernel(FAST)
 def _softmax(log_alpha, end, weights):
     """weights = softmax(log_alpha + end); returns the log of the sum, -inf if nothing is possible."""
-    c, total = end.shape[0], 0.0
-    for y in range(c):
-        weights[y] = log_alpha[y] + end[y]
-    top = highest(weights, c)
-    if top == NEG_INF:
-        return NEG_INF
-    for y in range(c):
-        weights[y] = exp(weights[y] - top)
+    total, top = 0.0, weigh(log_alpha, True, end, weights)
+    for y in range(end.shape[0]):
         total += weights[y]
-    for y in range(c):
+    if total == 0.0:
+        return NEG_INF
+    for y in range(end.shape[0]):
         weights[y] /= total
     return top + math.log(total)
 
@@ -262,8 +216,8 @@ def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, works, ende
 def backward_log(first, last, scores, arcs, arc_shift, run, grad, found):
     """Posteriors times the incoming gradient: of segments, label pairs, first and last labels.
 
-    `scores` and `run` are as in `forward_log`; `found` are the gradients of the parts, written everywhere, and d_arcs
-    [batch, c, c] (or [batch, 0, 0]), d_start and d_end [batch, c], which start as 0.
+    `scores` and `run` are as in `forward_log`; `found` are the gradients of the parts, d_arcs [batch, c, c] (or
+    [batch, 0, 0]), d_start and d_end [batch, c], which start as 0.
     """  # [S0.7-8, 10]
     parts, transitions, _, end, lengths = scores
     alphas, gammas, steps, log_z = run
@@ -272,7 +226,6 @@ def backward_log(first, last, scores, arcs, arc_shift, run, grad, found):
     ended, started, weights, ratios = np.empty((n + 1, c)), np.empty(c), np.empty(c), np.empty(c)
     d_scaled, posteriors = np.empty(arcs.shape), np.empty(k * c)
     for b in range(first, last):
-        clear(gradients, b)
         length = lengths[b] if log_z[b] > NEG_INF and grad[b] != 0.0 else 0
         if length == 0:
             continue
@@ -284,7 +237,7 @@ def backward_log(first, last, scores, arcs, arc_shift, run, grad, found):
             ended[length, y] = d_end[b, y] = grad[b] * weights[y]
         for i in range(length - 1, -1, -1):
             gamma, m = gammas[b, i], min(k, length - i)
-            leaving(parts, b, i, m, posteriors)
+            segment_scores(parts, b, i, True, m, posteriors)
             _leave(gamma, alphas[b], steps[b], ended, i, m, posteriors, started)
             collect(gradients, b, i, m, posteriors)
             if i > 0:

@@ -32,40 +32,42 @@ def _n_durations(parts):
     return lambda parts: parts[1].shape[0]
 
 
-def arriving(parts, b, j, m, scores):
-    """scores[d c + y] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j."""
+def segment_scores(parts, b, place, forwards, m, scores):
+    """Scores of the segments that start at `place`, or that end with it: scores[d c + y] of duration d+1, for d < m."""
     raise NotImplementedError
 
 
-@overload(arriving, FAST)
-def _arriving(parts, b, j, m, scores):
-    def whole(parts, b, j, m, scores):
+@overload(segment_scores, FAST)
+def _segment_scores(parts, b, place, forwards, m, scores):
+    def whole(parts, b, place, forwards, m, scores):
         c = parts.shape[3]
         for d in range(m):
-            row, found = scores[d * c : d * c + c], parts[b, j - 1 - d, d]
+            row, own = scores[d * c : d * c + c], parts[b, place if forwards else place - d, d]
             for y in range(c):
-                row[y] = found[y]
+                row[y] = own[y]
 
-    def factored(parts, b, j, m, scores):
+    def factored(parts, b, place, forwards, m, scores):
         tokens, durations, starts, ends = parts
+        here, there = (starts, ends) if forwards else (ends, starts)
         c, running = durations.shape[1], np.zeros(durations.shape[1])
         for y in range(c):
-            running[y] = ends[b, j - 1, y] if ends.shape[0] > 0 else 0.0
+            running[y] = here[b, place, y] if here.shape[0] > 0 else 0.0
         for d in range(m):
-            row, token, duration = scores[d * c : d * c + c], tokens[b, j - 1 - d], durations[d]
+            other = place + d if forwards else place - d
+            row, token, duration = scores[d * c : d * c + c], tokens[b, other], durations[d]
             for y in range(c):
                 running[y] += token[y]
                 row[y] = running[y] + duration[y]
-            if starts.shape[0] > 0:
-                first = starts[b, j - 1 - d]
+            if there.shape[0] > 0:
+                far = there[b, other]
                 for y in range(c):
-                    row[y] += first[y]
+                    row[y] += far[y]
 
     return whole if isinstance(parts, types.Array) else factored
 
 
 def arriving_with(parts, b, j, m, y, scores):
-    """scores[d] = f(j-1-d, d+1, y) for d < m: `arriving` for one label."""
+    """scores[d] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j, of one label."""
     raise NotImplementedError
 
 
@@ -83,38 +85,6 @@ def _arriving_with(parts, b, j, m, y, scores):
             scores[d] = running + durations[d, y]
             if starts.shape[0] > 0:
                 scores[d] += starts[b, j - 1 - d, y]
-
-    return whole if isinstance(parts, types.Array) else factored
-
-
-def leaving(parts, b, i, m, scores):
-    """scores[d c + y] = f(i, d+1, y) for d < m: the segments that start at position i."""
-    raise NotImplementedError
-
-
-@overload(leaving, FAST)
-def _leaving(parts, b, i, m, scores):
-    def whole(parts, b, i, m, scores):
-        c = parts.shape[3]
-        for d in range(m):
-            row, found = scores[d * c : d * c + c], parts[b, i, d]
-            for y in range(c):
-                row[y] = found[y]
-
-    def factored(parts, b, i, m, scores):
-        tokens, durations, starts, ends = parts
-        c, running = durations.shape[1], np.zeros(durations.shape[1])
-        for y in range(c):
-            running[y] = starts[b, i, y] if starts.shape[0] > 0 else 0.0
-        for d in range(m):
-            row, token, duration = scores[d * c : d * c + c], tokens[b, i + d], durations[d]
-            for y in range(c):
-                running[y] += token[y]
-                row[y] = running[y] + duration[y]
-            if ends.shape[0] > 0:
-                last = ends[b, i + d]
-                for y in range(c):
-                    row[y] += last[y]
 
     return whole if isinstance(parts, types.Array) else factored
 
@@ -141,28 +111,6 @@ def _score_of(parts, b, i, d, y):
         return score
 
     return whole if isinstance(parts, types.Array) else factored
-
-
-def clear(gradients, b):
-    """Set the gradients of row b to 0: they may start as any memory."""
-    raise NotImplementedError
-
-
-@overload(clear, FAST)
-def _clear(gradients, b):
-    def whole(gradients, b):
-        rest = gradients[b].ravel()
-        for e in range(rest.shape[0]):
-            rest[e] = 0.0
-
-    def factored(gradients, b):
-        for part in gradients:
-            if part.shape[0] > 0:
-                rest = part[b].ravel()
-                for e in range(rest.shape[0]):
-                    rest[e] = 0.0
-
-    return whole if isinstance(gradients, types.Array) else factored
 
 
 def collect(gradients, b, i, m, posteriors):

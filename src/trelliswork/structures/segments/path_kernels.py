@@ -1,4 +1,4 @@
-"""CPU kernels that pick segmentations: a given one's score, the best, the k best, samples.
+"""CPU kernels that pick_from_sums segmentations: a given one's score, the best, the k best, samples.
 
 Same conventions as `kernels.py`; `parts` as there. A segmentation is `starts` [n]: the label where a segment starts, -1
 elsewhere. `best_starts` also takes float32, the others float64.
@@ -9,8 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import draw, first_best, higher, insert
-from trelliswork.structures.segments.part_kernels import arriving, arriving_with, collect_one, n_durations, score_of
+from trelliswork.runtime.kernel_math import first_best, higher, insert, pick_from_sums, sum_up
+from trelliswork.structures.chain.kernels import shifted_exp, weigh
+from trelliswork.structures.segments.part_kernels import (
+    arriving_with,
+    collect_one,
+    n_durations,
+    score_of,
+    segment_scores,
+)
 
 NEG_INF = -np.inf
 
@@ -85,7 +92,7 @@ def best_starts(first, last, parts, transitions, start, end, lengths, starts, po
             gammas[0, y] = start[y]
         for j in range(1, length + 1):
             alpha, m = alphas[j], min(k, j)
-            arriving(parts, b, j, m, arrivals)
+            segment_scores(parts, b, j - 1, False, m, arrivals)
             for y in range(c):
                 alpha[y] = NEG_INF
             for d in range(m):
@@ -150,7 +157,7 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
         for y in range(c):
             gammas[0, y, 0] = start[y]
         for j in range(1, length + 1):
-            arriving(parts, b, j, min(k, j), arrivals)
+            segment_scores(parts, b, j - 1, False, min(k, j), arrivals)
             for y in range(c):
                 for d in range(min(k, j)):
                     score = arrivals[d * c + y]
@@ -179,31 +186,71 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
                     place = labels[j, label, origin % k_best]
 
 
+@kernel(FAST, inline=True)
+def _sum_labels(b, j, to, is_log, scores, arcs, alphas, sums):
+    """Running sums of the weights of the labels that may end at j before label `to`, or at the row's end."""
+    _, transitions, _, end, lengths = scores
+    is_last, ordered = j == lengths[b], transitions.shape[0] > 0
+    for x in range(end.shape[0]):
+        if is_log or is_last:
+            sums[x] = end[x] if is_last else transitions[x, to] if ordered else 0.0
+        else:
+            sums[x] = alphas[b, j, x] * (arcs[x, to] if ordered else 1.0)
+    if is_log or is_last:
+        weigh(alphas[b, j], is_log, sums, sums)
+    sum_up(sums)
+
+
+@kernel(FAST, inline=True)
+def _sum_durations(b, j, y, is_log, scores, shifts, run, sums):
+    """Running sums of the weights of the durations of a segment that ends at j with label y.
+
+    γ is e^{levels + shift} times `gammas`, or in log space their difference to the sum of `steps`.
+    """
+    _, gammas, levels = run
+    arriving_with(scores[0], b, j, sums.shape[0], y, sums)
+    offset = 0.0
+    for d in range(sums.shape[0]):
+        i = j - 1 - d
+        gamma = gammas[b, i, y]
+        if is_log:
+            sums[d] += gamma - offset
+            offset += levels[b, i]
+        else:
+            sums[d] += levels[b, i] + (shifts[0] if i > 0 else shifts[1]) if gamma > 0.0 else NEG_INF
+    shifted_exp(sums, sums)
+    for d in range(sums.shape[0]):
+        sums[d] *= 1.0 if is_log else gammas[b, j - 1 - d, y]
+    sum_up(sums)
+
+
 @kernel(FAST)
-def sample_starts(first, last, scores, run, uniforms, starts):
+def sample_starts(first, last, is_log, scores, arcs, shifts, run, left_out, uniforms, starts):
     """Backward sampling: y ~ α_L e^{end}; then d ~ γ_{j-d}(y) e^{f(j-d, d, y)} and y' ~ α(y') e^{a(y', y)} in turn.
 
-    `scores` are as in `best_starts`, `run` alphas, gammas and steps of `forward_log`.
+    Running sums of weights are made once for each label at a boundary, however many samples have it there. `scores` are
+    as in `best_starts`, `run` alphas, gammas and levels of `forward_scaled`, or alphas, gammas and steps of
+    `forward_log`; rows that are `left_out` stay as they are.
     """
-    parts, transitions, _, end, lengths = scores
-    alphas, gammas, steps = run
-    k, c = n_durations(parts), end.shape[0]
-    by_label, by_duration, weights = np.empty(c), np.empty(k), np.empty(max(c, k))
-    for s in range(uniforms.shape[0]):
-        for b in range(first, last):
-            j, label = lengths[b], -1
-            while j > 0:
-                for x in range(c):
-                    by_label[x] = alphas[b, j, x]
-                    if label < 0:
-                        by_label[x] += end[x]
-                    elif transitions.shape[0] > 0:
-                        by_label[x] += transitions[x, label]
-                label = draw(by_label, weights, uniforms[s, b, 2 * j - 1])
-                m, offset = min(k, j), 0.0
-                arriving_with(parts, b, j, m, label, by_duration)
-                for d in range(m):
-                    by_duration[d] += gammas[b, j - 1 - d, label] - offset
-                    offset += steps[b, j - 1 - d]
-                j -= draw(by_duration[:m], weights, uniforms[s, b, 2 * j - 2]) + 1
-                starts[s, b, j] = label
+    parts, _, _, end, lengths = scores
+    n_samples, k, c = uniforms.shape[0], n_durations(parts), end.shape[0]
+    before, durations, known, step = np.empty((c, c)), np.empty((c, k)), np.zeros((2, c), np.int64), 0
+    ends, labels = np.empty(n_samples, np.int64), np.empty(n_samples, np.int64)
+    for b in range(first, last):
+        for s in range(n_samples):
+            ends[s], labels[s] = 0 if left_out[b] else lengths[b], 0
+        for j in range(lengths[b], 0, -1):
+            step, m = step + 1, min(k, j)
+            for s in range(n_samples):
+                if ends[s] != j:
+                    continue
+                to = labels[s]
+                if known[0, to] < step:
+                    _sum_labels(b, j, to, is_log, scores, arcs, run[0], before[to])
+                    known[0, to] = step
+                y = pick_from_sums(before, to, c, uniforms[s, b, 2 * j - 1])
+                if known[1, y] < step:
+                    _sum_durations(b, j, y, is_log, scores, shifts, run, durations[y, :m])
+                    known[1, y] = step
+                ends[s], labels[s] = j - 1 - pick_from_sums(durations, y, m, uniforms[s, b, 2 * j - 2]), y
+                starts[s, b, ends[s]] = y

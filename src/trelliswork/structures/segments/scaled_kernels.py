@@ -21,10 +21,8 @@ import numpy as np
 
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, highest
-from trelliswork.structures.chain.kernels import times_matrix
-from trelliswork.structures.segments.kernels import SMALLEST
+from trelliswork.structures.chain.kernels import NEG_INF, SMALLEST, times_matrix, vanished
 
-NEG_INF = -np.inf
 DRIFT = 100.0  # how far weights may be from 1 before the common level of what is being added up follows them
 MOST_LIFTED = 345.0  # what was lost before a level sank by this much is still below rounding behind it
 HIGHEST_LOG = 330.0  # log of the highest weight that a reachable segment can have
@@ -85,34 +83,6 @@ def _alpha_lost(segments, gammas, j, alpha, bound):
 
 
 @kernel(FAST)
-def _gamma_lost(alpha, transitions, gamma):
-    c = gamma.shape[0]
-    for y in range(c):
-        if gamma[y] < SMALLEST:
-            for x in range(c):
-                if alpha[x] > 0.0 and (transitions.shape[0] == 0 or transitions[x, y] > NEG_INF):
-                    return True
-    return False
-
-
-@kernel(FAST)
-def _start_lost(start, weights):
-    for y in range(start.shape[0]):
-        if start[y] > NEG_INF and weights[y] < SMALLEST:
-            return True
-    return False
-
-
-@kernel(FAST)
-def _end_lost(end, alpha, total):
-    if total < SMALLEST:
-        for y in range(end.shape[0]):
-            if end[y] > NEG_INF and alpha[y] > 0.0:
-                return True
-    return False
-
-
-@kernel(FAST)
 def _scale(flat, size, factor):
     for e in range(size):
         flat[e] *= factor
@@ -167,7 +137,7 @@ def _enter(alpha, arcs, gamma):
 def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, gammas, levels, works):
     """α and γ of one row; False if it is wide."""
     _, k, c = segments.shape
-    tops, push_levels, tiled = works
+    tops, push_levels, tiled, zeros = works
     table, copies = alphas.ravel(), tiled.ravel()
     for e in range((length + 1) * c):
         table[e] = 0.0
@@ -194,7 +164,8 @@ def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, ga
                 if level == np.inf:
                     return False
             _enter(alpha, arcs, gammas[j])
-            if _some_below(gammas[j], SMALLEST) and _gamma_lost(alpha, transitions, gammas[j]):
+            gamma = gammas[j]
+            if _some_below(gamma, SMALLEST) and vanished(alpha, 0.0, transitions, zeros, gamma, SMALLEST):
                 return False
     return True
 
@@ -209,22 +180,25 @@ def forward_scaled(first, last, given, scores, arcs, shifts, run):
     alphas, gammas, levels, finals, log_z, wide = run
     _, n, k, c = segments.shape
     tiled, tops, push_levels, entry, leave = np.empty((k, c)), np.empty(n), np.empty(n), np.empty(c), np.empty(c)
+    one, zeros, total = np.ones(1), np.zeros(c), np.empty(1)
     for y in range(c):
         entry[y], leave[y] = exp(start[y] - shifts[1]), exp(end[y] - shifts[2])
+    lost = vanished(one, 0.0, start.reshape((1, c)), zeros, entry, SMALLEST)
+    arc_scores = transitions if transitions.shape[0] > 0 else np.zeros((c, c))
     for b in range(first, last):
         length = lengths[b]
         for y in range(c):
             gammas[b, 0, y] = entry[y]
         fine = _row_forward(
-            segments[b], scores[b], transitions, arcs, shifts, length, alphas[b], gammas[b], levels[b],
-            (tops, push_levels, tiled),
+            segments[b], scores[b], arc_scores, arcs, shifts, length, alphas[b], gammas[b], levels[b],
+            (tops, push_levels, tiled, zeros),
         )  # fmt: skip
-        alpha, total = alphas[b, length], 0.0
+        alpha, final = alphas[b, length], 0.0
         for y in range(c):
-            total += alpha[y] * leave[y]
-        lost = _start_lost(start, entry) or _end_lost(end, alpha, total)
-        wide[b], finals[b] = not fine or lost, total
-        log_z[b] = levels[b, length] + shifts[2] + math.log(total) if total > 0.0 else NEG_INF
+            final += alpha[y] * leave[y]
+        total[0] = finals[b] = final
+        wide[b] = lost or not fine or vanished(alpha, 0.0, end.reshape((c, 1)), zeros, total, SMALLEST)
+        log_z[b] = levels[b, length] + shifts[2] + math.log(final) if final > 0.0 else NEG_INF
 
 
 @kernel(FAST)

@@ -16,10 +16,11 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
+from trelliswork.structures.chain.kernels import shifted_exp
+from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
 from trelliswork.structures.record import Decoded, Scores, Structure
 from trelliswork.structures.reference import Reference
-from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure, tangent_kernels
+from trelliswork.structures.segments import dual_kernels, kernels, path_kernels, scaled_kernels, structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.likelihood import log_likelihood
 from trelliswork.structures.segments.structure import Segments
@@ -27,6 +28,7 @@ from trelliswork.structures.segments.structure import Segments
 Parts = Segments | Factored
 PartArrays = Array | tuple[Array, Array, Array, Array]
 Gradients = tuple[PartArrays, Array, Array, Array]  # of the parts, and for each row of arcs, start and end scores
+NO_SHIFTS = np.zeros(3)
 
 
 class SegmentArrays(NamedTuple):
@@ -109,11 +111,22 @@ class Forward(NamedTuple):
     again: LogForward | None  # of the rows where `wide` is True
 
 
+def _passed(run: Forward | LogForward) -> tuple[tuple[Array, Array, Array], Array]:
+    """α, γ and their levels (or steps), and which rows are left to the pass in log space."""
+    if isinstance(run, LogForward):
+        return (run.alphas, run.gammas, run.steps), np.zeros(len(run.log_z), np.bool_)
+    return (run.alphas, run.gammas, run.levels), run.wide
+
+
+def _shifts(run: Forward | LogForward) -> Array:
+    return NO_SHIFTS if isinstance(run, LogForward) else run.shifts
+
+
 def run_log_forward(arrays: SegmentArrays) -> LogForward:
     """log Z of every row and what its gradient and sampling need."""
     batch, n, _, c = arrays.shape
     arcs = np.empty(arrays.transitions.shape)
-    arc_shift = kernels.exp_arcs(arrays.transitions, arcs)
+    arc_shift = shifted_exp(arrays.transitions.ravel(), arcs.ravel()) if arcs.size else 0.0
     alphas, gammas = buffers.empty((batch, n + 1, c)), buffers.empty((batch, n, c))
     run = LogForward(arcs, arc_shift, alphas, gammas, np.empty((batch, n + 1)), np.empty(batch))
     over_rows(
@@ -170,10 +183,11 @@ def _run_log_backward(arrays: SegmentArrays, run: LogForward, grad: Array) -> Gr
     batch, n, k, c = arrays.shape
     gradients: PartArrays
     if isinstance(arrays.parts, tuple):
-        starts, ends = (np.empty(each.shape) for each in arrays.parts[2:])
-        gradients = buffers.empty((batch, n, c)), np.empty((batch, k, c)), starts, ends
+        tokens, _, starts, ends = arrays.parts
+        gradients = np.zeros(tokens.shape), np.zeros((batch, k, c)), np.zeros(starts.shape), np.zeros(ends.shape)
     else:
         gradients = buffers.empty((batch, n, k, c))
+        gradients.fill(0.0)
     d_arcs, d_start, d_end = np.zeros((batch, *run.arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
     over_rows(
         kernels.backward_log, batch, arrays.work,
@@ -195,21 +209,27 @@ def summed(found: Gradients) -> tuple[Array, ...]:
     return *own, *(each.sum(0) for each in shared)
 
 
-def run_tangents(scores: tuple[Tensor | None, ...], lengths: Tensor, grads: tuple[Array, ...]) -> tuple[Any, ...]:
-    """Gradients of Σ grads · (posteriors of segments, expected label pairs) by segments, transitions, start and end."""
-    segments, transitions, start, end = (None if each is None else as_array(each, np.float64) for each in scores)
-    assert segments is not None and start is not None and end is not None
-    batch, n, k, c = segments.shape
-    v_segments, v_arcs = grads
-    if transitions is None:  # the 0th order: all arcs score 0, and there are no pairs to ask for
-        transitions, v_arcs = np.zeros((c, c)), np.zeros((batch, c, c))
-    d_segments = np.zeros((batch, n, k, c))
-    found = over_rows(
-        tangent_kernels.posterior_changes, batch, 8 * batch * n * c * (k + c),
-        segments, transitions, start, end, lengths.numpy(), v_segments, v_arcs, d_segments,
+def run_jvp(
+    arrays: SegmentArrays, run: Forward | LogForward, v_segments: Array, v_arcs: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Gradients of Σ v · (posteriors of segments, expected label pairs) by segments, transitions, start and end."""
+    batch, _, _, c = arrays.shape
+    passed, left_out = _passed(run)
+    arcs = run.arcs
+    if not len(arcs):  # the 0th order: all arcs score 0, and there are no pairs to ask for
+        arrays, arcs, v_arcs = arrays._replace(transitions=np.zeros((c, c))), np.ones((c, c)), np.zeros((batch, c, c))
+    d_segments = np.zeros(v_segments.shape)
+    summed = over_rows(
+        dual_kernels.marginals_jvp, batch, 8 * arrays.work,
+        isinstance(run, LogForward), tuple(arrays), arcs, _shifts(run), passed, left_out | (run.log_z == -np.inf),
+        v_segments, v_arcs, d_segments,
     )  # fmt: skip
-    d_arcs, d_start, d_end = (sum(each) for each in zip(*found, strict=True))
-    return d_segments, d_arcs, d_start, d_end
+    others: list[Any] = [sum(each) for each in zip(*summed, strict=True)]
+    if isinstance(run, Forward) and run.again is not None:
+        wide = run.wide
+        d_segments[wide], *more = run_jvp(arrays.rows(wide), run.again, v_segments[wide], v_arcs[wide])
+        others = [mine + each for mine, each in zip(others, more, strict=True)]
+    return d_segments, others[0], others[1], others[2]
 
 
 def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
@@ -219,6 +239,19 @@ def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
         arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts.numpy(), scores
     )
     return scores
+
+
+def run_samples(arrays: SegmentArrays, run: Forward | LogForward, uniforms: Array) -> Array:
+    """Return the segmentations [samples, batch, n] that uniform numbers [samples, batch, 2 n] pick."""
+    starts = _no_starts(arrays, len(uniforms))
+    passed, left_out = _passed(run)
+    over_rows(
+        path_kernels.sample_starts, len(left_out), starts.size * 4,
+        isinstance(run, LogForward), tuple(arrays), run.arcs, _shifts(run), passed, left_out, uniforms, starts,
+    )  # fmt: skip
+    if isinstance(run, Forward) and run.again is not None:
+        starts[:, run.wide] = run_samples(arrays.rows(run.wide), run.again, uniforms[:, run.wide])
+    return starts
 
 
 class Kernels(KernelSolver):
@@ -265,7 +298,7 @@ class Kernels(KernelSolver):
         assert not isinstance(segments, tuple)
 
         def vjp(*grads: Array) -> tuple[Array, ...]:
-            return run_tangents(parts.scores, parts.lengths, grads)
+            return run_jvp(self.arrays, self.run, *grads)
 
         found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(segments), torch.from_numpy(arcs)), vjp)
         return found
@@ -282,14 +315,10 @@ class Kernels(KernelSolver):
         return top_by(path_kernels.top_starts, self.arrays.work * k, _no_starts(self.arrays, k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """By backward sampling, from a pass in log space."""
-        arrays, starts = self.arrays, _no_starts(self.arrays, n_samples)
-        run = self.run if isinstance(self.run, LogForward) else run_log_forward(arrays)
-        batch, n, k, c = arrays.shape
-        return draw_by(
-            path_kernels.sample_starts, starts.size * (c + k), starts,
-            tuple(arrays), (run.alphas, run.gammas, run.steps), uniforms((n_samples, batch, 2 * n), generator),
-        )  # fmt: skip
+        """By backward sampling."""
+        batch, n, _, _ = self.arrays.shape
+        drawn = run_samples(self.arrays, self.run, uniforms((n_samples, batch, 2 * n), generator))
+        return torch.from_numpy(drawn)
 
 
 def _no_starts(arrays: SegmentArrays, *lead: int) -> Array:
