@@ -321,13 +321,13 @@ def log_arrivals(log_alpha, arc_scores, tops, arrived):
     c = arrived.shape[0]
     for j in range(c):
         tops[j], arrived[j] = NEG_INF, 0.0
-    for i in range(c):
+    for i in range(log_alpha.shape[0]):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
             tops[j] = higher(tops[j], from_i + row[j])
     for j in range(c):
         tops[j] = tops[j] if tops[j] > NEG_INF else 0.0
-    for i in range(c):
+    for i in range(log_alpha.shape[0]):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
             arrived[j] += exp(from_i + row[j] - tops[j])
@@ -357,13 +357,11 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
             for j in range(c):
                 log_alpha[j] += arrived[j]
             total += subtract_highest(log_alpha)
-        for j in range(c):
-            last[j] = log_alphas[r, lengths[b] - 1, j] + end[j]
-        total += subtract_highest(last)
+        total += weigh(log_alphas[r, lengths[b] - 1], True, end, last)
         weight = 0.0
         for j in range(c):
-            weight += exp(last[j])
-        log_z[b] = total + math.log(weight) if total > NEG_INF else NEG_INF
+            weight += last[j]
+        log_z[b] = total + math.log(weight) if weight > 0.0 else NEG_INF
 
 
 @kernel(FAST)

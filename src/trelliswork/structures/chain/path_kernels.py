@@ -208,15 +208,6 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
 
 
 @kernel(FAST)
-def _sum_tags(alphas, arcs, b, t, to, sums):
-    """Running sums of the weights of the tags before tag `to`."""
-    for i in range(sums.shape[1]):
-        from_i = alphas[at(b, alphas.shape[0]), at(t, alphas.shape[1]), i]
-        sums[to, i] = from_i * arcs[at(b, arcs.shape[0]), at(t, arcs.shape[1]), i, to]
-    sum_up(sums[to])
-
-
-@kernel(FAST)
 def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
     """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}, without an exp or a log a sample.
 
@@ -235,6 +226,7 @@ def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
         for s in range(uniforms.shape[0]):
             tags[s, b, t] = pick_from_sums(sums, 0, c, uniforms[s, b, t])
         row_alphas, row_arcs = (ones, before) if r >= 0 else (alphas, arcs)
+        bb = at(b, row_arcs.shape[0])
         for t in range(lengths[b] - 2, -1, -1):
             step += 1
             if r >= 0:
@@ -242,6 +234,9 @@ def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
             for s in range(uniforms.shape[0]):
                 to = tags[s, b, t + 1]
                 if known_at[to] < step:
-                    _sum_tags(row_alphas, row_arcs, b, t, to, sums)
+                    for i in range(c):
+                        sums[to, i] = row_alphas[at(b, row_alphas.shape[0]), at(t, row_alphas.shape[1]), i]
+                        sums[to, i] *= row_arcs[bb, at(t, row_arcs.shape[1]), i, to]
+                    sum_up(sums[to])
                     known_at[to] = step
                 tags[s, b, t] = pick_from_sums(sums, to, c, uniforms[s, b, t])

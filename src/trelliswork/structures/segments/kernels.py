@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, higher, highest, log, subtract_highest
+from trelliswork.runtime.kernel_math import exp, highest, log, subtract_highest
 from trelliswork.structures.chain.kernels import NEG_INF, SMALLEST, log_arrivals, vanished, weigh
 from trelliswork.structures.segments.part_kernels import collect, n_durations, segment_scores
 
@@ -62,19 +62,6 @@ def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
 
 
 @kernel(FAST)
-def _arrive_exactly(arrivals, m, log_alpha):
-    """log_alpha_y = log Σ_{d<m} exp(arrivals[d c + y]), each label shifted by its own highest."""
-    c = log_alpha.shape[0]
-    for y in range(c):
-        top, total = NEG_INF, 0.0
-        for d in range(m):
-            top = higher(top, arrivals[d * c + y])
-        for d in range(m):
-            total += exp(arrivals[d * c + y] - top) if top > NEG_INF else 0.0
-        log_alpha[y] = top + math.log(total) if total > 0.0 else NEG_INF
-
-
-@kernel(FAST)
 def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
     """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)), relative to the shift of position j-1; m durations.
 
@@ -104,7 +91,7 @@ def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
     for y in range(c):
         n_small += log_alpha[y] < SMALLEST
     if n_small:
-        _arrive_exactly(arrivals, m, log_alpha)
+        log_arrivals(np.zeros(m), arrivals[: m * c].reshape((m, c)), weights[:c], log_alpha)
         return
     for y in range(c):
         log_alpha[y] = top + log(log_alpha[y])

@@ -89,30 +89,6 @@ def _arriving_with(parts, b, j, m, y, scores):
     return whole if isinstance(parts, types.Array) else factored
 
 
-def score_of(parts, b, i, d, y):
-    """f(i, d+1, y)."""
-    raise NotImplementedError
-
-
-@overload(score_of, FAST)
-def _score_of(parts, b, i, d, y):
-    def whole(parts, b, i, d, y):
-        return parts[b, i, d, y]
-
-    def factored(parts, b, i, d, y):
-        tokens, durations, starts, ends = parts
-        score = durations[d, y]
-        for t in range(i, i + d + 1):
-            score += tokens[b, t, y]
-        if starts.shape[0] > 0:
-            score += starts[b, i, y]
-        if ends.shape[0] > 0:
-            score += ends[b, i + d, y]
-        return score
-
-    return whole if isinstance(parts, types.Array) else factored
-
-
 def collect(gradients, b, i, m, posteriors):
     """Add posteriors[d c + y] to the gradients of all that the score of segment (i, d+1, y) is made of, for d < m.
 

@@ -15,7 +15,6 @@ from trelliswork.structures.segments.part_kernels import (
     arriving_with,
     collect_one,
     n_durations,
-    score_of,
     segment_scores,
 )
 
@@ -34,11 +33,13 @@ def _next_start(starts, first, length):
 @kernel(EXACT)
 def path_scores(parts, transitions, start, end, lengths, starts, scores):
     """G(s, x) of each row."""  # [S0, score]
+    by_duration = np.empty(n_durations(parts))
     for b in range(starts.shape[0]):
         before, score, i = -1, 0.0, 0
         while i < lengths[b]:
             label, last = starts[b, i], _next_start(starts[b], i, lengths[b])
-            score += score_of(parts, b, i, last - i - 1, label)
+            arriving_with(parts, b, last, last - i, label, by_duration)
+            score += by_duration[last - i - 1]
             if i == 0:
                 score += start[label]
             elif transitions.shape[0] > 0:
