@@ -31,52 +31,27 @@ class Charts(NamedTuple):
 
 
 @kernel(FAST)
-def pair_sums(left, right, sums, tops):
-    """sums = left + right, and tops keeps the maximum."""
-    for e in range(tops.shape[0]):
-        sums[e] = left[e] + right[e]
-        tops[e] = higher(tops[e], sums[e])
-
-
-@kernel(FAST)
-def add_exp(sums, tops, totals):
-    for e in range(tops.shape[0]):
-        totals[e] += exp(sums[e] - tops[e])
-
-
-@kernel(FAST)
-def close_splits(tops, totals, of_some, of_all, splits, left, right):
-    for e in range(tops.shape[0]):
-        splits[e] = tops[e] + log(totals[e])
-        left[e] = splits[e] + of_some[e]
-        right[e] = splits[e] + of_all[e]
-
-
-@kernel(FAST)
 def fill(charts, n, size):
     """The inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4), (5) and (11)."""
-    of_some, of_all, all_splits, left, right = charts
-    sums, work = np.empty((n * n // 4 + n) * size), np.empty((2, n * size))
+    of_some, of_all, splits, left, right = charts
+    sums, tops, totals = np.empty((n, n * size)), np.empty(n * size), np.empty(n * size)
     left[0] = right[0] = of_all[0]
     for w in range(1, n):
         m = (n - w) * size
-        tops, totals = work[0, :m], work[1, :m]
         tops[:], totals[:] = LOWEST, 0.0
         for s in range(w):
-            after = (s + 1) * size
-            pair_sums(left[s, :m], right[w - 1 - s, after : after + m], sums[s * m : s * m + m], tops)
+            one, other, pairs = left[s, :m], right[w - 1 - s, (s + 1) * size : (s + 1) * size + m], sums[s]
+            for e in range(m):
+                pairs[e] = one[e] + other[e]
+                tops[e] = higher(tops[e], pairs[e])
         for s in range(w):
-            add_exp(sums[s * m : s * m + m], tops, totals)
-        close_splits(tops, totals, of_some[w, :m], of_all[w, :m], all_splits[w, :m], left[w, :m], right[w, :m])
-
-
-@kernel(FAST)
-def share_out(amounts, totals, left, right, left_bars, right_bars):
-    """Pass derivatives by `totals` on to the pairs they sum, in proportion."""
-    for e in range(amounts.shape[0]):
-        share = amounts[e] * exp(min(left[e] + right[e] - max(totals[e], LOWEST), 0.0))
-        left_bars[e] += share
-        right_bars[e] += share
+            pairs = sums[s]
+            for e in range(m):
+                totals[e] += exp(pairs[e] - tops[e])
+        for e in range(m):
+            splits[w, e] = tops[e] + log(totals[e])
+            left[w, e] = splits[w, e] + of_some[w, e]
+            right[w, e] = splits[w, e] + of_all[w, e]
 
 
 @kernel(FAST)
@@ -89,13 +64,15 @@ def fill_bars(rows, lengths, charts, grad, left_bars, right_bars):
         left_bars[root, b] = grad[rows[b]] if left[root, b] > NEG_INF else 0.0
     for w in range(n - 1, 0, -1):
         m = (n - w) * size
-        by_sum = left_bars[w, :m] + right_bars[w, :m]
+        by_sum, total = left_bars[w, :m] + right_bars[w, :m], np.maximum(splits[w, :m], LOWEST)
         for s in range(w):
             behind = slice((s + 1) * size, (s + 1) * size + m)
-            share_out(
-                by_sum, splits[w, :m], left[s, :m], right[w - 1 - s, behind],
-                left_bars[s, :m], right_bars[w - 1 - s, behind],
-            )  # fmt: skip
+            one, other = left[s, :m], right[w - 1 - s, behind]
+            one_bar, other_bar = left_bars[s, :m], right_bars[w - 1 - s, behind]
+            for e in range(m):
+                share = by_sum[e] * exp(min(one[e] + other[e] - total[e], 0.0))
+                one_bar[e] += share
+                other_bar[e] += share
 
 
 @kernel(EXACT)
