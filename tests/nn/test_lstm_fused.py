@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import RecurrentEncoder, recurrent
-from trelliswork.nn.encoders.lstm_fused import Packing, TwoReaders, plain_readers, read_both_ways
+from trelliswork.nn.encoders.lstm_fused import TwoReaders, plain_readers, read_both_ways
+from trelliswork.nn.encoders.packing import Packing
 from trelliswork.runtime.autograd import fused
 
 DIM, HIDDEN = 5, 3

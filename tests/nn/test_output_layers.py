@@ -18,9 +18,9 @@ from trelliswork.nn.output_layers import (
     OutputLayer,
     SampledSoftmaxLayer,
     SoftmaxLayer,
-    softmax,
+    fused_loss,
 )
-from trelliswork.nn.output_layers.sampled import log_uniform, zipf
+from trelliswork.nn.output_layers.noise import log_uniform, zipf
 
 D, V, M = 6, 11, 9
 LAYERS: dict[str, Callable[[], OutputLayer]] = {
@@ -88,7 +88,7 @@ def test_label_smoothing_spreads_a_share_over_all_symbols() -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_the_summed_loss_and_its_gradient_are_those_of_all_rows(smoothing: float, monkeypatch: Any) -> None:
-    monkeypatch.setattr(softmax, "ROWS", 4)  # the nine rows are three parts
+    monkeypatch.setattr(fused_loss, "ROWS", 4)  # the nine rows are three parts
     torch.manual_seed(0)
     layer, (hidden, targets) = SoftmaxLayer(D, V, smoothing=smoothing).double(), given()
     hidden = hidden.double().requires_grad_()
@@ -97,8 +97,8 @@ def test_the_summed_loss_and_its_gradient_are_those_of_all_rows(smoothing: float
     torch.testing.assert_close(whole, parts)
     for a, b in zip(torch.autograd.grad(whole, leaves), torch.autograd.grad(parts, leaves), strict=True):
         torch.testing.assert_close(a, b)
-    assert torch.autograd.gradcheck(lambda *x: softmax.summed_loss(*x, targets, smoothing), leaves)
-    assert torch.autograd.gradgradcheck(lambda *x: softmax.summed_loss(*x, targets, smoothing), leaves)
+    assert torch.autograd.gradcheck(lambda *x: fused_loss.summed_loss(*x, targets, smoothing), leaves)
+    assert torch.autograd.gradgradcheck(lambda *x: fused_loss.summed_loss(*x, targets, smoothing), leaves)
     for name in LAYERS:
         torch.manual_seed(0)
         other = LAYERS[name]()

@@ -14,7 +14,8 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder, windows
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+from trelliswork.nn.encoders.subwords import windows
 
 needs_transformers = pytest.mark.skipif(
     not any((Path(folder) / "transformers").is_dir() for folder in sys.path if folder),

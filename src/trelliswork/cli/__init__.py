@@ -8,7 +8,8 @@ config_file.py                  the same settings in TOML files
 inputs.py, tasks.py             what commands are given
 training.py, train_data.py      the one way in which every model is trained
 tune_*.py                       the search for settings
-answering.py, writers/          answers about a stream of sentences, as text
+answering.py, predicting.py     answers about a stream of sentences, as text
+writers/, bulk/                 answers as text; many files at once
 compiling.py                    kernels are compiled at an announced moment
 story.py, report/               the demo and its page
 """

@@ -9,17 +9,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import IO, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.messages import say
-from trelliswork.cli.tasks import bare, words_alone
-from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
-from trelliswork.data import Choices, Sentence
-from trelliswork.data.kept_lines import KeptLines
-from trelliswork.data.readers import InputKind
+from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.base import Answer, Model
 
@@ -167,64 +162,6 @@ def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:
         if pin.sentence is not None and pin.sentence > n_sentences:
             problem = f"--pin {pin.text} names sentence {pin.sentence}, the input has {n_sentences}; correct the pin"
             raise DataError(file, problem)
-
-
-# From one file to its answers: what `predict` does, and what bulk annotation does to each shard.
-
-Rename = Callable[[Sentence], Sentence]
-
-
-@dataclass(frozen=True)
-class Job:
-    """How to read files, what to find out about each sentence, and what to write."""
-
-    question: Question
-    layout: Choices
-    read_as: str | None = None  # what the files are; None goes by their names
-    output: Output | None = None  # None is the format that is read
-    by_line: bool = False  # of plain text: each line is a separate text
-    unit: str | None = None  # of character offsets in plain text
-
-    def how(self, kind: InputKind) -> dict[str, Any]:
-        """The options of plain text."""
-        if kind == "text":
-            return {"by_line": self.by_line, "unit": self.unit or "code-points"}
-        if self.unit is not None:
-            raise TrellisworkError("--offsets is for plain text, whose words have places in the file; add --text")
-        return {}
-
-
-def opened(model: Any, file: str, job: Job) -> tuple[Inputs, Any]:
-    """What is known about a file, and its sentences, which are read as they are asked for."""
-    kind = kind_of(file, job.read_as, model)
-    layout = replace(job.layout, are_columns=job.read_as is not None)
-    choices, several = choices_of(model, layout, kind), any(model.heads)
-    inputs = Inputs(file, kind, choices)
-    if keeps(kind, job.output, job.question.top_k, model):
-        inputs.kept = KeptLines(quoted=kind == "csv")
-    keep = None if inputs.kept is None else inputs.kept.keep
-    columns = words_alone(choices) if several else choices
-    inputs.format, sentences = open_new(file, kind, columns, keep, **job.how(kind))
-    return inputs, map(bare, sentences) if several else sentences
-
-
-def write_answers(
-    model: Any, file: str, job: Job, target: IO[Any], *, batch: int = BATCH, rename: Rename | None = None
-) -> int:
-    """Answer all sentences of a file; how many there were. Notes about a copy are about the file that `rename` says."""
-    inputs, sentences = opened(model, file, job)
-    if rename is not None and inputs.kept is None:  # lines that are kept have the places of the copy
-        sentences = map(rename, sentences)
-    writer, n = writer_for(job.output, inputs, model, job.question.top_k, target), 0
-    target.write(writer.begin())
-    found_all = answers(model, noting_unknown(model, sentences), job.question, batch=batch)
-    for found in noting_uncertain(model, found_all):
-        target.write(writer.write(*found))
-        n += 1
-        if batch == 1:
-            target.flush()
-    target.write(writer.end())
-    return n
 
 
 # What is worth knowing about new sources: symbols that a transducer has never seen, and searches that it gave up.

@@ -5,7 +5,7 @@
     >>> answer.value, answer.probability                                  # doctest: +SKIP
     (['B-PER', 'O', 'O', 'B-LOC', 'O'], 0.91)
 
-A new kind of model inherits from `Model` and has a line in `models.loading.KINDS`. The commands ask these questions
+A new kind of model inherits from `Model` and has an entry in `models.catalogue`. The commands ask these questions
 and never which class it is.
 """
 

@@ -5,6 +5,7 @@ attention.py                attention whose weights are marginals of a structure
 inputs/, encoders/, scorers/    from words to vectors, to vectors that know their neighbours, to scores
 transitions/, event_factors.py, pooling.py    networks that build trees action by action; models of events
 rbm.py, initialization.py   how weights begin
+dropout.py                  dropout with masks that are drawn fast
 kernel_math.py              an exponential for kernels of networks
 """
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
-from trelliswork.cli.answering import Job, opened, write_answers
 from trelliswork.cli.bulk.shards import Shard
 from trelliswork.cli.inputs import kind_of
+from trelliswork.cli.predicting import Job, opened, write_answers
 from trelliswork.cli.writing_answers import is_binary
 from trelliswork.data import Sentence, atomic_write
 from trelliswork.data.files import read_bytes

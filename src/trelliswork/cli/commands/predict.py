@@ -13,7 +13,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import BATCH, Job, Question, parse_pins, write_answers
+from trelliswork.cli.answering import BATCH, Question, parse_pins
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
 from trelliswork.cli.bulk.shard_work import packed_write
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
@@ -21,6 +21,7 @@ from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, kind_of
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
+from trelliswork.cli.predicting import Job, write_answers
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of

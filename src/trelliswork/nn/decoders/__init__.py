@@ -1,12 +1,13 @@
 """Decoders: from an encoded input and the symbols so far to what the output layer reads.
 
 base.py                             what every decoder is
-bahdanau.py, luong.py, attention.py recurrent, with attention and its coverage of the source
-transformer.py                      self-attention
-tree.py                             brackets, each a sequence of its own
-pointer.py                          copying from the source
-generation.py                       greedy, beams and samples, which a grammar may constrain
-constraints.py                      what may be generated
+bahdanau.py, luong.py               recurrent, with attention.py
+transformer.py, cache.py            self-attention
+tree.py, tree_levels.py             brackets, each a sequence of its own
+pointer.py, copynet.py              copying from the source
+coverage.py                         what attention has been at
+generation.py, truncation.py        greedy, beams and samples
+constraints.py, grammar_constraint.py    what may be generated
 """
 
 from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trelliswork.nn.decoders.attention import AdditiveScore, Kind, Memory, align, attend, ends_of, make_coverage
+from trelliswork.nn.decoders.attention import AdditiveScore, Memory, align, attend, ends_of
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
+from trelliswork.nn.decoders.coverage import Kind, make_coverage
 from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.base import Decoder, Step
-from trelliswork.nn.decoders.constraints import Constraint, PrefixConstraint
+from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.runtime.shapes import Bool, Float, Int
-from trelliswork.structures.grammar.prefixes import NEVER, Prefix, PrefixGrammar
 
 State = tuple[Tensor, ...]
 LAST, LENGTH, HIDDEN, WEIGHTS, COVERED, PREFIX = range(6)  # places of a state; those of the decoder follow
@@ -99,82 +95,3 @@ class Generation:
     @staticmethod
     def _joined(last: Tensor, length: Tensor, step: Step, covered: Tensor, prefix: Tensor) -> State:
         return (last, length, step.hidden, step.weights, covered, prefix, *step.state)
-
-
-# What to sample from: a softmax with a temperature, its k best symbols, its nucleus.
-
-INF = float("inf")
-
-
-def tempered(log_probs: Float[Tensor, "*batch v"], temperature: float) -> Float[Tensor, "*batch v"]:
-    """p(k)^(1/T), normalised: T → 0 is the best symbol, T → ∞ the uniform distribution."""  # [S2, softmax]
-    if not temperature > 0:
-        raise ScoreError(f"temperature must be above 0; got {temperature}; 1 leaves the distribution as it is")
-    return (log_probs / temperature).log_softmax(-1)
-
-
-def keep_best(log_probs: Float[Tensor, "*batch v"], n_kept: int) -> Float[Tensor, "*batch v"]:
-    """The n best symbols, normalised; the others are never drawn.
-
-    Fan, Lewis and Dauphin (2018), Hierarchical neural story generation.
-    """
-    if n_kept < 1:
-        raise ScoreError(f"at least 1 symbol must be kept; got {n_kept}")
-    if n_kept >= log_probs.shape[-1]:
-        return log_probs
-    kept = log_probs.topk(n_kept, -1).indices  # exactly n, whatever the ties
-    mask = torch.zeros_like(log_probs, dtype=torch.bool).scatter(-1, kept, True)
-    return log_probs.masked_fill(~mask, -INF).log_softmax(-1)
-
-
-def nucleus(log_probs: Float[Tensor, "*batch v"], mass: float) -> Float[Tensor, "*batch v"]:
-    """The smallest set of symbols whose probabilities sum to at least `mass`, normalised.
-
-    Holtzman et al. (2020), The curious case of neural text degeneration.
-    """  # [S4.426]
-    if not 0 < mass <= 1:
-        raise ScoreError(f"the mass of a nucleus must lie in (0, 1]; got {mass}; try 0.9")
-    ordered, order = torch.sort(log_probs, dim=-1, descending=True, stable=True)
-    probabilities = ordered.double().exp()
-    before = probabilities.cumsum(-1) - probabilities
-    kept = torch.zeros_like(log_probs, dtype=torch.bool).scatter(-1, order, before < mass)
-    return log_probs.masked_fill(~kept, -INF).log_softmax(-1)
-
-
-# Only the strings of a context-free grammar: what comes out always parses.
-
-
-class GrammarConstraint(PrefixConstraint):
-    """Only the strings of a grammar; `symbols` are the names of the symbols by number.
-
-    `classes` say which word of the grammar a symbol stands for, if not for itself; with them, others are not written.
-
-    >>> import torch
-    >>> grammar = PrefixGrammar("S -> 'a' S 'b' | 'a' 'b'")
-    >>> only = GrammarConstraint(grammar, ["<end>", "a", "b"], end=0)
-    >>> only.allowed(only.initial(1), torch.tensor([[3]]))
-    tensor([[[False,  True, False]]])
-    """
-
-    def __init__(
-        self, grammar: PrefixGrammar, symbols: Sequence[str], end: int, classes: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(len(symbols), end)
-        self.grammar, self.numbers = grammar, defaultdict[str, list[int]](list)
-        for i, name in enumerate(symbols):
-            word = name if classes is None else classes.get(name)
-            if i != end and word is not None:
-                self.numbers[word].append(i)
-
-    def start(self, row: int) -> Hashable:
-        return self.grammar.start
-
-    def successors(self, state: Hashable) -> Mapping[int, Hashable]:
-        assert isinstance(state, Prefix)
-        after = {word: self.grammar.step(state, word) for word in self.grammar.following(state)}
-        return {number: state for word, state in after.items() for number in self.numbers.get(word, ())}
-
-    def distance(self, state: Hashable) -> int | None:
-        assert isinstance(state, Prefix)
-        fewest = self.grammar.distance(state)
-        return None if fewest == NEVER else int(fewest) + 1

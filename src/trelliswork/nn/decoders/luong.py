@@ -9,18 +9,17 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.attention import (
-    Kind,
     Memory,
     Scoring,
     Window,
     align,
     attend,
     ends_of,
-    make_coverage,
     make_score,
     window_of,
 )
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
+from trelliswork.nn.decoders.coverage import Kind, make_coverage
 from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
-from trelliswork.nn.encoders.lstm_fused import Packing, can_fuse
+from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.packing import Packing
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Bool, Float
 

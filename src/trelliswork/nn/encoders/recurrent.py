@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
-from trelliswork.nn.encoders.lstm_fused import Packing, can_fuse, read_both_ways
+from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.lstm_fused import read_both_ways
+from trelliswork.nn.encoders.packing import Packing
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Bool, Float, Int
 

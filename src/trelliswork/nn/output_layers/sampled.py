@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.output_layers.noise import checked
 from trelliswork.nn.output_layers.softmax import SoftmaxLayer
 from trelliswork.runtime.shapes import Float, Int
 
@@ -115,32 +116,3 @@ class NCELayer(_Drawing):
         target = self._target_scores(hidden, targets) - log_kp[targets]  # [S4.363, 390-391]
         noise = self._scores_of(hidden, drawn) - log_kp[drawn]
         return -F.logsigmoid(target) - F.logsigmoid(-noise).sum(-1)  # [S4.371, 389]
-
-
-# Distributions that symbols are drawn from where not all are scored.
-
-
-def log_uniform(n_symbols: int) -> Float[Tensor, " v"]:
-    """P(k) = (ln(k + 2) - ln(k + 1)) / ln(v + 1), for symbols that are numbered by falling frequency.
-
-    >>> log_uniform(3).sum()
-    tensor(1.)
-    """
-    k = torch.arange(n_symbols, dtype=torch.float64)
-    total = torch.log(torch.tensor(n_symbols + 1.0, dtype=torch.float64))
-    return (torch.log((k + 2) / (k + 1)) / total).float()  # [S4.359]
-
-
-def zipf(n_symbols: int, exponent: float = 1.0) -> Float[Tensor, " v"]:
-    """P(k) ∝ 1 / k^s, with k counted from 1."""
-    weights = torch.arange(1, n_symbols + 1, dtype=torch.float64) ** -exponent
-    return (weights / weights.sum()).float()  # [S4.360]
-
-
-def checked(noise: Float[Tensor, " v"] | None, n_symbols: int) -> Float[Tensor, " v"]:
-    """Counts or probabilities of all symbols as probabilities; log-uniform if there are none."""
-    if noise is None:
-        return log_uniform(n_symbols)
-    if noise.shape != (n_symbols,) or not bool((noise > 0).all()):
-        raise ScoreError(f"noise must be positive numbers for {n_symbols} symbols; got {tuple(noise.shape)}; add 1")
-    return (noise.double() / noise.double().sum()).float()

@@ -7,9 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from trelliswork.nn.dropout import Dropout
-from trelliswork.nn.initialization import initialize_fan_in
-from trelliswork.nn.transitions.unit import N_OWN, TBRU, Cell, RecurrentSystem, Wiring
+from trelliswork.nn.transitions.unit import TBRU, Cell
+from trelliswork.nn.transitions.unrolling import N_OWN, RecurrentSystem, Wiring
 from trelliswork.runtime.shapes import Float
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.parse_state import SLOTS, DependencySystem, ParseState
@@ -69,28 +68,4 @@ class ParsingUnit(TBRU):
 
     def _hidden(self, system: DependencySystem, projected: Tensor, state: ParseState) -> Tensor:
         found: Tensor = self(self.read(projected, system.features(state)))[0]
-        return found
-
-
-# The unit of a tagger whose states another unit reads.
-
-
-class TaggingUnit(nn.Module):
-    """A feed-forward unit (`TBRU`) over the word at each position, all of whose states are computed at once.
-
-    What scores tags, one column or several, reads its states, and so does the unit that is chained to it. Zhang and
-    Weiss (2016), Stack-propagation: Improved representation learning for syntax.
-
-        >>> TaggingUnit(20, 8)(torch.zeros(2, 7, 20)).shape
-        torch.Size([2, 7, 8])
-    """  # [S4, DRAGNN]
-
-    def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0):
-        super().__init__()
-        self.word, self.dropout = nn.Linear(dim, hidden), Dropout(dropout)
-        initialize_fan_in(self)
-
-    def forward(self, vectors: Float[Tensor, "*words d"]) -> Float[Tensor, "*words hidden"]:
-        """h of each word."""
-        found: Tensor = self.dropout(self.word(vectors).relu())
         return found

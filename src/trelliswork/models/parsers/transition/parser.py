@@ -32,16 +32,15 @@ from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, 
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
-from trelliswork.nn.encoders.lstm_fused import can_fuse
+from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
 from trelliswork.nn.transitions.kernels import Pinned
+from trelliswork.nn.transitions.search import beam_parses, greedy_parses
 from trelliswork.nn.transitions.states import (
-    beam_parses,
     explored_states,
     global_loss,
     gold_states,
-    greedy_parses,
     local_loss,
     right_decisions,
     right_trees,
