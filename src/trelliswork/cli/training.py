@@ -18,12 +18,13 @@ from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
 from trelliswork.cli.showing import progress_for
-from trelliswork.cli.train_data import config_first, read_data, read_texts
+from trelliswork.cli.train_data import config_first, read_data, read_plain_texts, read_texts
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.models.families import recipe_of
+from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.models.recipe import Material, Options, Recipe, Result, Run
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
@@ -55,8 +56,9 @@ def train_model(options: Options, choices: Choices) -> None:
     with reserved(out, options["force"], resume):
         material = begin(recipe, options, choices)
         model, result = learn(recipe, Run(out, options["seed"], progress_of(options), resume), options)
-    print(f"{result.summary}; on the dev sentences:\n")
-    print(visible(model.report(material.dev).text))
+    print(f"{result.summary}; on the dev sentences:\n" if material.dev else result.summary)
+    if material.dev:
+        print(visible(model.report(material.dev).text))
     print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE {model.next_options}")
     if result.interrupted:
         raise typer.Exit(ctrl_c.status())
@@ -74,7 +76,8 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
 
     files = recipe.read_files()
-    read = read_texts if recipe.learns_from == "text" else partial(read_data, files=GOLD_FILES[recipe.learns_from])
+    of_texts = {"text": read_texts, PLAIN_TEXT: read_plain_texts}
+    read = of_texts.get(recipe.learns_from) or partial(read_data, files=GOLD_FILES[recipe.learns_from])
     material = recipe.read(read(options, recipe.layout(choices))._replace(files=files), note)
     if options.get(CHOSEN):
         note(options[CHOSEN])

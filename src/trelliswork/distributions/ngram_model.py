@@ -215,7 +215,7 @@ class NGramModel:
         machine = Machine(source, target, label, label, scores, only(n, start, torch.float64), final)
         return Acceptor.from_machine(machine, self.symbols)
 
-    def intersect(self, acceptor: Acceptor) -> Acceptor:
+    def intersect(self, acceptor: Acceptor, *, limit: int = MOST_ARCS) -> Acceptor:
         """The strings of an acceptor, weighted by the model as well: exact, back-off only where an n-gram is missing.
 
         Only the histories that are met are built. The acceptor's weights keep their gradients.
@@ -235,8 +235,8 @@ class NGramModel:
                     queue.append(pair)
                 arcs.append((place, pairs[pair], arc))
                 weights.append(log_prob)
-            if len(arcs) > MOST_ARCS:
-                raise ScoreError(f"the intersection needs more than {MOST_ARCS} arcs; take a smaller machine or model")
+            if len(arcs) > limit:
+                raise ScoreError(f"the intersection needs more than {limit} arcs; take a smaller machine or model")
         source, target, by = np.array(arcs, np.int64).reshape(-1, 3).T.copy()
         states = torch.tensor([q for q, _ in queue], dtype=torch.long)
         at_start = torch.arange(len(queue)) < len(starts)

@@ -15,6 +15,7 @@ from trelliswork.models.events.config import EventConfig
 from trelliswork.models.events.frame_config import FrameConfig
 from trelliswork.models.events.presets import FRAME_PRESETS as FRAMES
 from trelliswork.models.events.presets import PRESETS as EVENTS
+from trelliswork.models.language.config import NgramConfig, TextConfig, TextFiles
 from trelliswork.models.networks.preset import Preset
 from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.span_config import SpanConfig
@@ -239,6 +240,12 @@ FAMILIES = (
         "trelliswork.models.tokenisers.recipe:TokeniserRecipe",
         {"tokeniser": "tokeniser and sentence splitter, trained on CoNLL-U or any tokens (--raw)"},
         (RawFiles,), (TokeniserConfig,),
+    ),
+    Family(
+        "Language models",
+        "trelliswork.models.language.recipe:NgramRecipe",
+        {"ngram": "n-gram language model of plain text, counted in seconds"},
+        (TextFiles,), (TextConfig, NgramConfig),
     ),
 )  # fmt: skip
 TOKENISER, HIDDEN_UNITS = "tokeniser", "hucrf"

@@ -36,6 +36,7 @@ KINDS = {
     "LearnedRules": "trelliswork.models.tokenisers.learned_rules:LearnedRules",
     "MemoryEvents": "trelliswork.models.events.memory_events:MemoryEvents",
     "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
+    "NgramLanguageModel": "trelliswork.models.language.ngram:NgramLanguageModel",
     "PairNgram": "trelliswork.models.transducers.pair_ngram.model:PairNgram",
     "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
     "Seq2SQL": "trelliswork.models.transducers.semantic.seq2sql:Seq2SQL",

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from trelliswork.errors import ModelError, OutputError
-from trelliswork.fst.arpa import write_arrays
+from trelliswork.fst.arpa import write_arpa, write_arrays
+from trelliswork.models.language.ngram import NgramLanguageModel
 from trelliswork.models.transducers.pair_ngram.alignment import ChunkPair
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
 
@@ -35,10 +36,13 @@ def _escaped(symbol: str) -> str:
     )
 
 
-def export_arpa(model: PairNgram, path: str | Path, *, force: bool = False) -> None:
-    """Write the joint n-gram model of a pair n-gram: p(source, target, alignment) of a sequence of chunk pairs."""
-    if not isinstance(model, PairNgram):
-        raise ModelError(f"expected a pair n-gram to write as an ARPA file, got a {type(model).__name__}")
+def export_arpa(model: PairNgram | NgramLanguageModel, path: str | Path, *, force: bool = False) -> None:
+    """Write a language model, or the joint model of a pair n-gram: p(source, target, alignment) of chunk pairs."""
+    if not isinstance(model, PairNgram | NgramLanguageModel):
+        raise ModelError(f"expected an n-gram model to write as an ARPA file, got a {type(model).__name__}")
     if Path(path).exists() and not force:
         raise OutputError(f"{path}: there is a file already; name another, or replace it with --force")
-    write_arrays(model.model.ngrams, [*map(word_of, model.model.chunks)], path)
+    if isinstance(model, NgramLanguageModel):
+        write_arpa(model.machine, path)
+    else:
+        write_arrays(model.model.ngrams, [*map(word_of, model.model.chunks)], path)
