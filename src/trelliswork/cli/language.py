@@ -22,7 +22,7 @@ from trelliswork.models.language.generation import Generation
 def answer_lines(model: LanguageModel, file: str, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines to write: scores, samples or the most probable continuations."""
     wanted = Generation(**settings_given(options, Generation))
-    top_k, as_json, with_scores = options["top_k"], options["format"] == "jsonl", options["confidence"]
+    top_k, as_json, with_scores = options["top_k"], options["json"], options["confidence"]
     if wanted.score and (wanted.sample or wanted.beam or wanted.constraint):
         raise TrellisworkError("--score scores FILE, and --sample, --beam and --constraint write text; choose one")
     if wanted.sample and wanted.beam:

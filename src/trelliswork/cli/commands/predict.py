@@ -202,12 +202,8 @@ def predict(
     if loaded.learns_from == PLAIN_TEXT:
         if bulk or pin or threshold is not None:
             raise TrellisworkError("a language model reads one FILE, without --pin and --threshold; leave them out")
-        asked = {
-            **columns,
-            "top_k": top_k,
-            "confidence": confidence,
-            "format": "jsonl" if format is Output.jsonl or str(out).endswith(".jsonl") else "",
-        }
+        as_json = format is Output.jsonl or str(out).endswith(".jsonl")
+        asked = {**columns, "top_k": top_k, "confidence": confidence, "json": as_json}
         with _target(out) as target:
             target.writelines(f"{line}\n" for line in named(LANGUAGE)(loaded, file, asked))
     elif loaded.reads == "text":

@@ -16,7 +16,10 @@ from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.models.language.corpus import STOP, UNKNOWN, Reading
 
 Array = np.ndarray[Any, Any]
-BANDS = ((0, "never"), (1, "once"), (2, "2-9"), (10, "10-99"), (100, "100-999"), (1000, "1,000 or more"))
+BANDS = (
+    (0, "unknown"), (1, "seen once"), (2, "seen 2-9"), (10, "seen 10-99"), (100, "seen 100-999"),
+    (1000, "seen 1,000 or more"),
+)  # fmt: skip
 
 
 class LanguageModel(Model):
@@ -62,14 +65,13 @@ class LanguageModel(Model):
         every = [self.format.cut(each) for each in gold]
         logs = np.concatenate(self.log_probs(every))
         number = {name: i for i, name in enumerate(self.names) if name != UNKNOWN}
-        seen = [*self.counts.tolist(), 0, -1]  # of an unknown unit nothing was seen; -1 is an end
-        count = np.array([seen[number.get(unit, -2)] for units in every for unit in (*units, None) if True])
-        ends = np.cumsum([len(units) + 1 for units in every]) - 1
-        count[ends] = -1
+        seen = [*self.counts.tolist(), 0]
+        count = np.array([seen[number.get(unit, -1)] for units in every for unit in (*units, STOP)])
+        count[np.cumsum([len(units) + 1 for units in every]) - 1] = -1  # ends of sentences
         n_characters = sum(len(self.format.join(units)) + 1 for units in every)
-        bands = {"ends of sentences": count == -1}
+        bands = {"end of sentence": count == -1}
         for (low, name), (high, _) in zip(BANDS, (*BANDS[1:], (math.inf, "")), strict=True):
-            bands[f"seen {name}"] = (count >= low) & (count < high)
+            bands[name] = (count >= low) & (count < high)
         by_band = {name: {"n": int(which.sum()), "perplexity": perplexity(logs[which])} for name, which in bands.items()
                    if which.any()}  # fmt: skip
         bits = -float(logs.sum()) / math.log(2)

@@ -38,9 +38,7 @@ class Constrained:
     def __init__(self, model: NgramLanguageModel, constraint: str) -> None:
         language = read_constraint(constraint, model.symbols, characters=model.format.units == "characters")
         self.machine: Any = model.machine.intersect(_unambiguous(language), limit=MOST_ARCS)
-        self.log_prob = (
-            float(self.machine.log_partition) if self.machine.n_arcs or self.machine.n_states else -torch.inf
-        )
+        self.log_prob = float(self.machine.log_partition) if self.machine.n_states else -torch.inf
         if self.log_prob == -torch.inf:
             raise TrellisworkError(f"no sentence of the model matches {constraint!r}; widen the constraint")
 

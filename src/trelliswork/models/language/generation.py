@@ -33,7 +33,7 @@ class Generation(Settings):
     seed: int = setting(0, "Seed of samples.", at_least=0, option=True)
     longest: int = setting(200, "Maximum number of tokens of a continuation.", at_least=1, option=True)
     constraint: str | None = setting(
-        None, "Write only sentences that match this regular expression over tokens, such as 'the (cat|dog) . *', or the "
-        "acceptor in this file (.fst, text format of OpenFst). FILE must be - and is not read.", option=True,
+        None, "Write only sentences that match this regular expression over tokens, such as 'the (cat|dog) .*', or "
+        "the acceptor in this file (.fst, text format of OpenFst). FILE must be - and is not read.", option=True,
         metavar="FILE|REGEX",
     )  # fmt: skip

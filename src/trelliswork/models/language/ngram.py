@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +30,7 @@ from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, check_smoothing, estimate
 from trelliswork.structures.automata.ngram_counts import count_levels
-from trelliswork.structures.automata.ngram_kernels import Backoff, score_tokens
+from trelliswork.structures.automata.ngram_kernels import Backoff, interleaved, least_nodes, score_tokens
 from trelliswork.structures.automata.ngram_pruning import pruned
 
 IMPOSSIBLE = -1e6  # how a probability of 0 is stored
@@ -71,26 +72,30 @@ class NgramLanguageModel(LanguageModel):
     # Answers
 
     def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
-        words, end, offsets = array("i"), self.arrays.end, [0]
-        number = self._numbers.__getitem__
+        words: list[str | None] = []
         for sentence in sentences:
-            words.extend(map(number, sentence))
-            words.append(end)
-            offsets.append(len(words))
-        flat = self.score(np.frombuffer(words, np.int32), np.array(offsets))
-        return [flat[low:high] for low, high in zip(offsets, offsets[1:], strict=False)]
+            words += sentence
+            words.append(None)
+        ends = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])
+        try:
+            numbers = itemgetter(*words, None)(self._numbers)  # a tuple, as there are two or more
+        except KeyError:
+            unknown = self._numbers.get(UNKNOWN, -1)
+            numbers = [self._numbers.get(word, unknown) for word in (*words, None)]
+        flat = self.score(np.array(numbers[:-1], np.int32), ends)
+        return [flat[low:high] for low, high in pairwise(ends.tolist())]
 
     def score(self, words: Array, offsets: Array) -> Array:
         """Return the log probability of each of the numbered words of sentences [offsets[i], offsets[i + 1])."""
-        log_probs = np.empty(len(words))
-        score_tokens(self._backoff, self.arrays.begin, words, offsets, log_probs)
+        log_probs = np.empty(len(words), np.float32)
+        score_tokens(self._backoff, self._least, self.arrays.begin, words, offsets, log_probs)
         return log_probs
 
     def next_log_probs(self, prefix: Sequence[str]) -> Array:
         model = self.machine
         node = model.start
         for unit in prefix:
-            number = self._numbers[unit]
+            number = self._numbers.get(unit, self._numbers.get(UNKNOWN, -1))
             node = model.step(node, number + 1)[1] if number >= 0 else 0
         return self._after(node)
 
@@ -109,9 +114,8 @@ class NgramLanguageModel(LanguageModel):
     @cached_property
     def machine(self) -> Any:
         """The same as an `fst.NGramModel`, for acceptors."""
-        return named("trelliswork.fst:NGramModel")(
-            self.arrays, self.symbols, UNKNOWN if UNKNOWN in self.names else None
-        )
+        unknown = UNKNOWN if UNKNOWN in self._numbers else None
+        return named("trelliswork.fst:NGramModel")(self.arrays, self.symbols, unknown)
 
     @cached_property
     def symbols(self) -> Any:
@@ -123,15 +127,18 @@ class NgramLanguageModel(LanguageModel):
         return symbols
 
     @cached_property
-    def _numbers(self) -> _Numbers:
-        numbers = _Numbers({name: i for i, name in enumerate(self.names)})
-        numbers.unknown = numbers.get(UNKNOWN, -1)
-        return numbers
+    def _numbers(self) -> dict[str | None, int]:
+        """The number of each unit; None is the end of a sentence."""
+        return {**{name: i for i, name in enumerate(self.names)}, None: self.arrays.end}
 
     @cached_property
     def _backoff(self) -> Backoff:
-        arrays = self.arrays
-        return Backoff(arrays.word, arrays.suffix, arrays.log_prob, arrays.first, arrays.log_backoff)
+        backoff, self.arrays = interleaved(self.arrays)
+        return backoff
+
+    @cached_property
+    def _least(self) -> Array:
+        return least_nodes(self.arrays)
 
     # What it is
 
@@ -185,15 +192,6 @@ class NgramLanguageModel(LanguageModel):
         model = with_kept(model, directory)
         model.format = Reading(format.units, format.pretokenised, merges, model.tokeniser)
         return model
-
-
-class _Numbers(dict[str, int]):
-    """The number of each unit; others are unknown."""
-
-    unknown = -1
-
-    def __missing__(self, unit: str) -> int:
-        return self.unknown
 
 
 def _checked(arrays: NgramArrays) -> NgramArrays:

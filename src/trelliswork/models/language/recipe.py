@@ -61,11 +61,10 @@ class NgramRecipe(Recipe):
         files: Sequence[str] = material.train  # type: ignore[assignment]
         self.reading = learned_reading(files, material.choices.pairs, self.text.merges)
         self.corpus = read_corpus(files, self.reading, self.text.least_count, self.scratch)
-        units, n = self.reading.units, self.corpus.n_tokens
-        material.about["train_sentences"], material.about["train_tokens"] = self.corpus.n_sentences, n  # type: ignore[index]
-        note(
-            f"train: {count(self.corpus.n_sentences, 'sentence')}, {n:,} {units}, {len(self.corpus.names):,} different"
-        )
+        n, n_different = self.corpus.n_tokens, len(self.corpus.names)
+        self.about = {**material.about, "train_sentences": self.corpus.n_sentences, "train_tokens": n}
+        sentences = count(self.corpus.n_sentences, "sentence")
+        note(f"train: {sentences}, {n:,} {self.reading.units}, {n_different:,} different")
         if n + self.corpus.n_sentences < 2 * self.config.order:
             note(f"note: the text is hardly longer than the order ({self.config.order}): most n-grams are never seen")
         if not material.dev:
@@ -76,7 +75,7 @@ class NgramRecipe(Recipe):
         began = time.perf_counter()
         model = NgramLanguageModel.fit(self.corpus, self.config, format=self.reading)
         result = CountingResult(best_epoch=1, seconds=time.perf_counter() - began, size=model.size)
-        self.material.told(model)
+        self.material._replace(about=self.about).told(model)
         model.metrics["training"] = {"seconds": round(result.seconds, 1)}
         if self.material.dev:
             model.metrics["dev"] = scores = model.evaluate(self.material.dev)
