@@ -13,6 +13,7 @@ from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
+from trelliswork.models.language.config import PLAIN_TEXT
 
 Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
 SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes", "parquet": "Parquet", "brat": "BRAT"}
@@ -69,6 +70,11 @@ def open_strings(path: str, choices: Choices, kind: InputKind | None = None) -> 
         problem = f"expected pairs, a source, a tab and a target on each line, got {SHOWN_KINDS.get(kind, kind)}"
         raise DataError(name_of(path), f"{problem}; convert it to .tsv")
     return open_pairs(path, choices)
+
+
+def open_plain_text(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+    """The sentences of plain text, as a language model reads it."""
+    return None, choices.pairs.sentences(path)
 
 
 def size_of_pairs(pairs: Sequence[Sentence]) -> str:
@@ -162,5 +168,6 @@ GOLD_FILES = {
     "heads": GoldFiles(open_trees, size_of_trees, notes_on_labels),
     "brackets": GoldFiles(open_brackets, size_of_brackets, notes_on_tags),
     "events": GoldFiles(open_events, size_of_events, tells_tokens=False),
+    PLAIN_TEXT: GoldFiles(open_plain_text, size_in_tokens, tells_tokens=False),
     "pairs": GoldFiles(open_strings, size_of_pairs, notes_on_pairs, tells_tokens=False),
 }

@@ -19,6 +19,7 @@ from trelliswork.data.readers import InputKind, open_untagged
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
+from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.runtime.compilation import before_compiling
 from trelliswork.text import RuleTokeniser, read_text
 
@@ -72,6 +73,8 @@ def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -
     """How to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
     if tagger is not None and tagger.reads == "text":
         return "text"
+    if tagger is not None and tagger.learns_from == PLAIN_TEXT:
+        return "pretokenised" if tagger.format.pretokenised or wanted == "pretokenised" else "text"
     if tagger is not None and tagger.learns_from == "pairs":
         return _kind_of_pairs(path, wanted)
     kind: InputKind = wanted if wanted is not None else file_kind(path)  # type: ignore[assignment]
@@ -101,6 +104,8 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
         "brackets": "trees in brackets",
         "parquet": "Parquet",
         "brat": "BRAT standoff, texts and their annotations",
+        "text": "plain text",
+        "pretokenised": "a sentence on each line",
     }
     return shown.get(kind, f"the format {kind}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ import typer
 from trelliswork.cli.light_typer import PlainCommand
 from trelliswork.cli.messages import did_you_mean
 from trelliswork.cli.panels import BY_MODEL, Panel, panel_of
-from trelliswork.data.settings import settings_in
+from trelliswork.data.settings import keys_of, settings_in
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.catalogue import by_title, entries, entry_of
 from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -41,12 +41,34 @@ def _of_models() -> Panel:
     listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
     by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
     for config in configs:
-        new = [about.option for _, about in settings_in(config) if about.option and about.option not in found]
-        found |= panel_of(config, new, by_model)
+        for name, option in panel_of(config, by_model=by_model).items():
+            if name not in found or (_is_text(option) and not _is_text(found[name])):  # a text can be a number
+                found[name] = option
     return found
 
 
+def _is_text(option: tuple[Any, Any]) -> bool:
+    return option[0].__origin__ in (str, str | None)
+
+
 OF_MODELS = _of_models()
+
+
+def with_kinds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with numbers for texts where those of the model are; families may share the name of an option."""
+    kinds = {key: kind for config in entry_of(options["model"]).configs for key, kind in keys_of(config).items()}
+    return {name: _number(name, value, kinds.get(name, "")) for name, value in options.items()}
+
+
+def _number(name: str, value: Any, kind: str) -> Any:
+    if kind not in ("int", "float") or not isinstance(value, str):
+        return value
+    try:
+        return int(value) if kind == "int" else float(value)
+    except ValueError as error:
+        raise TrellisworkError(f"--{name.replace('_', '-')} must be a number; got {value!r}") from error
+
+
 ALSO = {"multi-task": ("tag_columns", "tasks"), "span-cky": ("detail",), "pcfg": ("detail",)}  # of columns
 
 

@@ -152,6 +152,18 @@ def read_texts(options: Options, choices: Choices) -> Material:
     return Material(train, dev, None, None, choices, about)  # type: ignore[arg-type]  # texts, as such a recipe reads
 
 
+def read_plain_texts(options: Options, choices: Choices) -> Material:
+    """The files that a language model learns from, which its recipe reads as a stream, and the dev sentences."""
+    reading, files = choices.pairs, [options["train"], *(options.get("more") or ())]
+    tokeniser = given_tokeniser(options)
+    reading = reading if tokeniser is None else replace(reading, tokeniser=tokeniser)
+    dev = [] if options["dev"] is None else list(reading.sentences(options["dev"]))
+    about = {"date": datetime.date.today().isoformat(), "train": ", ".join(Path(each).name for each in files)}
+    about |= {"dev": Path(options["dev"]).name} if dev else {}
+    choices = replace(choices, pairs=reading)
+    return Material(cast("list[Sentence]", files), dev, None, None, choices, about, tokeniser=tokeniser)
+
+
 def _with_predicted_columns(material: Material, options: Options) -> Material:
     """Columns as taggers guess them, which are kept with the model."""
     if options["model"] == MULTI_TASK or not material.train[0].features:

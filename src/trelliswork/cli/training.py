@@ -15,11 +15,12 @@ from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import given_function
 from trelliswork.cli.messages import progress_for, say, visible
-from trelliswork.cli.train_data import config_first, read_data, read_texts
+from trelliswork.cli.train_data import config_first, read_data, read_plain_texts, read_texts
 from trelliswork.data import Choices
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.models.catalogue import entry_of, recipe_of
+from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.models.recipe import Material, Options, Recipe, Result, RunOptions
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
@@ -51,8 +52,9 @@ def train_model(options: Options, choices: Choices) -> None:
     with reserved(out, options["force"], resume):
         material = begin(recipe, options, choices)
         model, result = learn(recipe, RunOptions(out, options["seed"], progress_of(options), resume), options)
-    print(f"{result.summary}; on the dev sentences:\n")
-    print(visible(model.report(material.dev).text))
+    print(f"{result.summary}; on the dev sentences:\n" if material.dev else result.summary)
+    if material.dev:
+        print(visible(model.report(material.dev).text))
     print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE {model.next_options}")
     if result.interrupted:
         raise typer.Exit(ctrl_c.status())
@@ -71,7 +73,8 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
 
     files = recipe.read_files()
     learns_from = entry_of(options["model"]).learns_from
-    read = read_texts if learns_from == "text" else partial(read_data, files=GOLD_FILES[learns_from])
+    of_texts = {"text": read_texts, PLAIN_TEXT: read_plain_texts}
+    read = of_texts.get(learns_from) or partial(read_data, files=GOLD_FILES[learns_from])
     material = recipe.read(read(options, recipe.layout(choices))._replace(files=files), note)
     if options.get(CHOSEN):
         note(options[CHOSEN])

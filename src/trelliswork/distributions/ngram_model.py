@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -12,9 +13,16 @@ from torch import Tensor
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import Array
-from trelliswork.structures.automata import ngrams
 from trelliswork.structures.automata.build import only
-from trelliswork.structures.automata.ngrams import BEGIN, END, METHODS, History, Tables
+from trelliswork.structures.automata.ngram_arrays import (
+    ROOT,
+    NgramArrays,
+    check_smoothing,
+    estimate,
+    histories,
+    states_of,
+)
+from trelliswork.structures.automata.ngram_pruning import pruned
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON, EPSILON_NAMES, Symbols
 
@@ -26,15 +34,15 @@ Sentence = str | Sequence[str]
 class NGramModel:
     """p(sentence) = Π p(word | history) p(end | history), with histories of up to order - 1 words.
 
+    `arrays` number the words from 0, `symbols` from 1.
+
     >>> model = NGramModel.train(["abab", "ab"], order=2)
     >>> round(model.score("ab"), 3)
     -1.087
     """  # [S2, n-gram]
 
-    def __init__(self, tables: Tables, symbols: Symbols, order: int, unknown: str | None = None):
-        self.tables, self.symbols, self.order, self.unknown = tables, symbols, order, unknown
-        self.histories: list[History] = sorted(tables.log_probs, key=lambda history: (len(history), history))
-        self._number = {history: number for number, history in enumerate(self.histories)}
+    def __init__(self, arrays: NgramArrays, symbols: Symbols, unknown: str | None = None):
+        self.arrays, self.symbols, self.unknown = arrays, symbols, unknown
 
     @classmethod
     def train(
@@ -46,14 +54,17 @@ class NGramModel:
         discount: float | None = None,
         symbols: Symbols | Iterable[str] | None = None,
         unknown: str | None = None,
+        cutoffs: Sequence[int] = (),
+        prune: float = 0.0,
     ) -> NGramModel:
         """From text: sentences are lists of words, or strings of characters.
 
-        `method` is "witten-bell", "absolute" or "kneser-ney" (the last two with one `discount`, or an estimated one for
-        each length). `symbols` is the vocabulary, else the words seen; `unknown` stands for all others.
+        `method` is "witten-bell", "kneser-ney" (modified, with three discounts for each length), "absolute" (one for
+        each length; `discount` replaces the estimates of both) or "stupid". `symbols` is the vocabulary, else the words
+        seen; `unknown` stands for all others. N-grams of length n seen fewer than cutoffs[n - 1] times are left out,
+        and those without which perplexity rises by a share below `prune`.
         """
-        if method not in METHODS or not isinstance(order, int) or order < 1:
-            raise ScoreError(f"method must be one of {METHODS} and order at least 1; got {method!r} and {order}")
+        check_smoothing(method, order, discount, cutoffs)
         corpus = [list(sentence) for sentence in sentences]
         if not corpus:
             raise ScoreError("an n-gram model needs at least one sentence; got none")
@@ -62,51 +73,81 @@ class NGramModel:
         numbers = [[_number_of(word, table, unknown) for word in sentence] for sentence in corpus]
         if any(EPSILON in sentence for sentence in numbers):
             raise ScoreError(f"a word must not be one of {EPSILON_NAMES}, the names of the empty symbol; rename it")
-        counts = ngrams.count_ngrams(numbers, order)
-        tables = ngrams.smoothed(counts, range(1, len(table)), order, method, discount)
-        return cls(tables, table, order, unknown)
+        sequences = [np.array(sentence, np.int64) - 1 for sentence in numbers]
+        arrays = estimate(
+            sequences, len(table) - 1, order, smoothing=method, discount=discount, cutoffs=cutoffs
+        )  # fmt: skip
+        return cls(pruned(arrays, prune) if prune else arrays, table, unknown)
 
     # --- exact scores ----------------------------------------------------------------------------------------
 
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self.arrays.starts) - 2
+
     def log_prob(self, word: str | None, history: Sequence[str] = (), *, at_start: bool = False) -> float:
         """log p(word | history); None is the end of the sentence. `at_start`: the history begins the sentence."""
-        words = [_number_of(each, self.symbols, self.unknown) for each in history]
-        context = self._context((BEGIN, *words) if at_start else tuple(words))
-        return ngrams.log_prob(self.tables, context, END if word is None else self._number_of_word(word))
+        state = self.start if at_start else ROOT
+        for each in history:
+            state = self.step(state, self._number_of_word(each))[1]
+        return self.step(state, EPSILON if word is None else self._number_of_word(word))[0]
 
     def score(self, sentence: Sentence) -> float:
         """log p(sentence), its end included; back-off is taken only where an n-gram is missing."""
         state, total = self.start, 0.0
         for word in sentence:
-            total += ngrams.log_prob(self.tables, self.histories[state], number := self._number_of_word(word))
-            state = self.next_state(state, number)
-        return total + ngrams.log_prob(self.tables, self.histories[state], END)
+            log_prob, state = self.step(state, self._number_of_word(word))
+            total += log_prob
+        return total + self.step(state, EPSILON)[0]
 
     def perplexity(self, sentences: Iterable[Sentence]) -> float:
         """exp of minus the mean log probability of a word or sentence end."""
-        found = [(self.score(each), len(each) + 1) for each in sentences]
-        if not found:
+        pairs = [(self.score(each), len(each) + 1) for each in sentences]
+        if not pairs:
             raise ScoreError("perplexity needs at least one sentence; got none")
-        scores, sizes = zip(*found, strict=True)
+        scores, sizes = zip(*pairs, strict=True)
         return math.exp(-sum(scores) / sum(sizes))
 
     def __repr__(self) -> str:
-        return f"NGramModel(order={self.order}, words={len(self.symbols) - 1}, histories={len(self.histories)})"
+        return f"NGramModel(order={self.order}, words={len(self.symbols) - 1}, histories={len(self._histories)})"
 
     @property
     def start(self) -> int:
-        """The number of the history at the beginning of a sentence."""
-        return self._number[self._context((BEGIN,))]
+        """The state at the beginning of a sentence. States are nodes of the arrays."""
+        return int(self._states[self.arrays.begin])
 
-    def next_state(self, state: int, word: int) -> int:
-        """The longest history that is left after one more word."""
-        return self._number[self._context((*self.histories[state], word))]
+    def step(self, state: int, word: int) -> tuple[float, int]:
+        """Return log p(word | state) and the state after the word, the longest history that is left.
 
-    def _context(self, words: History) -> History:
-        words = words[max(0, len(words) - self.order + 1) :]
-        while words not in self._number:
-            words = words[1:]
-        return words
+        Words are numbered as in `symbols`; 0 is the end of the sentence.
+        """
+        number, total = word - 1 if word else self.arrays.end, 0.0
+        while (child := self._child(state, number)) is None:
+            total += self._backoff(state)
+            state = int(self.arrays.suffix[state])
+        return total + float(self.arrays.log_prob[child]), int(self._states[child])
+
+    def _child(self, node: int, word: int) -> int | None:
+        if node == ROOT:
+            return word + 1
+        if node >= len(self.arrays.log_backoff):
+            return None
+        low, high = self.arrays.first[node : node + 2].tolist()
+        at = low + int(self.arrays.word[low:high].searchsorted(word))
+        return at if at < high and self.arrays.word[at] == word else None
+
+    def _backoff(self, node: int) -> float:
+        return float(self.arrays.log_backoff[node]) if node < len(self.arrays.log_backoff) else 0.0
+
+    @cached_property
+    def _states(self) -> Array:
+        return states_of(self.arrays)
+
+    @cached_property
+    def _histories(self) -> Array:
+        """The nodes on which the next word depends."""
+        return np.flatnonzero(histories(self.arrays))
 
     def _number_of_word(self, word: str) -> int:
         return _number_of(word, self.symbols, self.unknown)
@@ -115,14 +156,27 @@ class NGramModel:
 
     def to_acceptor(self) -> Acceptor:
         """Exact: a state for each history and an arc for each word, |histories| · |words| of them."""  # [S2, n-gram]
-        n_words = len(self.symbols) - 1
-        if len(self.histories) * n_words > MOST_ARCS:
+        n_words, n = len(self.symbols) - 1, len(self._histories)
+        if n * n_words > MOST_ARCS:
             raise ScoreError(
-                f"{len(self.histories)} histories of {n_words} words need more than {MOST_ARCS} arcs; intersect() with "
+                f"{n} histories of {n_words} words need more than {MOST_ARCS} arcs; intersect() with "
                 "a machine instead, or take to_epsilon_acceptor() and its approximation"
             )
-        arcs = [(q, self.next_state(q, w), w) for q in range(len(self.histories)) for w in range(1, n_words + 1)]
-        return self._acceptor(arcs, [self._log_prob(q, w) for q, _, w in arcs], lambda q: self._log_prob(q, END))
+        scores, targets = np.empty((n, n_words + 1)), np.empty((n, n_words + 1), np.int64)
+        for row, node in enumerate(self._histories.tolist()):  # suffixes come first
+            if node != ROOT:
+                shorter = self._row(self.arrays.suffix[node])
+                scores[row] = scores[shorter] + self._backoff(node)
+                targets[row] = targets[shorter]
+            low, high = self._children(node)
+            words = self.arrays.word[low:high]
+            children = np.arange(low, high)[words <= n_words]  # BEGIN is no word
+            words = words[words <= n_words]
+            scores[row, words], targets[row, words] = self.arrays.log_prob[children], self._row(children)
+        source, word = np.divmod(np.arange(n * n_words), max(n_words, 1))
+        return self._acceptor(
+            source, targets[:, :n_words].ravel(), word + 1, scores[:, :n_words].ravel(), scores[:, n_words]
+        )
 
     def to_epsilon_acceptor(self) -> Acceptor:
         """An approximation: back-off as epsilon arcs, free to be taken even where the n-gram is there.
@@ -130,29 +184,38 @@ class NGramModel:
         Strings then get the weight of their backed-off paths as well, so sums are too high, and so is a best path where
         backing off happens to be better. The size is that of the tables. `to_acceptor` and `intersect` are exact.
         """
-        arcs, weights = [], []
-        for q, history in enumerate(self.histories):
-            for word, log_prob in self.tables.log_probs[history].items():
-                if word != END:
-                    arcs.append((q, self.next_state(q, word), word))
-                    weights.append(log_prob)
-            if history:
-                arcs.append((q, self._number[self._context(history[1:])], 0))
-                weights.append(self.tables.log_backoff.get(history, 0.0))
-        ends = self.tables.log_probs
-        return self._acceptor(arcs, weights, lambda q: ends[self.histories[q]].get(END, -INF))
+        arrays, longer = self.arrays, self._histories[1:]
+        nodes = np.arange(1, len(arrays.word))
+        words, parents = arrays.word[1:], arrays.parent[1:]
+        ends = np.full(len(self._histories), -INF)
+        at_end = words == arrays.end
+        ends[self._row(parents[at_end])] = arrays.log_prob[nodes[at_end]]
+        inside = words < arrays.end
+        nodes, source = nodes[inside], self._row(parents[inside])
+        shorter, back = self._row(arrays.suffix[longer]), np.array([self._backoff(node) for node in longer.tolist()])
+        return self._acceptor(
+            np.concatenate([source, np.arange(1, len(longer) + 1)]), np.concatenate([self._row(nodes), shorter]),
+            np.concatenate([arrays.word[nodes] + 1, np.zeros(len(longer), np.int64)]),
+            np.concatenate([arrays.log_prob[nodes], back]), ends,
+        )  # fmt: skip
 
-    def _acceptor(
-        self, arcs: list[tuple[int, int, int]], weights: list[float], end: Callable[[int], float]
-    ) -> Acceptor:
-        source, target, label = np.array(arcs, np.int64).reshape(-1, 3).T.copy()
-        n = len(self.histories)
-        final = torch.tensor([end(q) for q in range(n)], dtype=torch.float64)
-        scores = torch.tensor(weights, dtype=torch.float64)
-        machine = Machine(source, target, label, label, scores, only(n, self.start, torch.float64), final)
+    def _children(self, node: int) -> tuple[int, int]:
+        low, high = self.arrays.first[node : node + 2].tolist() if node < len(self.arrays.log_backoff) else (0, 0)
+        return low, high
+
+    def _row(self, nodes: Array) -> Array:
+        """The number of the history that each node leaves."""
+        return np.searchsorted(self._histories, self._states[nodes])
+
+    def _acceptor(self, source: Array, target: Array, label: Array, weights: Array, ends: Array) -> Acceptor:
+        n = len(self._histories)
+        start = int(self._row(np.array(self.arrays.begin)))
+        source, target, label = (each.astype(np.int64) for each in (source, target, label))
+        scores, final = (torch.from_numpy(each.astype(np.float64)) for each in (weights, ends))
+        machine = Machine(source, target, label, label, scores, only(n, start, torch.float64), final)
         return Acceptor.from_machine(machine, self.symbols)
 
-    def intersect(self, acceptor: Acceptor) -> Acceptor:
+    def intersect(self, acceptor: Acceptor, *, limit: int = MOST_ARCS) -> Acceptor:
         """The strings of an acceptor, weighted by the model as well: exact, back-off only where an n-gram is missing.
 
         Only the histories that are met are built. The acceptor's weights keep their gradients.
@@ -165,17 +228,19 @@ class NGramModel:
         for place, (q, context) in enumerate(queue):  # the queue grows while it is read
             for arc in order[offsets[q] : offsets[q + 1]].tolist():
                 word = int(known[machine.input[arc]])
-                silent = word == 0
-                pair = (int(machine.target[arc]), context if silent else self.next_state(context, word))
+                log_prob, after = (0.0, context) if word == EPSILON else self.step(context, word)
+                pair = (int(machine.target[arc]), after)
                 if pair not in pairs:
                     pairs[pair] = len(queue)
                     queue.append(pair)
                 arcs.append((place, pairs[pair], arc))
-                weights.append(0.0 if silent else self._log_prob(context, word))
+                weights.append(log_prob)
+            if len(arcs) > limit:
+                raise ScoreError(f"the intersection needs more than {limit} arcs; take a smaller machine or model")
         source, target, by = np.array(arcs, np.int64).reshape(-1, 3).T.copy()
         states = torch.tensor([q for q, _ in queue], dtype=torch.long)
         at_start = torch.arange(len(queue)) < len(starts)
-        ends = torch.tensor([self._log_prob(context, END) for _, context in queue], dtype=torch.float64)
+        ends = torch.tensor([self.step(context, EPSILON)[0] for _, context in queue], dtype=torch.float64)
         made = Machine(
             source, target, machine.input[by], machine.output[by],
             _plus(machine.weights[torch.from_numpy(by)], torch.tensor(weights, dtype=torch.float64)),
@@ -188,9 +253,6 @@ class NGramModel:
         if acceptor.symbols is None:
             raise ScoreError("a language model needs an acceptor with symbols; give it a symbol table")
         return np.array([_number_of(name, self.symbols, self.unknown) for name in acceptor.symbols], np.int64)
-
-    def _log_prob(self, state: int, word: int) -> float:
-        return ngrams.log_prob(self.tables, self.histories[state], word)
 
 
 def _plus(weights: Tensor, more: Tensor) -> Tensor:

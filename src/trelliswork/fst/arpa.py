@@ -5,20 +5,29 @@
     \\1-grams:
     -0.30103  word  -0.1
     \\end\\
+
+Files of KenLM, SRILM and MITLM are read, packed with gzip or not; a back-off that is missing is 0.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import count, pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
 
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.distributions.ngram_model import NGramModel
 from trelliswork.errors import DataError, OutputError
-from trelliswork.structures.automata.ngrams import BEGIN, END, History, Tables
-from trelliswork.structures.automata.symbols import Symbols
+from trelliswork.structures.automata.ngram_arrays import NgramArrays
+from trelliswork.structures.automata.ngram_tries import Grams, trie_of
+from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols
 from trelliswork.writing import atomic_write
 
 LN10 = math.log(10.0)
@@ -28,31 +37,10 @@ NEVER = -99.0  # how the format writes the probability of <s>, which is never pr
 
 def write_arpa(model: NGramModel, path: str | Path) -> None:
     """The model as other tools read it; exact to nine digits."""
-    grams = [_grams(model, length) for length in range(1, model.order + 1)]
-    with atomic_write(path) as file:
-        file.write("\\data\\\n" + "".join(f"ngram {n}={len(each)}\n" for n, each in enumerate(grams, 1)))
-        for n, each in enumerate(grams, 1):
-            file.write(f"\n\\{n}-grams:\n")
-            file.writelines(f"{line}\n" for line in each)
-        file.write("\n\\end\\\n")
+    write_arrays(model.arrays, [_name(model, name) for name in list(model.symbols)[1:]], path)
 
 
-def _grams(model: NGramModel, length: int) -> list[str]:
-    """The lines of one order."""
-    tables, lines = model.tables, list[str]()
-    if length == 1:
-        lines.append(_line(NEVER * LN10, [START], tables.log_backoff.get((BEGIN,))))
-    for history in (each for each in model.histories if len(each) == length - 1):
-        for word, log_prob in sorted(tables.log_probs[history].items()):
-            names = [_name(model, number) for number in (*history, word)]
-            lines.append(_line(log_prob, names, tables.log_backoff.get((*history, word)) if word != END else None))
-    return lines
-
-
-def _name(model: NGramModel, number: int) -> str:
-    if number in (BEGIN, END):
-        return START if number == BEGIN else STOP
-    name = model.symbols.name(number)
+def _name(model: NGramModel, name: str) -> str:
     if name in (START, STOP) or (name == UNKNOWN and model.unknown not in (None, UNKNOWN)):
         raise OutputError(f"ARPA files give {name} a meaning of its own; got a word of that name; rename the word")
     if not name.split() == [name]:
@@ -60,9 +48,33 @@ def _name(model: NGramModel, number: int) -> str:
     return UNKNOWN if name == model.unknown else name
 
 
-def _line(log_prob: float, names: list[str], log_backoff: float | None) -> str:
-    backoff = [] if log_backoff is None else [f"{log_backoff / LN10:.9g}"]
-    return "\t".join([f"{log_prob / LN10:.9g}", " ".join(names), *backoff])
+def write_arrays(arrays: NgramArrays, names: Sequence[str], path: str | Path) -> None:
+    """Write a model whose words have these names."""
+    starts = arrays.starts.tolist()
+    with atomic_write(path) as file:
+        sizes = [high - low for low, high in pairwise(starts[1:])]
+        file.write("\\data\\\n" + "".join(f"ngram {n}={size}\n" for n, size in enumerate(sizes, 1)))
+        for n, lines in enumerate(_sections(arrays, [*names, STOP, START], starts), 1):
+            file.write(f"\n\\{n}-grams:\n")
+            file.writelines(lines)
+        file.write("\n\\end\\\n")
+
+
+def _sections(arrays: NgramArrays, names: list[str], starts: list[int]) -> Iterator[list[str]]:
+    """The lines of each order."""
+    parents, inner = arrays.parent, len(arrays.log_backoff)
+    follows = (np.diff(arrays.first) > 0) | (arrays.log_backoff != 0)
+    before: list[str] = []
+    for low, high in pairwise(starts[1:]):
+        words = [names[word] for word in arrays.word[low:high].tolist()]
+        owners = (parents[low:high] - (low - len(before))).tolist()
+        grams = [f"{before[i]} {word}" for i, word in zip(owners, words, strict=True)] if before else words
+        log_probs = np.clip(arrays.log_prob[low:high] / LN10, NEVER, 0.0).tolist()
+        backoffs = np.maximum(arrays.log_backoff[low : min(high, inner)] / LN10, NEVER).tolist()
+        shown = [f"\t{b:.9g}" if has else "" for b, has in zip(backoffs, follows[low:high].tolist(), strict=True)]
+        shown += [""] * (len(grams) - len(shown))
+        yield [f"{p:.9g}\t{gram}{b}\n" for p, gram, b in zip(log_probs, grams, shown, strict=True)]
+        before = grams
 
 
 def read_arpa(path: str | Path) -> NGramModel:
@@ -74,34 +86,44 @@ def read_arpa(path: str | Path) -> NGramModel:
     return reader.model()
 
 
+class _Section:
+    """The n-grams of one order, word by word, and their lines."""
+
+    def __init__(self) -> None:
+        self.words, self.log_probs, self.backoffs, self.lines = array("i"), array("d"), array("d"), array("q")
+
+
 class _Reader:
-    """The sections of one file, line by line."""
+    """The sections of one file, line by line; words are numbered as they come."""
 
     def __init__(self, path: str | Path):
         self.path, self.done = path, False
         self.announced: dict[int, int] = {}
-        self.section = 0  # the order being read; 0 before the first
-        self.grams: dict[int, list[tuple[tuple[str, ...], float, float, int]]] = {}
+        self.order, self.section = 0, _Section()  # being read; 0 before the first
+        self.sections: dict[int, _Section] = {}
+        self.numbers: defaultdict[str, int] = defaultdict(count().__next__)
 
     def take(self, text: str, line: int) -> None:
         if text == "\\end\\":
             self.done = True
         elif header := re.fullmatch(r"\\([0-9]{1,9})-grams:", text):
-            self.section = int(header[1])
-            if self.section not in self.announced:
-                self._fail(f"a section of order {self.section}, which \\data\\ does not announce", line)
-            if self.section in self.grams:
-                self._fail(f"a second section of order {self.section}; join it with the first", line)
-            self.grams[self.section] = []
-        elif count := re.fullmatch(r"ngram ([0-9]{1,9})\s*=\s*([0-9]{1,18})", text):
-            self.announced[int(count[1])] = int(count[2])
-        elif self.section:
-            self.grams[self.section].append(self._gram(text.split(), line))
+            self.order = int(header[1])
+            if self.order not in self.announced:
+                self._fail(f"a section of order {self.order}, which \\data\\ does not announce", line)
+            if self.order in self.sections:
+                self._fail(f"a second section of order {self.order}; join it with the first", line)
+            self.section = self.sections[self.order] = _Section()
+        elif self.order:
+            self._take_gram(text.replace("\t", " ").split(" "), line)
+        elif size := re.fullmatch(r"ngram ([0-9]{1,9})\s*=\s*([0-9]{1,18})", text):
+            self.announced[int(size[1])] = int(size[2])
         elif text != "\\data\\":
             self._fail(f"expected \\data\\, `ngram N=count` or \\1-grams:, got {text[:60]!r}", line)
 
-    def _gram(self, fields: list[str], line: int) -> tuple[tuple[str, ...], float, float, int]:
-        n = self.section
+    def _take_gram(self, fields: list[str], line: int) -> None:
+        n, section = self.order, self.section
+        if len(fields) not in (n + 1, n + 2) or "" in fields:
+            fields = [field for field in fields if field]
         if len(fields) not in (n + 1, n + 2):
             self._fail(f"expected a logarithm, {n} words and maybe a back-off; got {len(fields)} fields", line)
         try:
@@ -110,42 +132,54 @@ class _Reader:
             self._fail(f"expected numbers around the words; got {fields[0]!r} and {fields[-1]!r}", line)
         if not log_prob <= 1e-6 or not backoff < math.inf:
             self._fail(f"a log probability must not be above 0, nor a back-off NaN or infinite; got {fields}", line)
-        return tuple(fields[1 : n + 1]), log_prob, backoff, line
+        section.words.extend(map(self.numbers.__getitem__, fields[1 : n + 1]))
+        section.log_probs.append(min(log_prob, 0.0))
+        section.backoffs.append(backoff)
+        section.lines.append(line)
 
     def _fail(self, problem: str, line: int | None = None) -> NoReturn:
         raise DataError(name_of(self.path), problem, line=line)
 
     def model(self) -> NGramModel:
         self._check()
-        names = [words[0] for words, *_ in self.grams[1]]
-        symbols = Symbols(name for name in names if name not in (START, STOP))
-        numbers = {START: BEGIN, STOP: END, **{name: symbols.number(name) for name in list(symbols)[1:]}}
-        tables = Tables({(): {}}, {})
-        for gram in (gram for order in sorted(self.grams) for gram in self.grams[order]):
-            self._enter(gram, numbers, tables)
-        return NGramModel(tables, symbols, max(self.grams), UNKNOWN if UNKNOWN in symbols else None)
+        names = list(self.numbers)
+        ones = np.array(self.sections[1].words)
+        words = [number for number in ones.tolist() if names[number] not in (START, STOP, *EPSILON_NAMES)]
+        symbols = Symbols(names[number] for number in words)
+        final = np.full(len(names) + 1, -1, np.int32)  # the numbers of the arrays
+        final[words] = np.arange(len(words))
+        final[self.numbers[STOP]], final[self.numbers[START]] = len(words), len(words) + 1
+        grams = [self._grams(n, final[: len(names)], names) for n in sorted(self.sections)]
+        if START not in names or self.numbers[START] not in ones:
+            added: Any = [len(words) + 1]
+            grams[0] = Grams(*(np.concatenate([old, new]) for old, new in zip(grams[0], ([added], [-np.inf], [0.0]),
+                                                                              strict=True)))  # fmt: skip
+        grams[0].log_prob[grams[0].words[:, 0] == len(words) + 1] = -np.inf
+        return NGramModel(trie_of(grams, len(words)), symbols, UNKNOWN if UNKNOWN in symbols else None)
+
+    def _grams(self, n: int, final: Any, names: list[str]) -> Grams:
+        section = self.sections[n]
+        given = np.array(section.words, np.int32).reshape(-1, n)
+        words = final[given]
+        if (words < 0).any():
+            row, column = np.argwhere(words < 0)[0]
+            self._fail(f"{names[given[row, column]]!r} is not among the 1-grams", section.lines[row])
+        order = np.lexsort(given.T)
+        twice = np.flatnonzero((given[order][1:] == given[order][:-1]).all(1))
+        if len(twice):
+            row = int(order[twice + 1].min())
+            gram = " ".join(names[number] for number in given[row])
+            self._fail(f"the n-gram {gram!r} is there already; remove one", section.lines[row])
+        return Grams(words, np.array(section.log_probs), np.array(section.backoffs))
 
     def _check(self) -> None:
         if not self.done:
             self._fail("the file ends before \\end\\; copy it again")
-        if sorted(self.announced) != list(range(1, len(self.announced) + 1)):
+        if not self.announced or sorted(self.announced) != list(range(1, len(self.announced) + 1)):
             self._fail(f"\\data\\ must announce the orders 1, 2, ... without gaps; got {sorted(self.announced)}")
         for order, n in self.announced.items():
-            if len(self.grams.get(order, ())) != n:
-                self._fail(f"\\data\\ announces {n} n-grams of order {order}; got {len(self.grams.get(order, ()))}")
-        if STOP not in {words[0] for words, *_ in self.grams.get(1, ())}:
+            got = len(self.sections[order].lines) if order in self.sections else 0
+            if got != n:
+                self._fail(f"\\data\\ announces {n} n-grams of order {order}; got {got}")
+        if STOP not in self.numbers or self.numbers[STOP] not in self.sections[1].words:
             self._fail(f"the 1-grams must contain {STOP}, the end of a sentence")
-
-    def _enter(self, gram: tuple[tuple[str, ...], float, float, int], numbers: dict[str, int], tables: Tables) -> None:
-        words, log_prob, backoff, line = gram
-        if strange := [word for word in words if word not in numbers]:
-            self._fail(f"{strange[0]!r} is not among the 1-grams", line)
-        *before, last = (numbers[word] for word in words)
-        history: History = tuple(before)
-        if last in tables.log_probs.get(history, {}):
-            self._fail(f"the n-gram {' '.join(words)!r} is there already; remove one", line)
-        if last != BEGIN:
-            tables.log_probs.setdefault(history, {})[last] = min(log_prob, 0.0)
-        if backoff:
-            tables.log_backoff[*history, last] = backoff
-            tables.log_probs.setdefault((*history, last), {})

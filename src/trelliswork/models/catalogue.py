@@ -41,7 +41,7 @@ class Entry:
         title: the group that it is listed in.
         home: its class.
         settings: its dataclass of settings, the section `[model]` of a TOML file.
-        learns_from: what its files hold: tags, heads, brackets, events, pairs or text.
+        learns_from: what its files hold: tags, heads, brackets, events, pairs, text or plain text.
         recipe: how it is made from options and files.
         data: dataclasses of further settings in the section `[data]`.
         sources: dataclasses of further settings in the section `[model]`, before its own.
@@ -277,9 +277,16 @@ _TOKENISER = Entry(
     recipe="trelliswork.models.tokenisers.recipe:TokeniserRecipe",
     data=("trelliswork.models.tokenisers.config:RawFiles",), training=(),
 )  # fmt: skip
+_LANGUAGE = Entry(
+    "ngram", "n-gram language model of plain text, counted in seconds", "Language models",
+    "trelliswork.models.language.ngram:NgramLanguageModel", "trelliswork.models.language.config:NgramConfig",
+    "plain text", recipe="trelliswork.models.language.recipe:NgramRecipe",
+    data=("trelliswork.models.language.config:TextFiles",),
+    sources=("trelliswork.models.language.config:TextConfig",), training=(),
+)  # fmt: skip
 
 ENTRIES = {
-    each.name: each for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER)
+    each.name: each for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, _LANGUAGE)
 }  # those of this library, and what a program adds
 CLASSES = {  # kinds of folders that no name makes
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",

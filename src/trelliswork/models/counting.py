@@ -51,7 +51,7 @@ class CountingRecipe(Recipe):
         self.material, self._note = material, note
 
     def fitted(self) -> tuple[Any, dict[str, Any]]:
-        """Return a model of the training data, and its scores on the dev data."""
+        """Return a model of the training data, and its scores on the dev data, if there are any."""
         model = self.kind.fit(self.material.train, self.config)
         return model, model.evaluate(self.material.dev)
 
@@ -63,10 +63,11 @@ class CountingRecipe(Recipe):
             self._note(text)
         self.material.told(model)
         model.metrics["training"] = {"seconds": round(result.seconds, 1)}
-        model.metrics["dev"] = scores
+        if scores:
+            model.metrics["dev"] = scores
+            result.best_score, result.metric = scores["score"], scores["metric"]
         if run.on_score is not None:
-            run.on_score(1, scores["score"])
+            run.on_score(1, result.best_score)
         if run.folder is not None:
             model.save(run.folder)
-        result.best_score, result.metric = scores["score"], scores["metric"]
         return model, result

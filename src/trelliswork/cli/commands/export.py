@@ -40,7 +40,8 @@ def export(
         bool, typer.Option("--python", help="Export a feature-based CRF as JSON plus a stand-alone Python file.")
     ] = False,
     arpa: Annotated[
-        bool, typer.Option("--arpa", help="Export the n-grams of a pair n-gram model as an ARPA file.")
+        bool,
+        typer.Option("--arpa", help="Export an n-gram language model or a pair n-gram model as an ARPA file."),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an earlier export.")] = False,
 ) -> None:
@@ -52,8 +53,8 @@ def export(
     probability of each tag and span. An ensemble of seeds is exported as
     one graph per model; average their probabilities to combine them.
 
-    The words of an ARPA file are chunk pairs, such as p|h}F, x}K|S and
-    e}_ (which writes nothing).
+    The words of the ARPA file of a pair n-gram model are chunk pairs, such
+    as p|h}F, x}K|S and e}_ (which writes nothing).
 
     \b
     Examples:
@@ -63,6 +64,7 @@ def export(
       python chunker/python/crf_tagger.py < tokens.txt
       trelliswork export chunker chunker.crfsuite --crfsuite
       trelliswork export pronounce pronounce.arpa --arpa
+      trelliswork export lm lm.arpa --arpa
     """
     formats = {"onnx": onnx, "crfsuite": crfsuite, "python": python, "arpa": arpa}
     wanted = [name for name, given in formats.items() if given]

@@ -20,7 +20,7 @@ from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, kind_of
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
-from trelliswork.cli.panels import TO_READ, with_options
+from trelliswork.cli.panels import TO_READ, panel_of, with_options
 from trelliswork.cli.predicting import Job, write_answers
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
@@ -29,9 +29,12 @@ from trelliswork.data import json_text
 from trelliswork.data.readers import foreign_formats
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.language.config import PLAIN_TEXT
+from trelliswork.models.language.generation import Generation
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 
+LANGUAGE = "trelliswork.cli.language:answer_lines"
 RAY = "trelliswork.cli.bulk.ray_engine:annotate_by_ray"
 
 
@@ -62,7 +65,7 @@ class Engine(StrEnum):
     ray = "ray"
 
 
-@with_options(TO_READ)
+@with_options(TO_READ, panel_of(Generation))
 def predict(
     model: ModelFolder,
     files: Annotated[
@@ -193,7 +196,14 @@ def predict(
     unit = None if offsets is None else offsets.value
     job = Job(question, layout_in(columns), wanted, output, lines or typed, unit)
     announce_compiling()
-    if loaded.reads == "text":
+    if loaded.learns_from == PLAIN_TEXT:
+        if bulk or pin or threshold is not None:
+            raise TrellisworkError("a language model reads one FILE, without --pin and --threshold; leave them out")
+        as_json = format is Output.jsonl or str(out).endswith(".jsonl")
+        asked = {**columns, "top_k": top_k, "confidence": confidence, "json": as_json}
+        with _target(out) as target:
+            target.writelines(f"{line}\n" for line in named(LANGUAGE)(loaded, file, asked))
+    elif loaded.reads == "text":
         _refuse_bulk_options(engine, workers)
         if bulk:
             raise TrellisworkError(

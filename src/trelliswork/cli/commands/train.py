@@ -10,13 +10,14 @@ import typer
 
 from trelliswork.cli.config_file import CHOSEN, MODEL_NAME, read_config, values_in
 from trelliswork.cli.early import check_training
-from trelliswork.cli.model_help import DEFAULT, OF_MODELS, ModelCommand, known_model
+from trelliswork.cli.model_help import DEFAULT, OF_MODELS, ModelCommand, known_model, with_kinds
 from trelliswork.cli.options import Quiet, Threads, layout_in, parse_column, parse_columns
 from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
 from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import count
 from trelliswork.models.catalogue import SHARED, entry_of, models_with, nearest_model
 
 TrainFile = Annotated[
@@ -27,6 +28,10 @@ TrainFile = Annotated[
         "optionally .gz. Or a .toml file of settings.",
         show_default=False,
     ),
+]
+MoreFiles = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[MORE]...", help="Further files of text (language models).", show_default=False),
 ]
 DevFile = Annotated[
     str | None, typer.Option(help="Validation file for early stopping. Defaults to the last 10% of TRAIN.")
@@ -43,6 +48,7 @@ ConfigFile = Annotated[
 def train(
     ctx: typer.Context,
     train: TrainFile = None,
+    more: MoreFiles = None,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Directory to write the model to.", show_default=False)
     ] = None,
@@ -151,7 +157,10 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
     for name in ("word_column", "tag_column"):
         options[name] = parse_column(options[name], "--" + name.replace("_", "-"))
     refuse_unused(given, options)
-    return options
+    if options.get("more") and entry_of(model).title != "Language models":
+        raise TrellisworkError(f"expected one file to train on, got {count(1 + len(options['more']), 'file')}; "
+                               "join them, or choose a language model with --model ngram")  # fmt: skip
+    return with_kinds(options)
 
 
 def refuse_unused(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:

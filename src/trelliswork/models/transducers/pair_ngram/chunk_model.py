@@ -51,22 +51,20 @@ class ChunkModel:
         place = {chunk: i for i, chunk in enumerate(chunks)}
         renumbered = np.array([place[chunk] for chunk in aligned.chunks])
         ngrams = estimate([renumbered[each] for each in aligned.sequences], len(chunks), order)
-        kept = ngrams._replace(prob=_rounded(ngrams.prob), backoff=_rounded(ngrams.backoff))
+        kept = _rounded(ngrams)
         return cls(chunks, kept)
 
     @cached_property
     def joint(self) -> JointModel:
         """The same for kernels."""
         ngrams = self.ngrams
-        links = [np.append(each, 0) for each in (ngrams.word, ngrams.suffix, ngrams.state)]
+        links = [np.append(each, 0) for each in (ngrams.word, ngrams.suffix, states_of(ngrams))]
         nodes = np.stack([links[0], ngrams.first, links[1], links[2]], 1).astype(np.int32)
         sizes = [len(target) for _, target in self.chunks]
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         written = np.array([self.place[symbol] for _, target in self.chunks for symbol in target], np.int32)
-        weights = np.stack([ngrams.prob, ngrams.backoff], 1)
-        return JointModel(
-            nodes, weights, level_starts(ngrams), ngrams.begin, ngrams.end, first, written, len(self.symbols)
-        )
+        weights = np.exp(np.stack([ngrams.log_prob, ngrams.log_backoff], 1))
+        return JointModel(nodes, weights, ngrams.starts, ngrams.begin, ngrams.end, first, written, len(self.symbols))
 
     def lattice(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> SourceLattice:
         """All that a source whose symbols are all known may become, as far as it agrees with the pins."""
@@ -98,7 +96,7 @@ class ChunkModel:
         ngrams = self.ngrams
         return {
             "word": ngrams.word, "first": ngrams.first, "suffix": ngrams.suffix,
-            "prob": ngrams.prob.astype(np.float32), "backoff": ngrams.backoff.astype(np.float32),
+            "prob": _prob(ngrams.log_prob), "backoff": _prob(ngrams.log_backoff),
         }  # fmt: skip
 
     @classmethod
@@ -117,18 +115,19 @@ class ChunkModel:
             raise ValueError("suffixes of n-grams that are not before them")
         if word.max() > len(chunks) + 1 or prob.min() < 0 or prob.max() > 1 or backoff.min() < 0:
             raise ValueError("n-grams of chunk pairs that are not there, or weights that are not probabilities")
-        return cls(chunks, NgramArrays(word, first, suffix, prob, backoff, states_of(first, suffix), len(chunks) + 2,
-                                       len(chunks)))  # fmt: skip
+        return cls(chunks, NgramArrays(word, first, suffix, _log(prob), _log(backoff), len(chunks)))
 
 
-def _rounded(values: Array) -> Array:
+def _rounded(ngrams: NgramArrays) -> NgramArrays:
     """As they are written."""
-    return values.astype(np.float32).astype(np.float64)
+    return ngrams._replace(log_prob=_log(_prob(ngrams.log_prob)), log_backoff=_log(_prob(ngrams.log_backoff)))
 
 
-def level_starts(ngrams: NgramArrays) -> Array:
-    """The first node of each length, and one beyond the last: the children of a length are the next one."""
-    found = [0, 1]
-    while found[-1] < len(ngrams.word):
-        found.append(int(ngrams.first[found[-1]]))
-    return np.array(found, np.int64)
+def _prob(logs: Array) -> Array:
+    return np.exp(logs).astype(np.float32)
+
+
+def _log(values: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        logs: Array = np.log(values.astype(np.float64))
+    return logs

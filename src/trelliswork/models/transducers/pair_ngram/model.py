@@ -215,10 +215,10 @@ class PairNgram(Transducer):
 
     def describe(self, top: int = 20) -> Description:
         ngrams, chunks = self.model.ngrams, self.model.chunks
-        common = sorted(range(len(chunks)), key=lambda i: -ngrams.prob[i + 1])[:top]
+        common = sorted(range(len(chunks)), key=lambda i: -ngrams.log_prob[i + 1])[:top]
         shown = {
             f"{self.format.join_source(chunks[i][0])} -> {self.format.join_target(chunks[i][1]) or 'nothing'}":
-            f"{ngrams.prob[i + 1]:.4f}" for i in common
+            f"{math.exp(ngrams.log_prob[i + 1]):.4f}" for i in common
         }  # fmt: skip
         labels = {"source symbols": sorted(self.model.known), "target symbols": self.model.symbols}
         settings = {**self.config.to_dict(), **self.format.settings()}

@@ -60,7 +60,7 @@ def _targets(model: ChunkModel, source: Symbols) -> list[Symbols]:
         here: dict[Symbols, float] = {}
         for start in range(max(0, end - model.longest), end):
             for pair in range(*model.ranges.get(source[start:end], (0, 0))):
-                weight = float(model.ngrams.prob[pair + 1])
+                weight = math.exp(model.ngrams.log_prob[pair + 1])
                 for before, share in made[start].items():
                     symbols = before + model.chunks[pair][1]
                     here[symbols] = max(here.get(symbols, 0.0), share * weight)

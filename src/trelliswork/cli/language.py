@@ -1,0 +1,93 @@
+"""`trelliswork predict` with a language model: scores of text, or continuations of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from trelliswork.cli.answering import BATCH
+from trelliswork.data.files import numbered_lines
+from trelliswork.data.sentence import Sentence
+from trelliswork.data.settings import settings_given
+from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
+from trelliswork.models.language.base import LanguageModel
+from trelliswork.models.language.corpus import STOP
+from trelliswork.models.language.generation import Generation
+
+
+def answer_lines(model: LanguageModel, file: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines to write: scores, samples or the most probable continuations."""
+    wanted = Generation(**settings_given(options, Generation))
+    top_k, as_json, with_scores = options["top_k"], options["json"], options["confidence"]
+    if wanted.score and (wanted.sample or wanted.beam or wanted.constraint):
+        raise TrellisworkError("--score scores FILE, and --sample, --beam and --constraint write text; choose one")
+    if wanted.sample and wanted.beam:
+        raise TrellisworkError("--sample draws and --beam searches; choose one")
+    if wanted.constraint is not None:
+        answers = _constrained(model, file, wanted, top_k)
+    elif wanted.sample or wanted.beam:
+        answers = _continued(model, file, wanted, top_k)
+    else:
+        yield from _scores(model, file, as_json=as_json)
+        return
+    for units, log_prob, more in answers:
+        text = model.format.join(units)
+        if as_json:
+            yield json.dumps({"text": text, "tokens": list(units), "log_prob": log_prob, **more}, ensure_ascii=False)
+        else:
+            yield f"{log_prob:.4f}\t{text}" if with_scores else text
+
+
+def _scores(model: LanguageModel, file: str, *, as_json: bool) -> Iterator[str]:
+    """Log probabilities, a token on each line and the sentence before them, or a record for each sentence."""
+    sentences = model.format.sentences(file)
+    while group := list(islice(sentences, BATCH)):
+        every = [model.format.cut(each) for each in group]
+        for units, logs in zip(every, model.log_probs(every), strict=True):
+            scores, total = logs.tolist(), float(logs.sum())
+            if as_json:
+                record = {"tokens": list(units), "log_probs": scores, "log_prob": total}
+                yield json.dumps(record, ensure_ascii=False)
+            else:
+                lines = [f"{unit}\t{score:.6f}" for unit, score in zip((*units, STOP), scores, strict=True)]
+                yield "\n".join([f"# log_prob = {total:.6f}", *lines, ""])
+
+
+Written = tuple[Sequence[str], float, dict[str, Any]]
+
+
+def _continued(model: LanguageModel, file: str, wanted: Generation, top_k: int) -> Iterator[Written]:
+    sampling = "trelliswork.models.language.sampling"
+    for prefix in _prefixes(model, file):
+        if wanted.sample:
+            answers = named(f"{sampling}:samples")(model, prefix, wanted, top_k)
+        else:
+            answers = named(f"{sampling}:beam_search")(model, prefix, wanted.beam, wanted.longest)[: max(top_k, 1)]
+        for each in answers:
+            yield (*prefix, *each.units), each.log_prob, {"ended": each.ended}
+
+
+def _prefixes(model: LanguageModel, file: str) -> list[Sequence[str]]:
+    """The beginnings to go on from, one on each line; the empty one if there is none."""
+    if file == "-" and sys.stdin.isatty():
+        return [()]
+    lines = [line.strip() for _, line in numbered_lines(file)]
+    return [model.format.cut(Sentence(tuple(model.format.words(line)))) for line in lines] or [()]
+
+
+def _constrained(model: LanguageModel, file: str, wanted: Generation, top_k: int) -> Iterator[Written]:
+    if not hasattr(model, "machine"):
+        raise TrellisworkError(f"--constraint is for n-gram models, got a {type(model).__name__}")
+    if file != "-" or top_k or wanted.nucleus != 1:
+        raise TrellisworkError("--constraint is exact: FILE is - and is not read; leave out --nucleus and --top-k")
+    constrained = named("trelliswork.models.language.constraint:Constrained")(model, wanted.constraint)
+    if wanted.sample:
+        matches = constrained.samples(wanted.sample, wanted.seed, wanted.temperature)
+    else:
+        matches = [constrained.best()]
+    for units, log_prob, given in matches:
+        yield units, log_prob, {"log_prob_given_constraint": given, "log_prob_of_constraint": constrained.log_prob}

@@ -1,0 +1,156 @@
+"""Sentences that match a regular expression or an acceptor, exactly: samples, the most probable one, their share.
+
+An expression is over units: words have white space between them, characters have none. `.` is any unit, `|`, `*`, `+`,
+`?` and brackets are as usual, `\\` takes a sign literally, and characters may be given as a set, [a-z].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from trelliswork.errors import ScoreError, TrellisworkError
+from trelliswork.fst import Acceptor, Symbols, read_acceptor
+from trelliswork.models.language.corpus import SPACE
+from trelliswork.models.language.ngram import NgramLanguageModel
+from trelliswork.semirings import Max
+
+MOST_ARCS = 2_000_000  # of a model under a constraint
+_WORDS = re.compile(r"[|*+?()]|(?:\\.|[^\s|*+?()\\])+")
+_CHARACTERS = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)
+
+
+class Match(NamedTuple):
+    """A sentence that matches, its log probability, and that among all that match."""
+
+    units: tuple[str, ...]
+    log_prob: float
+    given_constraint: float
+
+
+class Constrained:
+    """An n-gram model over the sentences that match, each once, whatever the weights of an acceptor."""
+
+    def __init__(self, model: NgramLanguageModel, constraint: str) -> None:
+        language = read_constraint(constraint, model.symbols, characters=model.format.units == "characters")
+        self.machine: Any = model.machine.intersect(_unambiguous(language), limit=MOST_ARCS)
+        self.log_prob = float(self.machine.log_partition) if self.machine.n_states else -torch.inf
+        if self.log_prob == -torch.inf:
+            raise TrellisworkError(f"no sentence of the model matches {constraint!r}; widen the constraint")
+
+    def best(self) -> Match:
+        """Return the most probable sentence."""
+        (units,), scores = self.machine.top_k_strings(1)
+        return self._match(units, float(scores[0]))
+
+    def samples(self, n: int, seed: int = 0, temperature: float = 1.0) -> list[Match]:
+        """Return independent samples of the sentences that match."""
+        machine = self.machine if temperature == 1 else self.machine.tempered(temperature)
+        paths = machine.sample((n,), torch.Generator().manual_seed(seed))
+        return [self._match(path.input, float(self.machine.score(path))) for path in paths]
+
+    def _match(self, units: Sequence[str], log_prob: float) -> Match:
+        return Match(tuple(units), log_prob, log_prob - self.log_prob)
+
+
+def read_constraint(constraint: str, symbols: Symbols, *, characters: bool = False) -> Acceptor:
+    """Return the acceptor in a file (.fst), or that of a regular expression."""
+    if constraint.endswith(".fst") or Path(constraint).is_file():
+        return read_acceptor(constraint, symbols)
+    return _Expression(constraint, symbols, characters).acceptor()
+
+
+def _unambiguous(language: Acceptor) -> Acceptor:
+    """Each string once, with weight 0."""
+    machine = language.machine.double()
+    flat = machine.with_scores(*(torch.where(each > -torch.inf, 0.0, -torch.inf) for each in machine.scores))
+    return Acceptor.from_machine(flat, language.symbols).determinise(Max())
+
+
+class _Expression:
+    """A parser of expressions; each part becomes arcs from its first state to its last."""
+
+    def __init__(self, text: str, symbols: Symbols, characters: bool) -> None:
+        self.text, self.symbols, self.characters = text, symbols, characters
+        self.tokens = (_CHARACTERS if characters else _WORDS).findall(text)
+        self.at, self.n_states = 0, 0
+        self.arcs: list[tuple[int, int, int | None]] = []
+
+    def acceptor(self) -> Acceptor:
+        first, last = self._alternatives()
+        if self.at < len(self.tokens):
+            raise self._error(f"got {self.tokens[self.at]!r} too many")
+        return Acceptor(self.arcs, [0.0] * len(self.arcs), initial=first, final=last, symbols=self.symbols,
+                        n_states=self.n_states)  # fmt: skip
+
+    def _alternatives(self) -> tuple[int, int]:
+        first, last = self._state(), self._state()
+        while True:
+            start, end = self._sequence()
+            self.arcs += [(first, start, None), (end, last, None)]
+            if not self._take("|"):
+                return first, last
+
+    def _sequence(self) -> tuple[int, int]:
+        first = last = self._state()
+        while self.at < len(self.tokens) and self.tokens[self.at] not in ("|", ")"):
+            start, end = self._repeated()
+            self.arcs.append((last, start, None))
+            last = end
+        return first, last
+
+    def _repeated(self) -> tuple[int, int]:
+        start, end = self._item()
+        while self.at < len(self.tokens) and self.tokens[self.at] in ("*", "+", "?"):
+            sign = self.tokens[self.at]
+            self.at += 1
+            first, last = self._state(), self._state()
+            self.arcs += [(first, start, None), (end, last, None)]
+            self.arcs += [(first, last, None)] if sign in "*?" else []
+            self.arcs += [(end, start, None)] if sign in "*+" else []
+            start, end = first, last
+        return start, end
+
+    def _item(self) -> tuple[int, int]:
+        if self._take("("):
+            inside = self._alternatives()
+            if not self._take(")"):
+                raise self._error("a bracket is not closed")
+            return inside
+        token = self.tokens[self.at]
+        if token in ("*", "+", "?"):
+            raise self._error(f"{token!r} has nothing to repeat")
+        self.at += 1
+        first, last = self._state(), self._state()
+        self.arcs += [(first, last, number) for number in self._numbers(token)]
+        return first, last
+
+    def _numbers(self, token: str) -> list[int]:
+        """The units that a token stands for."""
+        if token == ".":
+            return list(range(1, len(self.symbols)))
+        if self.characters and len(token) > 2 and token[0] == "[":
+            allowed = re.compile(token)
+            names = [(number, name) for number, name in enumerate(self.symbols) if number]
+            return [number for number, name in names if allowed.fullmatch(name.replace(SPACE, " "))]
+        unit = re.sub(r"\\(.)", r"\1", token).replace(" ", SPACE)
+        try:
+            return [self.symbols.number(unit)]
+        except ScoreError as error:
+            raise self._error(f"{unit!r} is not among the units of the model") from error
+
+    def _take(self, token: str) -> bool:
+        taken = self.at < len(self.tokens) and self.tokens[self.at] == token
+        self.at += taken
+        return taken
+
+    def _state(self) -> int:
+        self.n_states += 1
+        return self.n_states - 1
+
+    def _error(self, problem: str) -> TrellisworkError:
+        return TrellisworkError(f"the constraint {self.text!r} cannot be read: {problem}; put \\ before signs of words")
