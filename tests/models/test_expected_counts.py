@@ -150,7 +150,7 @@ def test_inputs_are_independent_and_empty_ones_have_nothing() -> None:
 def test_what_cannot_be_counted_is_said() -> None:
     tagger, sentences = MODELS["crf"]()
     with pytest.raises(ConstraintError, match="no answer agrees with the pins"):
-        tagger.expected_counts(sentences, pins=[{}, {0: "I-LOC"}, {}])
+        tagger.expected_counts(sentences, pins=[{}, {0: "I-PER"}, {}])
     with pytest.raises(TrellisworkError, match="expected one of the labels PER, LOC; got 'PERS'; did you mean PER"):
         tagger.expected_counts(sentences, ["PERS"])
     tasks = [Sentence(each.words, each.tags, (("X",) * len(each),)) for each in IOB2]

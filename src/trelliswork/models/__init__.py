@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from trelliswork.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from trelliswork.models.expected_counts import ExpectedCount, total_counts
     from trelliswork.models.loading import load, load_tagger
     from trelliswork.models.networks.pretraining import pretrain_encoder
     from trelliswork.models.taggers.ensemble import Ensemble
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 
 _HOMES = {
+    "expected_counts": "ExpectedCount total_counts",
     "loading": "load load_tagger",
     "networks.pretraining": "pretrain_encoder",
     "taggers.ensemble": "Ensemble",
@@ -64,6 +66,7 @@ __all__ = [  # written out: type checkers do not read tables
     "Confidences",
     "DropoutAverage",
     "Ensemble",
+    "ExpectedCount",
     "FeatureTagger",
     "LearningConfig",
     "MultiTagger",
@@ -79,5 +82,6 @@ __all__ = [  # written out: type checkers do not read tables
     "load_tagger",
     "pretrain_encoder",
     "token_calibration",
+    "total_counts",
 ]
 __getattr__ = lazy_names(__name__, _HOMES)
