@@ -99,7 +99,7 @@ def moments(answer: Answer, label: str, scheme: str) -> tuple[float, float]:
 def test_counts_are_those_of_all_analyses(name: str) -> None:
     model, sentences = MODELS[name]()
     found = model.expected_counts(sentences)
-    assert model.counts and len(found) == len(sentences)
+    assert model.counts_parts and len(found) == len(sentences)
     for i, answer in enumerate(model.predict(sentences, top_k=ALL, confidence=False)):
         assert len(found[i]) > 1 or name == "crf, no types"
         for each in found[i]:
@@ -155,7 +155,7 @@ def test_what_cannot_be_counted_is_said() -> None:
         tagger.expected_counts(sentences, ["PERS"])
     tasks = [Sentence(each.words, each.tags, (("X",) * len(each),)) for each in IOB2]
     several = MultiTagger.from_data(tasks, ("pos", "ner"), SMALL)
-    assert not several.counts
+    assert not several.counts_parts
     with pytest.raises(TrellisworkError, match="an exact distribution over its answers, such as a CRF; got a MultiT"):
         several.expected_counts(tasks)
 

@@ -76,7 +76,7 @@ def write_answers(
 
 def write_expected(model: Any, file: str, job: Job, target: IO[Any]) -> None:
     """Write how many parts of each label to expect in a file, with the error bar; as JSON, in each of its sentences."""
-    if not model.counts:
+    if not model.counts_parts:
         kind = type(model).__name__
         raise TrellisworkError(
             f"--expected needs a model with an exact distribution over its answers, such as a CRF; got a {kind}"
