@@ -13,7 +13,7 @@ from tests.models.test_span_parser import TRAIN as BRACKETS
 from tests.models.test_transition_parser import TRAIN as ARCS
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import sentence_of
-from trelliswork.errors import TrellisworkError
+from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models import Ensemble, FeatureTagger, LearningConfig, MultiTagger, Segmenter, Tagger, TaggerConfig
 from trelliswork.models.base import Answer
 from trelliswork.models.expected_counts import ExpectedCount, total_counts
@@ -29,6 +29,7 @@ IOB2 = [
     Sentence(("Ann",), ("B-PER",)),
 ]
 IOB1 = [replace(each, tags=tuple(convert(each.tags or (), "IOB2", "IOB1"))) for each in IOB2]
+UNTYPED = [replace(each, tags=tuple(tag[0] for tag in each.tags or ())) for each in IOB2]
 PLAIN = [Sentence(("Ann", "met", "Bob"), ("N", "V", "N")), Sentence(("so",), ("A",))]
 SMALL = TaggerConfig(word_dim=4, hidden=4, affix_dim=2, max_length=3, segment_dim=3)
 BARE: dict[str, Any] = dict(encoder="lstm", hidden=3, word_dim=3, prefix_lengths=(), suffix_lengths=())
@@ -59,6 +60,7 @@ MODELS: dict[str, Callable[[], tuple[Any, list[Sentence]]]] = {
     "crf": lambda: (feature_crf(IOB2), IOB2),
     "crf, illegal tags": lambda: (feature_crf(IOB2, constrained=False), IOB2),
     "crf, IOB1": lambda: (feature_crf(IOB1, constrained=False), IOB1),
+    "crf, no types": lambda: (feature_crf(UNTYPED, constrained=False), UNTYPED),
     "crf, tags": lambda: (feature_crf(PLAIN), PLAIN),
     "crf, order 2": lambda: (feature_crf(IOB2, order=2, constrained=False), IOB2),
     "memm": lambda: (feature_crf(IOB2, model="memm"), IOB2),
@@ -97,9 +99,9 @@ def moments(answer: Answer, label: str, scheme: str) -> tuple[float, float]:
 def test_counts_are_those_of_all_analyses(name: str) -> None:
     model, sentences = MODELS[name]()
     found = model.expected_counts(sentences)
-    assert model.counts and len(found) == len(sentences)
+    assert model.counts_parts and len(found) == len(sentences)
     for i, answer in enumerate(model.predict(sentences, top_k=ALL, confidence=False)):
-        assert len(found[i]) > 1
+        assert len(found[i]) > 1 or name == "crf, no types"
         for each in found[i]:
             expected = moments(answer, each.label, model.scheme)
             assert (each.mean, each.variance) == pytest.approx(expected, abs=1e-4), (i, each)
@@ -147,11 +149,13 @@ def test_inputs_are_independent_and_empty_ones_have_nothing() -> None:
 
 def test_what_cannot_be_counted_is_said() -> None:
     tagger, sentences = MODELS["crf"]()
+    with pytest.raises(ConstraintError, match="no answer agrees with the pins"):
+        tagger.expected_counts(sentences, pins=[{}, {0: "I-PER"}, {}])
     with pytest.raises(TrellisworkError, match="expected one of the labels PER, LOC; got 'PERS'; did you mean PER"):
         tagger.expected_counts(sentences, ["PERS"])
     tasks = [Sentence(each.words, each.tags, (("X",) * len(each),)) for each in IOB2]
     several = MultiTagger.from_data(tasks, ("pos", "ner"), SMALL)
-    assert not several.counts
+    assert not several.counts_parts
     with pytest.raises(TrellisworkError, match="an exact distribution over its answers, such as a CRF; got a MultiT"):
         several.expected_counts(tasks)
 

@@ -115,12 +115,22 @@ def test_clients_side_by_side_get_their_own_answers(server: Served, model: Any) 
     assert wrong == []
 
 
+def test_expected_numbers_are_those_of_the_library(client: Client, model: Any) -> None:
+    pins = [{"token": 2, "value": "B-LOC"}]
+    found = client.predict(text=TEXT, expected=True, pins=pins)["results"][0]["sentences"]
+    wanted = model.expected_counts(TEXT, pins=[{2: "B-LOC"}, {}])
+    assert [each["expected"] for each in found] == [[count.record() for count in row] for row in wanted]
+    assert {each["label"] for each in found[0]["expected"]} == {"PER", "LOC", "ORG"}
+    assert "expected" not in client.predict(text=TEXT)["results"][0]["sentences"][0]
+    assert client.predict(text=TEXT, expected=False) == client.predict(text=TEXT)
+
+
 def test_pictures_votes_and_the_list_of_models(client: Client, model: Any) -> None:
     about = client.models()[0]
     assert (about["name"], about["answers"], about["search"]) == ("ner", "spans", "exact")
     assert about["can"] == {
         "pins": True, "choices": True, "top_k": True, "explain": True, "text": True, "teach": True,
-        "chains": False,
+        "chains": False, "expected": True,
     }  # fmt: skip
     assert set(about["labels"]) == set(model.labels.data_tags)
     drawn = client.draw(text=TEXT)["results"][0]["sentences"]

@@ -135,7 +135,7 @@ def test_pieces_together_are_the_whole_answer(tagger: Path, monkeypatch: pytest.
     pin = {"token": 0, "value": "B-ORG", "start": 0, "end": None, "label": None}
     pins = [{**pin, "input": 0, "sentence": 1}, {**pin, "input": 2, "sentence": 2}]
     more: dict[str, Any] = {
-        "predict": {"top_k": 2, "confidences": True, "choices": 3, "pins": pins},
+        "predict": {"top_k": 2, "confidences": True, "choices": 3, "expected": True, "pins": pins},
         "draw": {"picture": "auto", "sentence": None, "pins": pins}, "explain": {"shown": 3},
     }  # fmt: skip
     call = {"op": op, "model": "ner", "body": {"texts": texts, **more[op]}}

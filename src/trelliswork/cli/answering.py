@@ -16,12 +16,12 @@ from typing import Any
 from trelliswork.cli.messages import say
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
-from trelliswork.models.base import Answer, Model
+from trelliswork.models.base import Model
 
 BATCH = 2048  # sentences in memory at a time
 MOST_TOKENS = 100_000  # of one sentence, whose scores are in memory together
 
-Answered = tuple[Sentence, Answer]
+Answered = tuple[Sentence, Any]  # an `Answer`, or expected counts where they are asked for
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,13 @@ class Question:
     top_k: int = 0
     pins: Sequence[Pin] = ()
     threshold: float | None = None
+    expected: Sequence[str] = ()  # labels whose number is wanted, in the place of answers
 
     def __post_init__(self) -> None:
+        if self.expected and (self.confidence or self.top_k or self.threshold is not None):
+            raise TrellisworkError(
+                "--expected counts over all analyses and shows none; leave out --confidence, --top-k and --threshold"
+            )
         if self.threshold is not None and self.top_k:
             raise TrellisworkError(
                 "--top-k lists whole analyses and --threshold chooses spans one by one; got both; leave one out"
@@ -65,13 +70,16 @@ def _require_sentences(group: Sequence[Sentence]) -> None:
 
 def _answer_group(
     model: Model, group: list[Sentence], question: Question, pins: list[dict[Any, Any]], before: int
-) -> Iterator[Answer]:
+) -> Iterator[Any]:
     """The answers to some sentences, which are those after the first `before`."""
     asked: dict[str, Any] = {"top_k": question.top_k, "confidence": question.confidence}
     asked |= {"pins": pins} if any(pins) else {}
     asked |= {"threshold": question.threshold} if question.threshold is not None else {}
     try:
-        found = model.predict(group, **asked)
+        if question.expected:
+            found: Sequence[Any] = model.expected_counts(group, question.expected, pins=asked.get("pins"))
+        else:
+            found = model.predict(group, **asked)
     except (ConstraintError, ScoreError) as error:
         if len(group) == 1 and not pins[0]:
             problem = "the model gives no analysis of this sentence a finite score: its weights are broken"

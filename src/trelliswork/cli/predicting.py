@@ -10,10 +10,12 @@ from trelliswork.cli.answering import BATCH, Question, answers, noting_uncertain
 from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.tasks import bare, words_alone
 from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
-from trelliswork.data import Choices, Sentence
+from trelliswork.data import Choices, Sentence, json_text
+from trelliswork.data.files import name_of
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.expected_counts import ExpectedCount, total_counts
 
 Rename = Callable[[Sentence], Sentence]
 
@@ -69,3 +71,22 @@ def write_answers(
             target.flush()
     target.write(writer.end())
     return n
+
+
+def write_expected(model: Any, file: str, job: Job, target: IO[Any]) -> None:
+    """Write how many parts of each label to expect in a file, with the error bar; as JSON, in each of its sentences."""
+    if not model.counts_parts:
+        kind = type(model).__name__
+        raise TrellisworkError(
+            f"--expected needs a model with an exact distribution over its answers, such as a CRF; got a {kind}"
+        )
+    if job.output not in (None, Output.jsonl):
+        raise TrellisworkError(f"--expected writes a line for each label, or --format jsonl; got {job.output}")
+    _, sentences = opened(model, file, replace(job, output=Output.pretty))  # which needs none of the lines again
+    totals: list[ExpectedCount] = []
+    for sentence, counts in answers(model, sentences, job.question):
+        if job.output is Output.jsonl:
+            target.write(json_text(replace(sentence, tags=None), expected=[each.record() for each in counts]))
+        totals = total_counts([totals, counts])
+    if job.output is None:
+        target.writelines(f"{each} in {name_of(file)}\n" for each in totals)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from trelliswork.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from trelliswork.models.expected_counts import ExpectedCount, total_counts
     from trelliswork.models.loading import load, load_tagger
     from trelliswork.models.networks.building import pretrain_encoder
     from trelliswork.models.taggers.ensemble import Ensemble
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 
 _HOMES = {
+    "expected_counts": "ExpectedCount total_counts",
     "loading": "load load_tagger",
     "networks.building": "pretrain_encoder",
     "taggers.ensemble": "Ensemble",
@@ -58,6 +60,7 @@ __all__ = [  # written out: type checkers do not read tables
     "Confidences",
     "DropoutAverage",
     "Ensemble",
+    "ExpectedCount",
     "FeatureTagger",
     "LearningConfig",
     "MultiTagger",
@@ -73,5 +76,6 @@ __all__ = [  # written out: type checkers do not read tables
     "load_tagger",
     "pretrain_encoder",
     "token_calibration",
+    "total_counts",
 ]
 __getattr__ = lazy_names(__name__, _HOMES)

@@ -233,7 +233,7 @@ class Model:
     reads: ClassVar[str] = "words"
     learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, tokens of a text; and is judged by them
     takes_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
-    counts: ClassVar[bool] = False  # whether it has `expected_counts`
+    counts_parts: ClassVar[bool] = False  # whether it has `expected_counts`
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors

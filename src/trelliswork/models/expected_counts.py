@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from trelliswork.errors import TrellisworkError
+from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.batched import BUDGET, in_batches
 
 
@@ -43,7 +43,7 @@ class ExpectedCount:
 
     def record(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"label": self.label, "mean": self.mean, "deviation": self.deviation}
+        return {"label": self.label, "mean": round(self.mean, 6), "deviation": round(self.deviation, 6)}
 
 
 class Counting(NamedTuple):
@@ -61,6 +61,8 @@ class Counting(NamedTuple):
                 near = get_close_matches(label, self.labels, n=1)
                 fix = f"did you mean {near[0]}?" if near else "choose one of these"
                 raise TrellisworkError(f"expected one of the labels {', '.join(self.labels)}; got {label!r}; {fix}")
+        if any(bool((each.log_partition == -math.inf).any()) for each in self.members):
+            raise ConstraintError("no answer agrees with the pins; drop one of them, or pin others that go together")
         columns = [self._counts_of(label) for label in wanted]
         return [list(row) for row in zip(*columns, strict=True)]
 

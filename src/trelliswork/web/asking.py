@@ -11,6 +11,7 @@ from trelliswork.data import Sentence
 from trelliswork.data.brackets import bracket_text
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Alternative, Answer, PartProbability
+from trelliswork.models.expected_counts import ExpectedCount
 from trelliswork.models.part_choices import PartChoices
 from trelliswork.models.taggers.labels import OR
 from trelliswork.tags.schemes import spans_of, split_tag, tags_of
@@ -140,8 +141,9 @@ def predictions(model: Any, questions: Sequence[Asked]) -> list[bytes]:
     answers = model.predict(sentences, top_k=body["top_k"], confidence=body["confidences"], **_known(pins))
     choices = model.choices(sentences, most=body["choices"], **_known(pins)) if body["choices"] else None
     spans = _likely_spans(model, sentences, pins) if body["choices"] and has_span_tags(model) else None
+    counts = model.expected_counts(sentences, **_known(pins)) if body["expected"] else None
     nothing = [None] * len(answers)
-    rows = zip(sentences, answers, choices or nothing, spans or nothing, strict=True)
+    rows = zip(sentences, answers, choices or nothing, spans or nothing, counts or nothing, strict=True)
     records = iter([_record(model, *each) for each in rows])
     return [each.answered([next(records) for _ in each.sentences]) for each in questions]
 
@@ -166,9 +168,11 @@ def _record(
     answer: Answer,
     choices: Sequence[PartChoices] | None,
     spans: Sequence[PartProbability] | None,
+    counts: Sequence[ExpectedCount] | None,
 ) -> dict[str, Any]:
     found = sentence_record(sentence, answer, model.scheme)
     found |= {} if choices is None else {"choices": choices_record(choices)}
+    found |= {} if counts is None else {"expected": [each.record() for each in counts]}
     return found if spans is None else {**found, "span_choices": span_choices_record(spans)}
 
 

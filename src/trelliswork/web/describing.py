@@ -40,6 +40,7 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
             "chains": getattr(model, "pins_chains", False),
             "top_k": True,
             "explain": bool(model.explains),
+            "expected": model.counts_parts,
             "text": model.n_columns == 0 or model.column_taggers is not None,
             "teach": _can_learn(model),
         },

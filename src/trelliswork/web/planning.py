@@ -8,7 +8,7 @@ from typing import Any
 from trelliswork.data import Sentence
 from trelliswork.models.base import count
 from trelliswork.web.asking import LONGEST, Asked, Body, has_span_tags, sentence_json
-from trelliswork.web.describing import can_choose
+from trelliswork.web.describing import can_choose, labels_of
 from trelliswork.web.frames import Reply, packed_call, packed_pieces
 from trelliswork.web.limits import Limits
 from trelliswork.web.problems import Problem
@@ -38,6 +38,7 @@ def _refused(what: str, cost: float, limit: float, question: Asked) -> str:
     """What is wrong with a question that is too much work, and how to ask for less."""
     body = question.body
     less = [f"a smaller {name} (now {body[name]})" for name in ("top_k", "choices") if body.get(name)]
+    less += ["no expected"] if body.get("expected") else []
     advice = " or ".join(["shorter sentences" if what.startswith("a ") else "fewer sentences at once", *less])
     return f"expected work of at most {limit:.3g} s, got {what} that would take about {cost:.2g} s; send {advice}"
 
@@ -51,6 +52,8 @@ def _cost(model: Any, question: Asked, sentence: Sentence) -> float:
     is_trellis = question.op == "draw" and can_choose(model)
     seconds: float = model.cost(n, top_k=top_k, choices=bool(choices or is_trellis), explain=question.op == "explain")
     seconds += n * (WRITING[0] + WRITING[1] * (top_k + choices)) + DRAWING * n * (question.op == "draw")
+    if body.get("expected"):
+        seconds += len(labels_of(model)) * model.cost(n)
     if choices and has_span_tags(model):
         seconds += SPANS * min(n, LONGEST)
     return seconds

@@ -61,6 +61,12 @@ def predict_body(limits: Limits) -> Record:
         "choices": Member(
             Whole(0, limits.shown), "How many choices of each part to list, with its entropy in bits; 0 is none.", 0
         ),
+        "expected": Member(
+            Flag(),
+            "Whether to count the spans (or plain tags, arcs, constituents) of each label in each sentence: the mean "
+            "over all answers and the standard deviation. Of several sentences, means and squared deviations add up.",
+            False,
+        ),
     }
     return Record({**_inputs(limits), **asked}, either=INPUTS)
 

@@ -77,7 +77,7 @@ def replies(model: Any, calls: Sequence[Body], limits: Limits = DEFAULT) -> list
         left -= plan
         if question.op == "predict":
             body = question.body
-            key = (body["top_k"], body["confidences"], body["choices"], question.has_pins)
+            key = (body["top_k"], body["confidences"], body["choices"], body["expected"], question.has_pins)
             groups.setdefault(key, []).append((i, question))
         else:
             found[i] = _reply(partial(_answered, model, question))
@@ -154,7 +154,7 @@ def loaded(folders: Mapping[str, str], device: str) -> dict[str, Any]:
         require_servable(folder, model)
         if (place_of_model := place(model, device)) != "cpu":
             print(f"{name}: on {place_of_model}", file=sys.stderr, flush=True)
-        body = {"tokens": [list(WARM)], "top_k": 2, "confidences": True, "choices": 0}
+        body = {"tokens": [list(WARM)], "top_k": 2, "confidences": True, "choices": 0, "expected": False}
         replies(model, [{"op": "predict", "body": {**body, "top_k": k}} for k in (0, 2)])
         found[name] = model
     return found

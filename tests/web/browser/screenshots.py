@@ -122,6 +122,7 @@ SHOTS = (
     Shot("trellis", "ner", tab("Trellis", ".panel svg"), pins="s26-31=LOC"),
     Shot("trellis-dark", "ner", tab("Trellis", ".panel svg"), pins="s26-31=LOC", scheme="dark"),
     Shot("votes", "ner", tab("Votes", ".votes")),
+    Shot("counts", "ner", tab("Counts", ".counts tbody tr"), text=SENTENCES),
     Shot("tags", "pos", text=SENTENCES),
     Shot("arcs", "parser"),
     Shot("arcs-dark", "parser", popover, scheme="dark"),

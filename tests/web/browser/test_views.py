@@ -10,6 +10,7 @@ import pytest
 from tests.web.browser.conftest import TEXT, settled
 from trelliswork.draw.svg import colour_of
 from trelliswork.models import load
+from trelliswork.models.expected_counts import total_counts
 
 WORDS = TEXT.split()
 
@@ -46,6 +47,22 @@ def test_votes_name_features_in_words(open_page: Any, models: dict[str, Path]) -
     assert page.locator(".vote-column").nth(1).get_attribute("data-label") == explained.rival
     page.locator(".word-chooser select").select_option("4")
     page.wait_for_function("() => document.querySelector('.vote-column .lead').textContent.startsWith('Lincoln')")
+
+
+def test_counts_are_of_the_whole_text_and_follow_pins(open_page: Any, models: dict[str, Path]) -> None:
+    text, model = f"{TEXT} Dr Jordan visited Lincoln.", load(models["ner"])
+    for pins, known in (("", None), ("s26-31=LOC", [{6: "B-LOC", 7: "O|B-LOC|B-PER|B-ORG"}, {}])):
+        page = open_page("ner", text, pins=pins)
+        page.get_by_role("tab", name="Counts").click()
+        rows = page.locator(".counts tbody tr")
+        rows.first.wait_for()
+        totals = sorted(total_counts(model.expected_counts(text, pins=known)), key=lambda each: -each.mean)
+        shown = rows.evaluate_all("all => all.map(({ dataset: d }) => [d.label, Number(d.mean), Number(d.deviation)])")
+        for (label, mean, deviation), each in zip(shown, totals, strict=True):
+            assert label == each.label and (mean, deviation) == pytest.approx((each.mean, each.deviation), abs=1e-4)
+        written = rows.first.locator(".weight").inner_text().replace("±", "+-")
+        assert f"{written} {totals[0].label}" == str(totals[0])
+        assert page.locator(".which").inner_text() == "The whole text"
 
 
 def arcs_on(page: Any) -> list[tuple[int, str, float]]:

@@ -21,7 +21,7 @@ from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, kind_of
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, panel_of, with_options
-from trelliswork.cli.predicting import Job, write_answers
+from trelliswork.cli.predicting import Job, write_answers, write_expected
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
@@ -97,6 +97,14 @@ def predict(
             "For transducers the target of a source span: 1=K, 2-3=F, 4=(nothing).",
         ),
     ] = None,
+    expected: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Print how many spans (tags, arcs, constituents) with this label to expect in FILE, with the exact "
+            "standard deviation. Repeat it for several labels; --format jsonl counts in each sentence.",
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -157,6 +165,11 @@ def predict(
     less likely than not, which helps recall. If DIR contains several models
     (train --seeds), they predict as an ensemble.
 
+    --expected PER prints "12.3 +- 1.1 PER in new.conll": the number of PER
+    spans averaged over all analyses by their probability, and the standard
+    deviation of that number, both exact. Counting the best tags instead
+    counts unlikely spans fully and likely alternatives not at all.
+
     Parsers write CoNLL-U or brackets; pretty and html draw the trees.
     Transducers read one source per line, or a column of a table, and write
     source, target and probability separated by tabs; --lexicon omits the
@@ -180,6 +193,7 @@ def predict(
       trelliswork predict parser new.conllu --pin 3=2:nsubj --format pretty
       trelliswork predict pronounce words.txt --top-k 3
       trelliswork predict pronounce --lexicon words.txt > words.dict
+      trelliswork predict ner new.conll --expected PER --expected LOC
       trelliswork predict ner in/*.jsonl.gz --out annotated/ --workers 8
     """
     use_threads(threads)
@@ -192,11 +206,17 @@ def predict(
     loaded = load_reader(model, given_function(features), device)
     wanted, typed = _read_as(read_as, text, lines, pretokenised), file == "-" and sys.stdin.isatty()
     output = output_of(_format(format, lexicon, loaded), None if bulk else out, file)
-    question = Question(confidence, top_k, _pins(pin, loaded), threshold)
+    question = Question(confidence, top_k, _pins(pin, loaded), threshold, expected or ())
     unit = None if offsets is None else offsets.value
     job = Job(question, layout_in(columns), wanted, output, lines or typed, unit)
     announce_compiling()
-    if loaded.learns_from == PLAIN_TEXT:
+    if expected:
+        if bulk:
+            raise TrellisworkError("--expected counts in one FILE, got several; run it for each")
+        _refuse_bulk_options(engine, workers)
+        with _target(out) as target:
+            write_expected(loaded, file, job, target)
+    elif loaded.learns_from == PLAIN_TEXT:
         if bulk or pin or threshold is not None:
             raise TrellisworkError("a language model reads one FILE, without --pin and --threshold; leave them out")
         as_json = format is Output.jsonl or str(out).endswith(".jsonl")

@@ -38,7 +38,7 @@ TAG_COUNTING = "trelliswork.models.taggers.counted_tags:tag_counting"  # needs t
 class ChainTagger(SentenceTagger):
     """A tagger whose subclass brings the scores of a batch as a `chain`."""
 
-    answers_together = counts = True
+    answers_together = counts_parts = True
 
     @abstractmethod
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:

@@ -42,8 +42,8 @@ export const get = (path, options) => request("GET", path, undefined, options);
 export const post = (path, body, options) => request("POST", path, body, options);
 
 /** The answers to one input, {text} or {tokens: [words]}: `pins` as the API has them. */
-export const predict = (model, input, { pins = [], top_k = 0, choices = 0, ...options } = {}) =>
-  post("v1/predict", { model, ...input, pins, top_k, choices }, options);
+export const predict = (model, input, { pins = [], top_k = 0, choices = 0, expected = false, ...options } = {}) =>
+  post("v1/predict", { model, ...input, pins, top_k, choices, expected }, options);
 
 /** A picture of one sentence of an input. */
 export const draw = (model, input, { pins = [], picture = "auto", sentence = 0, ...options } = {}) =>

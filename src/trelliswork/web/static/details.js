@@ -1,10 +1,12 @@
-// What there is to see beside the answer itself, about one sentence of a model: best answers, pictures, votes.
+// What there is to see beside the answer itself, about one sentence of a model: best answers, pictures, votes; and
+// how many parts of each label the whole text has.
 
-import { draw, explain } from "./api.js";
+import { draw, explain, predict } from "./api.js";
 import { drawingElement, h } from "./dom.js";
 import { Live } from "./live.js";
 import { pinsFor } from "./reading.js";
 import { bestElement } from "./views/best.js";
+import { countsElement } from "./views/counts.js";
 import { votesElement } from "./views/votes.js";
 
 const PICTURES = { tags: ["trellis", "Trellis"], strings: ["alignment", "Alignment"] };
@@ -31,9 +33,6 @@ export class Details {
   /** Show what belongs to this sentence, and of votes to this word. */
   show(reading, index, token) {
     [this.reading, this.sentence, this.token] = [reading, reading.sentences[index], token];
-    const n = reading.sentences.length;
-    this.heading.textContent =
-      n > 1 ? `${this.model.kind === "strings" ? "Line" : "Sentence"} ${index + 1} of ${n}` : "";
     this.element.hidden = !this.sentence;
     if (this.sentence) this.fill();
   }
@@ -77,6 +76,9 @@ export class Details {
 
   fill() {
     const [id] = this.tabs[this.open];
+    const n = this.reading.sentences.length;
+    const which = `${this.model.kind === "strings" ? "Line" : "Sentence"} ${this.sentence.index + 1} of ${n}`;
+    this.heading.textContent = n === 1 ? "" : id === "counts" ? "The whole text" : which;
     this.live.cancel();
     if (id === "best")
       this.put(
@@ -86,6 +88,7 @@ export class Details {
           this.model.canPin && this.model.kind !== "strings" ? (analysis) => this.context().pinAnalysis(this.sentence, analysis) : null,
         ),
       );
+    else if (id === "counts") this.live.request((signal) => this.counts(signal));
     else this.live.request((signal) => (id === "votes" ? this.votes(signal) : this.picture(id, signal)));
   }
 
@@ -116,6 +119,17 @@ export class Details {
       : h("p.note", {}, "There is nothing to draw.");
   }
 
+  /** Asked for once of each reading: it is about all sentences. */
+  async counts(signal) {
+    const { model, reading } = this;
+    if (this.counted?.reading !== reading) {
+      const pins = pinsFor(this.context().pins, reading.sentences, model);
+      const found = await predict(model.name, { text: reading.text }, { pins, expected: true, signal });
+      this.counted = { reading, element: countsElement(found.results[0].sentences, model) };
+    }
+    return this.counted.element;
+  }
+
   async votes(signal) {
     const found = await explain(this.model.name, { text: this.reading.text }, { signal });
     const sentence = found.results[0].sentences[this.sentence.index];
@@ -144,6 +158,7 @@ function tabsOf(model) {
   return [
     ["best", "Best answers"],
     ...(hasPicture ? [picture] : []),
+    ...(model.can.expected ? [["counts", "Counts"]] : []),
     ...(model.can.explain && model.kind === "tags" ? [["votes", "Votes"]] : []),
   ];
 }

@@ -16,6 +16,12 @@ export function shortPercent(probability) {
   return `${rounded}%`;
 }
 
+/** A mean with its standard deviation, in as many digits as that bears: 12.3 ± 1.1. */
+export function withDeviation(mean, deviation) {
+  const digits = deviation < 1e-6 ? 0 : Math.min(Math.max(0, 1 - Math.floor(Math.log10(deviation))), 6);
+  return `${mean.toFixed(digits)} ± ${deviation.toFixed(digits)}`;
+}
+
 export const bits = (value) => `${value.toFixed(2)} bits`;
 
 export const count = (n, noun, many = `${noun}s`) => `${n.toLocaleString("en")} ${n === 1 ? noun : many}`;

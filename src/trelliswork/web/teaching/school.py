@@ -19,7 +19,7 @@ LARGE = 200_000  # characters of a file whose sentences are found by a worker of
 AT_ONCE = 16  # sentences that are ranked with one call, so that nobody waits long for it
 UNKNOWN_SCORES = {"entropy": 0.0, "margin": 0.0, "error": 0.0}  # of sentences that the model cannot answer
 _NAME = re.compile(r"[\w][\w .+-]{0,99}")
-ASKED = {"top_k": 3, "confidences": True, "choices": 12, "pins": ()}
+ASKED = {"top_k": 3, "confidences": True, "choices": 12, "expected": False, "pins": ()}
 
 
 class School:

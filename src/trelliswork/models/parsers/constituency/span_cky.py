@@ -65,7 +65,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
 
     CONFIG, ON_CPU_ALONE = SpanConfig, True
-    pins_chains = counts = True
+    pins_chains = counts_parts = True
     STRUCTURE = "CRF over constituency trees"
 
     def __init__(self, config: SpanConfig, features: TokenFeatures, labels: ChainLabels, tags: Vocabulary):

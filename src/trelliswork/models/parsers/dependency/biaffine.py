@@ -61,7 +61,7 @@ class BiaffineParser(DependencyParser):
 
     CONFIG = ParserConfig
     temperatures: Tensor
-    explains = counts = True
+    explains = counts_parts = True
     budget = 2048  # what the encoder holds of them then fits into the cache of a processor
 
     def __init__(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class AveragedTagger(SentenceTagger):
     """p(y | x) = the mean of the members' p(y | x), who share their labels; a subclass brings the members."""
 
-    counts = True
+    counts_parts = True
 
     @abstractmethod
     def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:

@@ -51,7 +51,7 @@ class Segmenter(NeuralTagger):
 
     STRUCTURE = "semi-Markov CRF"
     graph = "segments"
-    counts = True
+    counts_parts = True
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)
