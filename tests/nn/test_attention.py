@@ -149,6 +149,24 @@ def test_gradients_flow_through_trees(kind: str) -> None:
 # --- special cases -------------------------------------------------------------------------------------------
 
 
+@each_tree
+def test_several_threads_change_no_result_and_no_derivative(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = random_tensor(2, 4, 4).requires_grad_(), random_tensor(2, 4, 2, seed=1).requires_grad_()
+
+    def contexts(arcs: Tensor, values: Tensor) -> Tensor:
+        return TreeAttention(kind)(arcs, values, torch.tensor([3, 2])).context  # type: ignore[arg-type]
+
+    results = []
+    for n_threads in (1, 2):
+        monkeypatch.setattr(torch, "get_num_threads", lambda n=n_threads: n)
+        context = contexts(*inputs)
+        results.append((context, *torch.autograd.grad(context.square().sum(), inputs)))
+    for alone, shared in zip(*results, strict=True):
+        torch.testing.assert_close(alone, shared)
+    assert gradcheck(contexts, inputs)
+    assert gradgradcheck(contexts, inputs)
+
+
 def test_without_transitions_a_chain_is_independent_choices() -> None:
     scores, values = random_tensor(2, N), random_tensor(2, N, D)
     truth = BernoulliAttention()(scores, values)

@@ -10,7 +10,7 @@ Kim, Denton, Hoang and Rush (2017), Structured attention networks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,10 @@ from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import cast
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.structured import StructuredLayer
+from trelliswork.runtime.autograd import fused
+from trelliswork.runtime.bridge import out_of_reach
 from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.threads import n_threads, one_thread_if_small
 
 INF = float("inf")
 Heads = Literal["projective", "spanning", "independent"]
@@ -198,10 +201,10 @@ class TreeAttention(StructuredLayer):
         if values.dim() < 2 or values.shape[:-1] != arcs.shape[:-1]:
             raise ScoreError(f"values must be {(*arcs.shape[:-1], 'd')}, the root's first; got {tuple(values.shape)}")
         trees = self.distribution(arcs, lengths)
+        is_padding = torch.arange(values.shape[-2], device=values.device)[:, None] > trees.lengths[..., None, None]
+        kept = values.masked_fill(is_padding, 0.0)
         weights = _own_heads(trees) if self.kind == "independent" else trees.marginals[..., 1:].transpose(-1, -2)
-        is_node = torch.arange(values.shape[-2], device=values.device)[:, None] <= trees.lengths[..., None, None]
-        kept = torch.where(is_node, values, 0.0)
-        return Attended(torch.matmul(cast(weights, values.dtype), kept), weights)
+        return Attended(_product(cast(weights, values.dtype), kept), weights)
 
     def distribution(
         self, arcs: Float[Tensor, "*batch n+1 n+1"], lengths: Int[Tensor, "*batch"] | None = None
@@ -210,6 +213,33 @@ class TreeAttention(StructuredLayer):
         # [S4.312]
         family = ProjectiveTree if self.kind == "projective" else SpanningTree
         return family(arcs, lengths=lengths, single_root=self.single_root, backend=self.backend)
+
+
+def _product(weights: Float[Tensor, "*batch n m"], values: Float[Tensor, "*batch m d"]) -> Float[Tensor, "*batch n d"]:
+    """weights @ values, on one thread if it is small."""
+    if n_threads() == 1 or not weights.is_cpu or out_of_reach() or torch.is_autocast_enabled("cpu"):
+        return torch.matmul(weights, values)
+    product: Tensor = fused(_ProductOnOneThread(), weights, values)
+    return product
+
+
+class _ProductOnOneThread:
+    """A `FusedLayer`: torch wakes its threads for small products, and waits longer for them than they save."""
+
+    def forward(self, weights: Tensor, values: Tensor) -> tuple[Tensor, tuple[()]]:
+        with one_thread_if_small(weights.numel() * values.shape[-1]):
+            return torch.matmul(weights, values), ()
+
+    def backward(self, tensors: tuple[Tensor, Tensor], kept: Any, grads: tuple[Tensor]) -> tuple[Any, ...]:
+        (weights, values), (grad,) = tensors, grads
+        with one_thread_if_small(weights.numel() * values.shape[-1]):
+            return (
+                torch.matmul(grad, values.mT) if weights.requires_grad else None,
+                torch.matmul(weights.mT, grad) if values.requires_grad else None,
+            )
+
+    def reference(self, weights: Tensor, values: Tensor) -> Tensor:
+        return torch.matmul(weights, values)
 
 
 def _own_heads(trees: ProjectiveTree | SpanningTree) -> Float[Tensor, "*batch n n+1"]:
