@@ -16,13 +16,15 @@ from trelliswork.data.corpus.event_records import write_events
 from trelliswork.data.corpus.trees import write_treebank
 from trelliswork.models import load_tagger
 from trelliswork.models.families import FAMILIES, MODELS, TOKENISER, family_of, recipe_class
+from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.transducers.config import PairFiles
 
 OVER_FEATURES = next(family for family in FAMILIES if family.title == "Feature-based taggers").phrases
 TAGGERS = [*PRESETS, *OVER_FEATURES]
 TRANSDUCERS = [name for name in MODELS if PairFiles in family_of(name).data]  # tests/cli/test_every_transducer.py
-OTHERS = [name for name in MODELS if name not in (*TAGGERS, *TRANSDUCERS, TOKENISER)]
+OF_TEXT = [name for name in MODELS if recipe_class(name).learns_from == PLAIN_TEXT]  # test_language_models.py has those
+OTHERS = [name for name in MODELS if name not in (*TAGGERS, *TRANSDUCERS, *OF_TEXT, TOKENISER)]
 FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {

@@ -34,6 +34,8 @@ from trelliswork.models.events.factor_events import FactorEvents
 from trelliswork.models.events.frame_config import FrameConfig
 from trelliswork.models.events.frame_parser import FrameParser
 from trelliswork.models.events.memory_events import MemoryEvents
+from trelliswork.models.language.config import NgramConfig
+from trelliswork.models.language.ngram import NgramLanguageModel
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
 from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
@@ -99,6 +101,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "TreebankGrammar": lambda _: TreebankGrammar.fit(BRACKETS, GrammarConfig(least_context=1)),
     "AttentionNetwork": lambda _: AttentionNetwork.from_data(PAIRS, AttentionConfig(dim=4, hidden=4), format=LETTERS),
     "EditTransducer": lambda _: _edit(),
+    "NgramLanguageModel": lambda _: NgramLanguageModel.fit(["Ann sings", "Bob sings"], NgramConfig(order=2)),
     "PairNgram": lambda _: PairNgram.fit(PAIRS, PairNgramConfig(order=2)),
     "TransducerEnsemble": lambda _: TransducerEnsemble([_edit(seed) for seed in range(2)]),
     "Seq2Tree": lambda _: Seq2Tree.from_data(trees.PAIRS, TreeConfig(**trees.SMALL)),

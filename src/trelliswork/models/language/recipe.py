@@ -81,6 +81,8 @@ class NgramRecipe(Recipe):
             model.metrics["dev"] = scores = model.evaluate(self.material.dev)
             result.best_score, result.metric = scores["score"], scores["metric"]
         if run.on_score is not None:
+            if result.best_score is None:
+                raise TrellisworkError("expected text to compare language models on, got none; add --dev FILE")
             run.on_score(1, result.best_score)
         if run.folder is not None:
             model.save(run.folder)
