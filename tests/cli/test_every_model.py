@@ -15,12 +15,14 @@ from trelliswork.data.corpus import builtin_corpus
 from trelliswork.data.corpus.trees import write_events, write_treebank
 from trelliswork.models import load_tagger
 from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
+from trelliswork.models.language.config import PLAIN_TEXT
 
 TITLES = by_title(ENTRIES.values())
 OVER_FEATURES = [each.name for each in TITLES["Feature-based taggers"]]
 TAGGERS = [*(each.name for each in TITLES["Neural taggers"]), *OVER_FEATURES]
 TRANSDUCERS = [name for name in ENTRIES if entry_of(name).learns_from == "pairs"]  # tests/cli/test_every_transducer.py
-OTHERS = [name for name in ENTRIES if name not in (*TAGGERS, *TRANSDUCERS, TOKENISER)]
+OF_TEXT = [name for name in ENTRIES if entry_of(name).learns_from == PLAIN_TEXT]  # test_language_models.py has those
+OTHERS = [name for name in ENTRIES if name not in (*TAGGERS, *TRANSDUCERS, *OF_TEXT, TOKENISER)]
 FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {

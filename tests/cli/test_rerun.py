@@ -23,6 +23,7 @@ from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
 NETWORK = ["--epochs", "1", *SMALL]
 PYRAMID = ["--epochs", "1", "--segment-dim", "4", *SMALL[2:]]  # without an encoder, whose width would come first
 FEATURES = ["--max-iterations", "4"]
+FILES = {"tags": "t.conll", "text": "t.conllu", "plain text": "t.txt"}
 OTHER_FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 OF_PAIRS = {"seq2tree": "terms.tsv", "seq2sql": "queries.tsv"}  # others: pairs.tsv
 FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
@@ -48,6 +49,7 @@ def files(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         [f"{i}\t{word}" + "\t_" * 7 + "\tSpaceAfter=No" for i, word in enumerate(each.words, 1)] for each in sentences
     ]
     (tmp_path / "t.conllu").write_text("\n\n".join("\n".join(block) for block in rows) + "\n\n")
+    (tmp_path / "t.txt").write_text("One day it rained. Two days it did not.\n\nThen it did!\n")
     (tmp_path / "vectors.txt").write_text(". 1 2 3\nthe 0 1 0\n")
     (tmp_path / "template").write_text("U00:%x[0,0]\nB\n")
     (tmp_path / "half.conll").write_text((tmp_path / "t.conll").read_text().replace("B-PER", "?", 5))
@@ -84,7 +86,7 @@ def settings_of(model: str) -> list[str]:
         return [*database, *(["--epochs", "1", "--hidden", "8"] if entry_of(model).is_network else [])]
     if entry_of(model).learns_from in OTHER_FILES:
         return [*(NETWORK if entry_of(model).is_network else ()), "--tokeniser", "rules"]
-    return [] if model in ("hmm", "naive-bayes", TOKENISER) else FEATURES
+    return [] if model in ("hmm", "naive-bayes", "ngram", TOKENISER) else FEATURES
 
 
 def write_pairs(folder: Path) -> None:
@@ -106,7 +108,7 @@ def of_every_recipe() -> list[Any]:
 
 @pytest.mark.parametrize("model", of_every_recipe())
 def test_the_settings_of_every_model_make_it_again(cli: Cli, files: Path, model: str) -> None:
-    file = {"tags": "t.conll", "text": "t.conllu"}.get(learns_from := entry_of(model).learns_from, "")
+    file = FILES.get(learns_from := entry_of(model).learns_from, "")
     if learns_from == "pairs":
         file = OF_PAIRS.get(model, "pairs.tsv")
         write_pairs(files)

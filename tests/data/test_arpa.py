@@ -112,3 +112,16 @@ def test_words_that_the_format_takes_for_itself_are_not_written(tmp_path: Path, 
 def test_the_empty_symbol_is_no_word(word: str) -> None:
     with pytest.raises(ScoreError, match="the names of the empty symbol"):
         NGramModel.train([["a", word]])
+
+
+def test_sections_may_come_in_any_order_and_back_offs_may_be_missing(tmp_path: Path) -> None:
+    ones, twos = HAND.split("\\2-grams:\n")[0].split("\\1-grams:\n")[1], "-0.1 <s> a\n"
+    text = f"\\data\\\nngram 2=1\nngram 1=4\n\n\\2-grams:\n{twos}\n\\1-grams:\n{ones}\\end\\\n"
+    (tmp_path / "m.arpa").write_text(text.replace("\t", " "))
+    (tmp_path / "hand.arpa").write_text(HAND)
+    ours, hand = read_arpa(tmp_path / "m.arpa"), read_arpa(tmp_path / "hand.arpa")
+    assert [ours.score(each) for each in ("a", "b", "ba")] == [hand.score(each) for each in ("a", "b", "ba")]
+    (tmp_path / "bare.arpa").write_text(HAND.replace(" -0.5\n", "\n", 1).replace(" -0.125", ""))
+    assert read_arpa(tmp_path / "bare.arpa").score("b") == pytest.approx((-1 - 0.5) * math.log(10))
+    with pytest.raises(ScoreError, match="'z' is not in the symbol table"):
+        hand.score("z")

@@ -24,7 +24,7 @@ HELP_ALL = "--help-all"
 DEFAULT = "crf"  # listed first
 WIDTH = 76  # of the list of models, which a terminal of 80 columns indents
 COMMON = {  # the settings of models that the short help shows
-    "c2", "device", "epochs", "features", "lr", "patience", "pretrained", "seed", "template", "vectors",
+    "c2", "device", "epochs", "features", "lr", "patience", "pretrained", "seed", "vectors",
 }  # fmt: skip
 RARE = {  # others that it leaves out
     "detail", "log_format", "min_tag_count", "predict_columns", "progress", "tag_columns", "tasks", "tensorboard",

@@ -67,6 +67,8 @@ class CountingRecipe(Recipe):
             model.metrics["dev"] = scores
             result.best_score, result.metric = scores["score"], scores["metric"]
         if run.on_score is not None:
+            if result.best_score is None:
+                raise TrellisworkError("expected data to compare models on, got none; add --dev FILE")
             run.on_score(1, result.best_score)
         if run.folder is not None:
             model.save(run.folder)

@@ -23,7 +23,7 @@ from trelliswork.lazy import named
 from trelliswork.models.base import Description, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.language.base import Array, LanguageModel
-from trelliswork.models.language.config import NgramConfig
+from trelliswork.models.language.config import NgramConfig, TextConfig
 from trelliswork.models.language.corpus import UNKNOWN, Corpus, Reading, corpus_of
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, read_model, write_model
@@ -181,9 +181,11 @@ class NgramLanguageModel(LanguageModel):
         try:
             names, reading = stored.config["names"], stored.config["reading"]
             arrays = _checked(NgramArrays(*(stored.weights[name] for name in ARRAYS), len(names)))
+            if not all(isinstance(name, str) for name in names) or len(stored.weights["counts"]) != len(names):
+                raise ValueError("units that are not texts with a count each")
             pairs = reading["pairs"]
             merges = None if pairs is None else BytePairs([(a, b) for a, b in (each.split(" ") for each in pairs)])
-            format = Reading(reading["units"], bool(reading["pretokenised"]), merges)
+            format = Reading(TextConfig(units=reading["units"]).units, bool(reading["pretokenised"]), merges)
             config = NgramConfig.from_dict(stored.config["config"])
             model = cls(config, format, names, stored.weights["counts"], arrays)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, TrellisworkError) as error:
