@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trelliswork.data import Sentence
 from trelliswork.models.base import PartProbability
-from trelliswork.models.transducers.attention.learning import by_agreement
+from trelliswork.models.transducers.minimum_risk import by_agreement
 from trelliswork.models.transducers.network import EncodedPair
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
