@@ -33,23 +33,6 @@ def _highest(scores, c, lanes, tops):
         tops[s] = higher(left, right)
 
 
-@kernel(EXACT)
-def _highest_of_few(scores, c, tops):
-    for s in range(scores.shape[0] // c):
-        top = scores[s * c]
-        for y in range(1, c):
-            top = higher(scores[s * c + y], top)
-        tops[s] = top
-
-
-@kernel(EXACT)
-def _are_scores(numbers):
-    wrong = False
-    for e in range(numbers.shape[0]):
-        wrong |= not (numbers[e] <= LARGEST_SCORE)
-    return not wrong
-
-
 @kernel(FAST, inline=True)
 def _from(flat, b, i, length, n, c):
     """The labels of the spans that start at token i, one span after the other."""
@@ -64,17 +47,20 @@ def highest_labels(spans, rows, lengths, tops, fine):
     lanes, found = np.empty(LANES, spans.dtype), np.empty(n)
     tops[:] = NEG_INF
     for b in range(size):
-        row, length, met = rows[b], lengths[rows[b]], True
+        row, length, bad = rows[b], lengths[rows[b]], 0
         for i in range(length):
             scores = _from(flat, row, i, length, n, c)
-            met &= _are_scores(scores)
-            if c < LANES:
-                _highest_of_few(scores, c, found)
-            else:
+            for e in range(scores.shape[0]):
+                bad += not (scores[e] <= LARGEST_SCORE)
+            if c >= LANES:
                 _highest(scores, c, lanes, found)
+            for s in range(length - i if c < LANES else 0):
+                found[s] = scores[s * c]
+                for y in range(1, c):
+                    found[s] = higher(scores[s * c + y], found[s])
             for w in range(length - i):
                 tops[w, i * size + b] = found[w]
-        fine[row] = met
+        fine[row] = bad == 0
 
 
 @kernel(FAST)
@@ -115,29 +101,23 @@ def fold(spans, rows, lengths, tops, weights, folded):
             folded[w, e] += log(totals[w, e])
 
 
-@kernel(FAST)
-def _scale(amounts, weights, c, found):
-    for s in range(weights.shape[0] // c):
-        amount, row, out = amounts[s], weights[s * c : s * c + c], found[s * c : s * c + c]
-        for y in range(c):
-            out[y] = amount * row[y]
-
-
 @kernel(EXACT)
 def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
     """d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
     batch, n, _, c = weights.shape
     size, shape = rows.shape[0], (batch, n * n * c)
-    flat, found, amounts = weights.reshape(shape), d_spans.reshape(shape), np.empty(n)
+    flat, found = weights.reshape(shape), d_spans.reshape(shape)
     for w in range(tops.shape[0]):
         for e in range(tops.shape[1]):  # bars / Σ_y weights
             bars[w, e] *= exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]
         for i in range(length):
+            mine, out = _from(flat, row, i, length, n, c), _from(found, row, i, length, n, c)
             for w in range(length - i):
-                amounts[w] = bars[w, i * size + b]
-            _scale(amounts, _from(flat, row, i, length, n, c), c, _from(found, row, i, length, n, c))
+                amount = bars[w, i * size + b]
+                for y in range(w * c, w * c + c):
+                    out[y] = amount * mine[y]
 
 
 @kernel(EXACT)
