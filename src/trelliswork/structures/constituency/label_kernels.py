@@ -101,23 +101,29 @@ def fold(spans, rows, lengths, tops, weights, folded):
             folded[w, e] += log(totals[w, e])
 
 
+@kernel(FAST)
+def _scale(amounts, weights, c, out):
+    for s in range(weights.shape[0] // c):
+        amount, row, scaled = amounts[s], weights[s * c : s * c + c], out[s * c : s * c + c]
+        for y in range(c):
+            scaled[y] = amount * row[y]
+
+
 @kernel(EXACT)
 def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
     """d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
     batch, n, _, c = weights.shape
     size, shape = rows.shape[0], (batch, n * n * c)
-    flat, found = weights.reshape(shape), d_spans.reshape(shape)
+    flat, found, amounts = weights.reshape(shape), d_spans.reshape(shape), np.empty(n)
     for w in range(tops.shape[0]):
         for e in range(tops.shape[1]):  # bars / Σ_y weights
             bars[w, e] *= exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]
         for i in range(length):
-            mine, out = _from(flat, row, i, length, n, c), _from(found, row, i, length, n, c)
             for w in range(length - i):
-                amount = bars[w, i * size + b]
-                for y in range(w * c, w * c + c):
-                    out[y] = amount * mine[y]
+                amounts[w] = bars[w, i * size + b]
+            _scale(amounts, _from(flat, row, i, length, n, c), c, _from(found, row, i, length, n, c))
 
 
 @kernel(EXACT)
