@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.contract.base import INF, close
-from trelliswork.distributions import ProjectiveTree, SpanningTree
+from trelliswork.distributions import ProjectiveTree, SpanningTree, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.projective import scaled_kernels
@@ -158,6 +158,41 @@ def test_two_threads_give_the_same(family: type[DependencyTree]) -> None:
         assert torch.equal(family(arcs).argmax, expected[1])
     finally:
         torch.set_num_threads(1)
+
+
+@either_root
+@both
+@pytest.mark.parametrize("too_wide", [False, True])
+def test_parts_of_samples_have_their_posteriors(
+    family: type[DependencyTree], single_root: bool, too_wide: bool
+) -> None:
+    """If too wide, two words want each other as heads by 750 nats: in exp space every tree vanishes."""
+    n, n_samples = 7, 20_000
+    arcs = random_arcs(11, n)
+    if too_wide:
+        arcs[0, 3, 4] += 750.0
+        arcs[0, 4, 3] += 750.0
+    trees = family(arcs, single_root=single_root)
+    heads = trees.sample((n_samples,), generator=torch.Generator().manual_seed(2))[:, 0]
+    counts = torch.stack([(heads == h).sum(0) for h in range(n + 1)])
+    expected = trees.marginals[0, :, 1:]
+    assert (counts - n_samples * expected).abs().le(6 * (n_samples * expected * (1 - expected)).sqrt() + 1e-6).all()
+    assert trees.log_prob(heads[:50, None]).isfinite().all()
+
+
+@pytest.mark.parametrize("too_wide", [False, True])
+def test_nodes_of_samples_have_their_posteriors(too_wide: bool) -> None:
+    """If too wide, a tree has one of two spans 750 nats above all others that cross: it vanishes in exp space."""
+    n, n_samples = 6, 20_000
+    spans = torch.randn(1, n, n, 3, generator=torch.Generator().manual_seed(12), dtype=torch.float64)
+    if too_wide:
+        spans[0, 1, 3] += 750.0
+        spans[0, 2, 4] += 750.0
+    trees = SpanTree(spans)
+    assert trees._solver.run.is_scaled.tolist() == [not too_wide]
+    nodes = trees.sample_nodes((n_samples,), generator=torch.Generator().manual_seed(3))
+    counts, expected = trees.to_parts(nodes).sum(0), trees.marginals
+    assert (counts - n_samples * expected).abs().le(6 * (n_samples * expected * (1 - expected)).sqrt() + 1e-6).all()
 
 
 def test_sums_without_marginals_make_no_array() -> None:

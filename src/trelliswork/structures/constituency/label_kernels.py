@@ -33,23 +33,6 @@ def _highest(scores, c, lanes, tops):
         tops[s] = higher(left, right)
 
 
-@kernel(EXACT)
-def _highest_of_few(scores, c, tops):
-    for s in range(scores.shape[0] // c):
-        top = scores[s * c]
-        for y in range(1, c):
-            top = higher(scores[s * c + y], top)
-        tops[s] = top
-
-
-@kernel(EXACT)
-def _are_scores(numbers):
-    wrong = False
-    for e in range(numbers.shape[0]):
-        wrong |= not (numbers[e] <= LARGEST_SCORE)
-    return not wrong
-
-
 @kernel(FAST, inline=True)
 def _from(flat, b, i, length, n, c):
     """The labels of the spans that start at token i, one span after the other."""
@@ -64,17 +47,20 @@ def highest_labels(spans, rows, lengths, tops, fine):
     lanes, found = np.empty(LANES, spans.dtype), np.empty(n)
     tops[:] = NEG_INF
     for b in range(size):
-        row, length, met = rows[b], lengths[rows[b]], True
+        row, length, bad = rows[b], lengths[rows[b]], 0
         for i in range(length):
             scores = _from(flat, row, i, length, n, c)
-            met &= _are_scores(scores)
-            if c < LANES:
-                _highest_of_few(scores, c, found)
-            else:
+            for e in range(scores.shape[0]):
+                bad += not (scores[e] <= LARGEST_SCORE)
+            if c >= LANES:
                 _highest(scores, c, lanes, found)
+            for s in range(length - i if c < LANES else 0):
+                found[s] = scores[s * c]
+                for y in range(1, c):
+                    found[s] = higher(scores[s * c + y], found[s])
             for w in range(length - i):
                 tops[w, i * size + b] = found[w]
-        fine[row] = met
+        fine[row] = bad == 0
 
 
 @kernel(FAST)
@@ -116,11 +102,11 @@ def fold(spans, rows, lengths, tops, weights, folded):
 
 
 @kernel(FAST)
-def _scale(amounts, weights, c, found):
+def _scale(amounts, weights, c, out):
     for s in range(weights.shape[0] // c):
-        amount, row, out = amounts[s], weights[s * c : s * c + c], found[s * c : s * c + c]
+        amount, row, scaled = amounts[s], weights[s * c : s * c + c], out[s * c : s * c + c]
         for y in range(c):
-            out[y] = amount * row[y]
+            scaled[y] = amount * row[y]
 
 
 @kernel(EXACT)

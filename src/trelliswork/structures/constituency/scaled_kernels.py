@@ -103,9 +103,12 @@ def inside(spans, rows, lengths, tops, planes, weights, is_scaled, log_z):
 def _fill_bars(rows, lengths, weights, chart, grad, bars):
     """Derivatives of Σ grad log Z by the log weights of spans, from the widest to the narrowest; `math.md`, (10)."""
     n, size = chart.shape[0], rows.shape[0]
+    grads = np.empty(n * size)  # multiplied in at the end: 1 / Z may be near the largest number
+    for e in range(n * size):
+        grads[e] = grad[rows[e % size]]
     for b in range(size):
         root = lengths[rows[b]] - 1
-        bars[root, b] = grad[rows[b]] / chart[root, b]
+        bars[root, b] = 1.0 / chart[root, b]
     for w in range(n - 1, 0, -1):
         m = (n - w) * size
         by_sum = bars[w, :m] * weights[w, :m]
@@ -114,7 +117,8 @@ def _fill_bars(rows, lengths, weights, chart, grad, bars):
             right = slice(after, after + m)
             share_products(1.0, by_sum, chart[s, :m], chart[w - 1 - s, right], bars[s, :m], bars[w - 1 - s, right], m)
     for w in range(n):
-        bars[w, : (n - w) * size] *= chart[w, : (n - w) * size]
+        m = (n - w) * size
+        bars[w, :m] *= chart[w, :m] * grads[:m]
 
 
 @kernel(EXACT)

@@ -16,31 +16,12 @@ NEG_INF = -np.inf
 
 
 @kernel(FAST)
-def _highest_sum(one, other):
-    """max_q one_q + other_q."""
-    top = NEG_INF
-    for q in range(one.shape[0]):
-        top = higher(top, one[q] + other[q])
-    return top
-
-
-@kernel(FAST)
 def _keep_higher_outer(left, right, block):
     """block[p, r] = max(itself, left_p + right_r)."""
     for p in range(block.shape[0]):
         amount = left[p]
         for r in range(block.shape[1]):
             block[p, r] = higher(block[p, r], amount + right[r])
-
-
-@kernel(FAST)
-def _best_phrases(widened, i, j, n_pairs, pairs):
-    """pairs = the best of splits with phrases on both sides; indices, as views cost a reference count each."""
-    for q in range(n_pairs):
-        pairs[q] = widened[i, i + 1, 0, q] + widened[i + 2, j, 1, q]
-    for k in range(i + 2, j - 1):
-        for q in range(n_pairs):
-            pairs[q] = higher(pairs[q], widened[i, k, 0, q] + widened[k + 1, j, 1, q])
 
 
 @kernel(FAST)
@@ -95,41 +76,33 @@ def _above_tokens(rules, chart, n, first_lexical, edges):
 
 
 @kernel(FAST)
-def _best_at_edges(edges, chart, i, j, n_phrases):
-    """chart[i, j] = the best of splits with one token on the right, or on the left."""
-    for a in range(n_phrases):
-        chart[i, j, a] = NEG_INF
+def _fill_span(above_phrases, chart, widened, edges, i, j, pairs, best):
+    """The phrases over tokens i..j, three or more: one token at an edge, or phrases on both sides.
+
+    Indices, as views cost a reference count each.
+    """
+    n_phrases, n_pairs = above_phrases.shape[0], above_phrases.shape[1] if j - i > 2 else 0
+    best[:] = NEG_INF
     for p in range(n_phrases):
         before, after = chart[i, j - 1, p], chart[i + 1, j, p]
         for a in range(n_phrases):
-            best = higher(edges[0, j, p, a] + before, edges[1, i, p, a] + after)
-            chart[i, j, a] = higher(chart[i, j, a], best)
-
-
-@kernel(EXACT)
-def _keep_best_rules(rules, pairs, found):
-    """found_a = max(itself, max_q rules[a, q] + pairs_q)."""
-    for a in range(rules.shape[0]):
-        best = _highest_sum(rules[a], pairs)
-        if best > found[a]:
-            found[a] = best
-
-
-@kernel(EXACT)
-def _fill_span(above_phrases, chart, widened, edges, i, j, pairs):
-    """The phrases over tokens i..j, three or more: one token at an edge, or phrases on both sides."""
-    n_phrases = above_phrases.shape[0]
-    _best_at_edges(edges, chart, i, j, n_phrases)
-    if j - i == 2:
-        return
+            best[a] = higher(best[a], higher(edges[0, j, p, a] + before, edges[1, i, p, a] + after))
     if widened.shape[0] > 0:
-        _best_phrases(widened, i, j, n_phrases**2, pairs)
-    else:
-        pairs[: n_phrases**2] = NEG_INF
-        block = pairs[: n_phrases**2].reshape((n_phrases, n_phrases))
+        for q in range(n_pairs):
+            pairs[q] = NEG_INF
+        for k in range(i + 1, j - 1):
+            for q in range(n_pairs):
+                pairs[q] = higher(pairs[q], widened[i, k, 0, q] + widened[k + 1, j, 1, q])
+    elif n_pairs > 0:
+        pairs[:n_pairs] = NEG_INF
+        block = pairs[:n_pairs].reshape((n_phrases, n_phrases))
         for k in range(i + 1, j - 1):
             _keep_higher_outer(chart[i, k, :n_phrases], chart[k + 1, j, :n_phrases], block)
-    _keep_best_rules(above_phrases, pairs, chart[i, j])
+    for a in range(n_phrases):
+        top = best[a]
+        for q in range(n_pairs):
+            top = higher(top, above_phrases[a, q] + pairs[q])
+        chart[i, j, a] = top
 
 
 @kernel(EXACT)
@@ -144,10 +117,11 @@ def _fill(rules, lexical, nodes, n, chart, widened, edges, pairs):
         if nodes.shape[0] > 0:
             chart[i, i] += nodes[i, i]
     _above_tokens(every, chart, n, first_lexical, edges)
+    best = np.empty(n_phrases)
     for w in range(1, n):
         for i in range(n - w):
             if w > 1:
-                _fill_span(above_phrases, chart, widened, edges, i, i + w, pairs)
+                _fill_span(above_phrases, chart, widened, edges, i, i + w, pairs, best)
             for a in range(n_phrases, n_symbols):
                 chart[i, i + w, a] = NEG_INF
             if nodes.shape[0] > 0:

@@ -50,22 +50,6 @@ def fill_pairs(chart, i, j, grammar, best, pairs, totals):
 
 
 @kernel(FAST)
-def _highest_rule(pairs, pair_of, rules):
-    top = NEG_INF
-    for r in range(rules.shape[0]):
-        top = higher(top, pairs[pair_of[r]] + rules[r])
-    return top
-
-
-@kernel(FAST)
-def _sum_of_rules(pairs, pair_of, rules, top):
-    total = 0.0
-    for r in range(rules.shape[0]):
-        total += exp(pairs[pair_of[r]] + rules[r] - top)
-    return top + np.log(total)
-
-
-@kernel(EXACT)
 def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
     """The inside recursion, narrow spans first; `math.md`, (2) to (4)."""
     _, _, pair_of, starts, _ = grammar
@@ -82,9 +66,19 @@ def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
             fill_pairs(chart, i, j, grammar, best, pairs, totals)
             chart[i, j] = NEG_INF
             for a in range(n_phrases):
-                mine, scores = pair_of[starts[a] : starts[a + 1]], here[starts[a] : starts[a + 1]]
-                top = _highest_rule(pairs, mine, scores)
-                chart[i, j, a] = top if best or top == NEG_INF else _sum_of_rules(pairs, mine, scores, top)
+                mine, scores, top, total = (
+                    pair_of[starts[a] : starts[a + 1]],
+                    here[starts[a] : starts[a + 1]],
+                    NEG_INF,
+                    0.0,
+                )
+                for r in range(mine.shape[0]):
+                    top = higher(top, pairs[mine[r]] + scores[r])
+                if not best and top > NEG_INF:
+                    for r in range(mine.shape[0]):
+                        total += exp(pairs[mine[r]] + scores[r] - top)
+                    top += np.log(total)
+                chart[i, j, a] = top
             if nodes.shape[0] > 0:
                 chart[i, j] += nodes[i, j]
 
