@@ -6,7 +6,7 @@ A training step on a small batch takes some 100 µs of arithmetic, and a kernel 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -18,17 +18,26 @@ from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood_kernels import POSITIONS, backward_rows, forward_rows
-from trelliswork.structures.chain.structure import Chain
+from trelliswork.structures.chain.structure import Chain, ChainScores
 
 if TYPE_CHECKING:
     from trelliswork.structures.chain.solver import ChainArrays
 
-Scores = tuple[Tensor, Tensor, Tensor, Tensor]  # emissions, transitions, start, end
-Run = tuple[Array, Array, Array]  # alphas, emits and finals of `forward_rows`
 MANY_TAGS = 48  # from here on scores in float32 are summed in float32: 1.4 to 2 times as fast, see decision 61
 
 
-def log_likelihood(scores: Scores, given: ChainArrays, tags: Tensor) -> Tensor | None:
+class PlainRun(NamedTuple):
+    """What a forward pass leaves behind for the way back; see `kernels.forward_scaled`."""
+
+    alphas: Array
+    """α_t over its sum [batch, n, c]."""
+    emits: Array
+    """Weights of the emissions over the same scale [batch, n, c]."""
+    finals: Array
+    """Σ_j α_L(j) exp end_j [batch]."""
+
+
+def log_likelihood(scores: ChainScores, given: ChainArrays, tags: Tensor) -> Tensor | None:
     """log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide.
 
     Many tags in float32 are summed in float32, and again in float64 where it has not the range for a row.
@@ -41,12 +50,13 @@ def log_likelihood(scores: Scores, given: ChainArrays, tags: Tensor) -> Tensor |
     return _log_likelihood(scores, given.double(), tags)
 
 
-def _log_likelihood(scores: Scores, arrays: ChainArrays, tags: Tensor) -> Tensor | None:
+def _log_likelihood(scores: ChainScores, arrays: ChainArrays, tags: Tensor) -> Tensor | None:
     """`log_likelihood` with sums in the dtype of the arrays."""
     shape, precision, golds = arrays.emissions.shape, arrays.emissions.dtype.type, as_array(tags)
-    run = buffers.empty(shape, precision), buffers.empty(shape, precision), np.empty(shape[0])
+    run = PlainRun(buffers.empty(shape, precision), buffers.empty(shape, precision), np.empty(shape[0]))
     log_probs = np.empty(shape[0])
-    by_part = over_rows(forward_rows, shape[0], arrays.work, arrays[:4], golds, arrays.lengths, run, log_probs)
+    given = arrays[:4], golds, arrays.lengths, tuple(run)
+    by_part = over_rows(forward_rows, shape[0], arrays.work, *given, log_probs)
     if not all(fine for fine, _ in by_part):
         return None
 
@@ -59,11 +69,10 @@ def _log_likelihood(scores: Scores, arrays: ChainArrays, tags: Tensor) -> Tensor
     return log_prob
 
 
-def _gradients(grad: Array, tags: Array, arrays: ChainArrays, arcs: Array, run: Run) -> tuple[Array, ...]:
+def _gradients(grad: Array, tags: Array, arrays: ChainArrays, arcs: Array, run: PlainRun) -> tuple[Array, ...]:
     """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
-    batch, d_emissions = len(grad), buffers.empty(run[0].shape, run[0].dtype.type)
-    by_part = over_rows(
-        backward_rows, batch, arrays.work, tags, arrays.lengths, grad, arrays.end, arcs, run, d_emissions
-    )
+    d_emissions = buffers.empty(run.alphas.shape, run.alphas.dtype.type)
+    given = tags, arrays.lengths, grad, arrays.end, arcs, tuple(run)
+    by_part = over_rows(backward_rows, len(grad), arrays.work, *given, d_emissions)
     d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
     return d_emissions, *d_others

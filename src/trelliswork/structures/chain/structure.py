@@ -23,6 +23,19 @@ ArcsBy = Literal["batch", "row", "position"]
 SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
 
 
+class ChainScores(NamedTuple):
+    """The scores of a batch of chains, in the order that every function of this folder uses."""
+
+    emissions: Float[Tensor, "batch n c"]
+    """Of each tag at each position."""
+    transitions: Float[Tensor, "c c"] | Float[Tensor, "batch n-1 c c"]
+    """Of each pair of neighbours [from, to]: the same at all positions, or those into position t at t-1."""
+    start: Float[Tensor, "c"]
+    """Of the first tag."""
+    end: Float[Tensor, "c"]
+    """Of the last tag."""
+
+
 @dataclass(frozen=True)
 class Chain:
     """The parts of a batch of chains, right-padded; position t of row b is real while t < lengths[b].
@@ -46,9 +59,8 @@ class Chain:
         return self.emissions.shape[2]
 
     @property
-    def scores(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The four score tensors, in the order that every function of this folder uses."""
-        return self.emissions, self.transitions, self.start, self.end
+    def scores(self) -> ChainScores:
+        return ChainScores(self.emissions, self.transitions, self.start, self.end)
 
     @property
     def token_mask(self) -> Bool[Tensor, "batch n"]:

@@ -1,1 +1,10 @@
-"""Binary constituency trees with labelled spans. Start with `math.md`, then `structure.py`."""
+"""Constituency trees with labelled spans. Start with `math.md`, then `structure.py`.
+
+structure.py                CKY over any semiring: counts, all derivatives
+solver.py                   both solvers, and the passes of the kernels over arrays
+scaled_kernels.py, kernels.py    log Z and marginals: in exp space, in log space; scores of values
+nary_kernels.py             the same for trees of any arity
+label_kernels.py            the best label of a span, and sums over labels
+tree_kernels.py             argmax and samples
+search.py                   top_k
+"""

@@ -18,7 +18,7 @@ from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import row_ranges
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.likelihood_kernels import backward_rows, forward_rows
-from trelliswork.structures.segments.structure import Scores, Segments
+from trelliswork.structures.segments.structure import SegmentationScores, Segments
 
 if TYPE_CHECKING:
     from trelliswork.structures.segments.solver import SegmentArrays
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Run = tuple[Array, ...]  # arcs, shifts, alphas, gammas, levels and finals of `forward_rows`
 
 
-def log_likelihood(scores: Scores, arrays: SegmentArrays, starts: Tensor) -> Tensor | None:
+def log_likelihood(scores: SegmentationScores, arrays: SegmentArrays, starts: Tensor) -> Tensor | None:
     """log p(starts) [batch], for whole scores and their arrays; None where the general way is needed instead.
 
     That is for work for several threads, wide scores, and segmentations that are wrong or forbidden.

@@ -20,7 +20,19 @@ from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 
 INF = float("inf")
-Scores = tuple[Tensor, Tensor | None, Tensor, Tensor]
+
+
+class SegmentationScores(NamedTuple):
+    """The scores of a batch of segmentations, in the order that every function of this folder uses."""
+
+    segments: Float[Tensor, "batch n k c"]
+    """Of each segment, by its first position, its duration - 1 and its label."""
+    transitions: Float[Tensor, "c c"] | None
+    """Of each pair of neighbouring labels [from, to]; None for the 0th order."""
+    start: Float[Tensor, "c"]
+    """Of the first label."""
+    end: Float[Tensor, "c"]
+    """Of the last label."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +63,8 @@ class Segments:
         return self.segments.shape[3]
 
     @property
-    def scores(self) -> Scores:
-        """The four score tensors, in the order that every function of this folder uses."""
-        return self.segments, self.transitions, self.start, self.end
+    def scores(self) -> SegmentationScores:
+        return SegmentationScores(self.segments, self.transitions, self.start, self.end)
 
     @property
     def token_mask(self) -> Bool[Tensor, "batch n"]:
