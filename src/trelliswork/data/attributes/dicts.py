@@ -160,13 +160,11 @@ def _spelled(tokens: Sequence[Any]) -> tuple[str, Array | None]:
     try:
         return "\0".join(map(":".join, chain.from_iterable(map(dict.items, tokens)))), None
     except TypeError:  # some values are no text
-        values = list(chain.from_iterable(map(dict.values, tokens)))
-    if not all(kind is str or issubclass(kind, _NUMBERS) for kind in set(map(type, values))):
+        sizes = [1.0 if value.__class__ is str else value for token in tokens for value in token.values()]
+    if not all(issubclass(kind, _NUMBERS) for kind in set(map(type, sizes))):
         raise TypeError("values that are neither text nor numbers")
-    items = chain.from_iterable(map(dict.items, tokens))
-    joined = "\0".join([f"{name}:{value}" if value.__class__ is str else name for name, value in items])
-    sizes = [1.0 if value.__class__ is str else value for value in values]
-    return joined, np.fromiter(sizes, np.float64, len(sizes))
+    names = [f"{name}:{value}" if value.__class__ is str else name for token in tokens for name, value in token.items()]
+    return "\0".join(names), np.array(sizes, np.float64)
 
 
 def _spelled_one_by_one(tokens: Sequence[Token], first: int, lengths: Array) -> tuple[Array, list[str], Array]:

@@ -226,8 +226,8 @@ class FeatureCRF:
         n, parameters = len(joined.counts), self.parameters
         scores, tags = np.empty((n, parameters.n_labels)), np.empty(n, np.int64)
         weights = parameters.offsets, parameters.labels, self.weights
-        if score_text(joined, index.table, index.numbers, *weights, scores) != joined.counts.sum():
-            return None  # there is a zero in a name
+        if not score_text(joined, index.table, index.numbers, *weights, scores):
+            return None
         best_labels(np.array([0, n]), scores, transitions, self.space.start, self.space.end, tags)
         return [self.labels[tag] for tag in tags.tolist()]
 

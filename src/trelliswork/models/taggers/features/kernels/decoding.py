@@ -31,8 +31,11 @@ def score_tokens(first, last, rows, index, weights, emissions):
 
 @kernel(FAST)
 def score_text(joined, table, numbers, offsets, labels, weights, emissions):
-    """emissions[t] = Σ value · weight over the attributes of token t of a `Joined` sentence [S4.74]; returns how many
-    names are in its text. They are looked up in the `table` and `numbers` of a `KeyIndex`; strangers score 0."""
+    """emissions[t] = Σ value · weight over the attributes of token t of a `Joined` sentence [S4.74].
+
+    They are looked up in the `table` and `numbers` of a `KeyIndex`; strangers score 0. False if there is a zero in a
+    name: the text then has more names than the tokens have attributes.
+    """
     counts, n, valued = joined.counts, 0, joined.values.shape[0] > 0
     for t in range(counts.shape[0]):
         n += counts[t]
@@ -45,10 +48,11 @@ def score_text(joined, table, numbers, offsets, labels, weights, emissions):
             row[j] = 0.0
         for e in range(first, first + counts[t]):
             a, value = ids[e], joined.values[e] if valued else 1.0
-            for p in range(offsets[a], offsets[a + 1]) if a >= 0 else range(0):
-                row[labels[p]] += value * weights[p]
+            if a >= 0 and value != 0.0:
+                for p in range(offsets[a], offsets[a + 1]):
+                    row[labels[p]] += value * weights[p]
         first += counts[t]
-    return n_names
+    return n_names == n
 
 
 @kernel(FAST)
