@@ -63,9 +63,16 @@ JOBS = [
 ]
 
 
+def environment_of(checkout: Path, folder: str, **settings: str) -> dict[str, str]:
+    """Return the settings of a process of a checkout. It keeps bytecode, as that of an installed package is kept."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    places = {"PYTHONPATH": str(checkout / "src"), "PYTHONPYCACHEPREFIX": str(Path(folder, "bytecode"))}
+    return {**inherited, **places, **settings}
+
+
 def processor_seconds(job: Job, folder: str, checkout: Path) -> float:
     """Return the user and system time of the process and those that it waited for."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    environment = environment_of(checkout, folder)
     with open(os.devnull, "w") as nowhere:
         process = subprocess.Popen(
             [sys.executable, *job.arguments], cwd=folder, stdout=nowhere, stderr=nowhere, env=environment
@@ -83,7 +90,7 @@ def prepare(folder: str, checkouts: Sequence[Path]) -> None:
         "train train.conll --model crf --out crf",
         "train train.conll --model bilstm-crf --epochs 1 --out network",
     ):
-        environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "src")}
+        environment = environment_of(CHECKOUT, folder)
         subprocess.run([sys.executable, *command(line)], cwd=folder, check=True, capture_output=True, env=environment)
     for job, checkout in product(JOBS, checkouts):
         processor_seconds(job, folder, checkout)
@@ -119,7 +126,7 @@ def wall_seconds(start: Start, folder: str, checkout: Path) -> float:
     began = time.perf_counter()
     shutil.rmtree(Path(folder, "demo"), ignore_errors=True)
     with tempfile.TemporaryDirectory() as cache:
-        settings = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPATH": str(checkout / "src")}
+        settings = environment_of(checkout, folder, NUMBA_CACHE_DIR=cache)
         pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         with subprocess.Popen([sys.executable, *start.arguments], cwd=folder, env=settings, **pipe) as process:
             for line in process.stdout:

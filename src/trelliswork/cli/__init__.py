@@ -2,6 +2,7 @@
 
 main.py, entry.py, commands/    the table of commands; errors become sentences
 panels.py, options.py           options, made from the settings of models
+light_typer.py                  what typer need not load and check
 model_help.py                   the help of train and tune: common options, those of one model, all
 early.py, choosing.py           what is checked before torch is loaded; the model that the data choose
 config_file.py                  the same settings in TOML files

@@ -97,7 +97,8 @@ def _plain_value(value: Any, kind: Any, info: Any) -> Any:
     if type(value) is kind:
         return value
     if isinstance(kind, EnumType):
-        return next((each for each in kind if each.value == value), None)
+        members: list[Any] = list(kind)
+        return next((each for each in members if each.value == value), None)
     if kind is int and type(value) is str and re.fullmatch("[0-9]{1,9}", value):
         low, high = (float(f"{sign}inf") if end is None else end for sign, end in (("-", info.min), ("", info.max)))
         return int(value) if low <= int(value) <= high else None

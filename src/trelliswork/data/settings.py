@@ -57,9 +57,13 @@ _WITH_WHOLE = ("int", "tuple[int, ...]", "int | str", "tuple[int | str, ...]")
 _TEXT: tuple[str, Callable[[Any], bool]] = ("a text in quotes", lambda value: isinstance(value, str))
 
 
-@cache
 def kinds_of(config: type) -> Mapping[str, str]:
     """The kind of each setting of a dataclass."""
+    return _kinds_of(config)
+
+
+@cache
+def _kinds_of(config: type) -> Mapping[str, str]:
     return {each.name: str(each.type).removesuffix(" | None") for each in fields(config)}
 
 
