@@ -51,7 +51,7 @@ WIDE_SCORES = ["plain", "by tag", "masks", "pretended masks", "left to right", "
 
 def in_float32(kind: str, seed: int) -> Batch:
     """A batch for float32: scores of every kind, 9 rows of up to 70 positions, so that sums are made in two parts."""
-    (emissions, transitions, *edges), tags, mask = batch_of(9, 70, MANY_TAGS, torch.float32, seed)
+    (emissions, transitions, *edges), _, mask = batch_of(9, 70, MANY_TAGS, torch.float32, seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         emissions *= {"high": 5.0, "wide": 60.0}.get(kind, 1.0)
