@@ -91,7 +91,7 @@ def times_matrix(row, matrix, out):
         i += 1
 
 
-@kernel(FAST)
+@kernel(FAST, inline=True)
 def _matrix_times(matrix, column, out):
     """out = matrix @ column, four rows of the matrix a pass."""
     c, width = matrix.shape
@@ -131,23 +131,17 @@ def vanished(before, lowest, scores, emission, weights, smallest):
 def _emission_weights(scores, length, weights, shifts):
     """weights = exp(scores - shift), where each position is shifted by its own highest score.
 
-    All exponentials of float64 are taken in one loop: position by position, 9 tags would be one vector register and a
-    lone number. Differences of float32 are taken in float64.
+    All exponentials are taken in one loop: position by position, 9 tags would be one vector register and a lone number.
     """
     c = scores.shape[1]
     for t in range(length):
-        top = np.float64(highest(scores[t], c))
+        top = highest(scores[t], c)
         shifts[t] = top
-        if scores.itemsize == 4:
-            for j in range(c):
-                weights[t, j] = exp(scores[t, j] - top) if top > NEG_INF else 0.0
-        else:
-            for j in range(c):
-                weights[t, j] = scores[t, j] - top if top > NEG_INF else NEG_INF
-    if scores.itemsize == 8:
-        flat = weights.ravel()
-        for i in range(length * c):
-            flat[i] = exp(flat[i])
+        for j in range(c):
+            weights[t, j] = scores[t, j] - top if top > NEG_INF else NEG_INF
+    flat = weights.ravel()
+    for i in range(length * c):
+        flat[i] = exp(flat[i])
 
 
 @kernel(FAST)
@@ -164,7 +158,11 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
     start_weights, end_weights = np.empty(c, arcs.dtype), np.empty(c, arcs.dtype)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
     alpha, arrived, weights = np.empty(c, arcs.dtype), np.empty(arcs.shape[3], arcs.dtype), np.empty(c, arcs.dtype)
-    one, final_weight, nothing = np.ones(1, arcs.dtype), np.empty(1, arcs.dtype), np.zeros(1, emissions.dtype)
+    start_scores, end_scores = np.empty((1, c), start.dtype), np.empty((c, 1), end.dtype)
+    one, final_weight, zero = np.empty(1, arcs.dtype), np.empty(1, arcs.dtype), np.empty(1, emissions.dtype)
+    one[0], zero[0] = 1.0, 0.0
+    for j in range(c):
+        start_scores[0, j], end_scores[j, 0] = start[j], end[j]
     smallest = SMALLEST if arcs.itemsize == 8 else SMALLEST_32
     shifts = np.empty(emissions.shape[1])
     for b in range(first, last):
@@ -189,7 +187,7 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
                 n_small += weight < smallest
             if n_small:
                 if t == 0:
-                    wide[b] = vanished(one, 0.0, start.reshape((1, c)), emissions[b, t], weights, smallest)
+                    wide[b] = vanished(one, 0.0, start_scores, emissions[b, t], weights, smallest)
                 else:
                     wide[b] = vanished(alpha, 0.0, transitions[bb, tt], emissions[b, t], weights, smallest)
                 if wide[b] or scale == 0.0:
@@ -209,7 +207,7 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
         for j in range(c):
             final += alpha[j] * end_weights[j]
         final_weight[0] = final
-        wide[b] = vanished(alpha, 0.0, end.reshape((c, 1)), nothing, final_weight, smallest)
+        wide[b] = vanished(alpha, 0.0, end_scores, zero, final_weight, smallest)
         if final > 0.0 and not wide[b]:
             finals[b], log_z[b] = final, log_total + math.log(product) + math.log(final)
 
@@ -217,27 +215,17 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
 @kernel(FAST)
 def _add_arcs(alphas, outgoing, length, d_arcs):
     """d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs."""
-    (c, width), t, a, o = d_arcs.shape, 1, alphas, outgoing
-    while t + 7 < length:
+    (c, width), a, o, last, zero = d_arcs.shape, alphas, outgoing, length - 1, d_arcs.dtype.type(0)
+    for t in range(1, length, 8):  # what lies behind the last position counts 0 times
+        t1, t2, t3, t4 = min(t + 1, last), min(t + 2, last), min(t + 3, last), min(t + 4, last)
+        t5, t6, t7 = min(t + 5, last), min(t + 6, last), min(t + 7, last)
         for i in range(c):
-            a0, a1, a2, a3 = a[t - 1, i], a[t, i], a[t + 1, i], a[t + 2, i]
-            a4, a5, a6, a7 = a[t + 3, i], a[t + 4, i], a[t + 5, i], a[t + 6, i]
+            a0, a1, a2 = a[t - 1, i], a[t, i] if t1 > t else zero, a[t1, i] if t2 > t1 else zero
+            a3, a4 = a[t2, i] if t3 > t2 else zero, a[t3, i] if t4 > t3 else zero
+            a5, a6, a7 = a[t4, i] if t5 > t4 else zero, a[t5, i] if t6 > t5 else zero, a[t6, i] if t7 > t6 else zero
             for j in range(width):
-                first = a0 * o[t, j] + a1 * o[t + 1, j] + a2 * o[t + 2, j] + a3 * o[t + 3, j]
-                d_arcs[i, j] += first + a4 * o[t + 4, j] + a5 * o[t + 5, j] + a6 * o[t + 6, j] + a7 * o[t + 7, j]
-        t += 8
-    while t + 3 < length:
-        for i in range(c):
-            a0, a1, a2, a3 = a[t - 1, i], a[t, i], a[t + 1, i], a[t + 2, i]
-            for j in range(width):
-                d_arcs[i, j] += a0 * o[t, j] + a1 * o[t + 1, j] + a2 * o[t + 2, j] + a3 * o[t + 3, j]
-        t += 4
-    while t < length:
-        for i in range(c):
-            a0 = a[t - 1, i]
-            for j in range(width):
-                d_arcs[i, j] += a0 * o[t, j]
-        t += 1
+                first = a0 * o[t, j] + a1 * o[t1, j] + a2 * o[t2, j] + a3 * o[t3, j]
+                d_arcs[i, j] += first + a4 * o[t4, j] + a5 * o[t5, j] + a6 * o[t6, j] + a7 * o[t7, j]
 
 
 @kernel(FAST)

@@ -220,23 +220,22 @@ def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
     sums, known_at, step = np.empty((c, c)), np.zeros(c, np.int64), 0
     ones, before = np.ones((1, 1, c)), np.empty((1, 1, c, c))
     for b in range(first, last):
-        r, t = wide_at[b], lengths[b] - 1
-        weigh(log_alphas[r, t] if r >= 0 else alphas[b, t], r >= 0, end, sums[0])
-        sum_up(sums[0])
-        for s in range(uniforms.shape[0]):
-            tags[s, b, t] = pick_from_sums(sums, 0, c, uniforms[s, b, t])
+        r = wide_at[b]
         row_alphas, row_arcs = (ones, before) if r >= 0 else (alphas, arcs)
-        bb = at(b, row_arcs.shape[0])
-        for t in range(lengths[b] - 2, -1, -1):
-            step += 1
-            if r >= 0:
+        ba, bb = at(b, row_alphas.shape[0]), at(b, row_arcs.shape[0])
+        for t in range(lengths[b] - 1, -1, -1):
+            step, is_last, ta, tt = step + 1, t == lengths[b] - 1, at(t, row_alphas.shape[1]), at(t, row_arcs.shape[1])
+            if is_last:
+                weigh(log_alphas[r, t] if r >= 0 else alphas[b, t], r >= 0, end, sums[0])
+                sum_up(sums[0])
+                known_at[0] = step
+            elif r >= 0:
                 backward_arcs(b, t, r, transitions, log_alphas, arrivals, before[0, 0])
             for s in range(uniforms.shape[0]):
-                to = tags[s, b, t + 1]
+                to = 0 if is_last else tags[s, b, t + 1]
                 if known_at[to] < step:
                     for i in range(c):
-                        sums[to, i] = row_alphas[at(b, row_alphas.shape[0]), at(t, row_alphas.shape[1]), i]
-                        sums[to, i] *= row_arcs[bb, at(t, row_arcs.shape[1]), i, to]
+                        sums[to, i] = row_alphas[ba, ta, i] * row_arcs[bb, tt, i, to]
                     sum_up(sums[to])
                     known_at[to] = step
                 tags[s, b, t] = pick_from_sums(sums, to, c, uniforms[s, b, t])
