@@ -180,7 +180,7 @@ class NgramLanguageModel(LanguageModel):
         stored = read_model(directory, cls.KIND)
         try:
             names, reading = stored.config["names"], stored.config["reading"]
-            arrays = _checked(NgramArrays(*(stored.weights[name] for name in ARRAYS), len(names)))
+            arrays = _checked(NgramArrays(**{name: stored.weights[name] for name in ARRAYS}, n_words=len(names)))
             if not all(isinstance(name, str) for name in names) or len(stored.weights["counts"]) != len(names):
                 raise ValueError("units that are not texts with a count each")
             pairs = reading["pairs"]
