@@ -94,7 +94,11 @@ def test_a_model_is_described_and_exported(lm: Path, tmp_path: Path, cli: Any) -
     assert read_arpa(tmp_path / "lm.arpa").score(["the", "cat"]) == pytest.approx(
         model.machine.score(["the", "cat"]), abs=1e-6
     )
-    assert "n-gram language model" in (lm / "MODEL_CARD.md").read_text()
+    converted = cli("convert", tmp_path / "lm.arpa", "--out", tmp_path / "again")
+    assert converted.status == 0, converted.err
+    again: Any = tw.load(tmp_path / "again")
+    assert again.predict([["the", "cat"]])[0].value == pytest.approx(model.predict([["the", "cat"]])[0].value, abs=1e-6)
+    assert "N-gram language model" in (lm / "MODEL_CARD.md").read_text()
 
 
 @pytest.mark.parametrize("units", ["characters", "subwords"])

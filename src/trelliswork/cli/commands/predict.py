@@ -174,6 +174,8 @@ def predict(
     Transducers read one source per line, or a column of a table, and write
     source, target and probability separated by tabs; --lexicon omits the
     probabilities, as in a pronunciation dictionary. Tokenisers write tokens.
+    Language models write the log probability of each token and sentence, or
+    with --sample, --beam or --constraint text.
 
     Many files: name them all or quote a pattern, and give a directory as
     --out. Each file is written under its own name once it is complete; run
@@ -195,6 +197,9 @@ def predict(
       trelliswork predict pronounce --lexicon words.txt > words.dict
       trelliswork predict ner new.conll --expected PER --expected LOC
       trelliswork predict ner in/*.jsonl.gz --out annotated/ --workers 8
+      trelliswork predict lm new.txt --score
+      echo "the market" | trelliswork predict lm - --sample 5 --nucleus 0.9
+      trelliswork predict lm - --constraint "the (cat|dog) .*" --sample 5
     """
     use_threads(threads)
     bulk, file = is_bulk(files, out), files[0]

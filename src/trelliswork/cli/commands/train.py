@@ -24,8 +24,8 @@ TrainFile = Annotated[
     str | None,
     typer.Argument(
         metavar="TRAIN",
-        help="Tagged file (CoNLL columns, .csv, .jsonl, .json, .crfsuite), treebank (.conllu, .mrg) or pairs (.tsv), "
-        "optionally .gz. Or a .toml file of settings.",
+        help="Tagged file (CoNLL columns, .csv, .jsonl, .json, .crfsuite), treebank (.conllu, .mrg), pairs (.tsv) or "
+        "text, optionally .gz. Or a .toml file of settings.",
         show_default=False,
     ),
 ]
@@ -85,9 +85,10 @@ def train(
     """Train a model on labelled data and write it to a directory.
 
     Taggers are trained on tagged words, parsers on a treebank (CoNLL-U or
-    brackets), transducers on pairs of strings (TSV). Without --model, the data
-    decide: crf for tags (bilstm-crf with --vectors or --pretrained), biaffine
-    for CoNLL-U with heads, span-cky for brackets, edit for pairs.
+    brackets), transducers on pairs of strings (TSV), language models on text
+    (--model ngram). Without --model, the data decide: crf for tags (bilstm-crf
+    with --vectors or --pretrained), biaffine for CoNLL-U with heads, span-cky
+    for brackets, edit for pairs.
     Columns and the tag scheme are inferred and printed. Training stops early
     when the validation score no longer improves; Ctrl-C keeps the best model
     so far. All settings are saved as config.toml in the directory and can be
@@ -122,6 +123,8 @@ class TrainCommand(ModelCommand):
         "trelliswork train zh.conllu --model tokeniser --out words",
         "trelliswork train tokens.txt --model tokeniser --raw text.txt --out words",
         "trelliswork train trees.mrg --model pcfg --out grammar",
+        "trelliswork train text.txt more.txt.gz --model ngram --order 5 --out lm",
+        "trelliswork train lines.txt --pretokenised --model ngram --units characters --out lm",
         "trelliswork train prodigy.jsonl --out ner",
         "trelliswork train hf.jsonl --field names=O,B-PER,I-PER --out ner",
     )

@@ -66,8 +66,9 @@ class NgramLanguageModel(LanguageModel):
         """Read a model from an ARPA file, such as those of KenLM, SRILM and MITLM."""
         model = named("trelliswork.fst:read_arpa")(path)
         names = list(model.symbols)[1:]
-        return cls(NgramConfig(order=min(model.order, 7)), Reading(pretokenised=True), names, np.zeros(len(names), int),
-                   model.arrays.stored())  # fmt: skip
+        counts = np.ones(len(names), np.int64)  # which a file does not say
+        config = NgramConfig(order=min(model.order, 7))
+        return cls(config, Reading(pretokenised=True), names, counts, model.arrays.stored())
 
     # Answers
 
@@ -180,7 +181,7 @@ class NgramLanguageModel(LanguageModel):
         stored = read_model(directory, cls.KIND)
         try:
             names, reading = stored.config["names"], stored.config["reading"]
-            arrays = _checked(NgramArrays(*(stored.weights[name] for name in ARRAYS), len(names)))
+            arrays = _checked(NgramArrays(**{name: stored.weights[name] for name in ARRAYS}, n_words=len(names)))
             if not all(isinstance(name, str) for name in names) or len(stored.weights["counts"]) != len(names):
                 raise ValueError("units that are not texts with a count each")
             pairs = reading["pairs"]

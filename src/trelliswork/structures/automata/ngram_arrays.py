@@ -109,7 +109,7 @@ def states_of(arrays: NgramArrays) -> Array:
 
 
 def estimate(
-    sequences: Sequence[Array] | Array,
+    sequences: Sequence[Array],
     n_words: int,
     order: int,
     *,

@@ -110,7 +110,7 @@ def score_tokens(model, least, begin, words, offsets, log_probs):
 
     Sentence s is words[offsets[s]:offsets[s + 1]], its end included. An n-gram of length m is there only if the longest
     shorter one that ends with the same word is least[m] or a later node.
-    """
+    """  # [S2, n-gram]
     n = words.shape[0]
     history, longest = np.empty(n, np.int32), np.empty(n, np.int32)  # the words before each; the n-gram that it ends
     for s in range(offsets.shape[0] - 1):
