@@ -15,7 +15,8 @@ from trelliswork.cli.config_file import config_text
 from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import given_function
-from trelliswork.cli.messages import progress_for, say, visible
+from trelliswork.cli.messages import say, visible
+from trelliswork.cli.showing import progress_for
 from trelliswork.cli.train_data import config_first, read_data, read_texts
 from trelliswork.data import Choices
 from trelliswork.lazy import named
