@@ -19,10 +19,10 @@ FOUND = re.compile(r"^\s*found\b(: [^=]+)? = ")
 ALIASES = re.compile(r"^(Array|INF|NEG_INF)\b(: \w+)? = ")
 # Each figure may fall; `test_counts.py` fails if one rises, and asks to lower a limit that a change has left behind.
 LIMITS = {
-    "files": 717,
+    "files": 716,
     "small modules with one importer": 17,
     "files of more than 450 lines": 1,
-    "files of fewer than 25 lines": 15,
+    "files of fewer than 25 lines": 14,
     "most ancestors of a public class": 6,
     "public classes with more than 4 ancestors": 2,
     "lines with Any": 1705,
