@@ -12,16 +12,9 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import WINDOW, Cli
-from trelliswork.cli import messages
-from trelliswork.cli.messages import (
-    LogFormat,
-    Shown,
-    choose_messages,
-    messages_shown,
-    progress_for,
-    progress_shown,
-    say,
-)
+from trelliswork.cli import messages, training
+from trelliswork.cli.messages import LogFormat, Shown, choose_messages, messages_shown, progress_shown, say
+from trelliswork.cli.training import progress_for
 from trelliswork.logs import LOGGER, tell
 from trelliswork.training.progress import BarProgress, EpochRecord, LineProgress
 
@@ -122,7 +115,7 @@ def test_progress_only_if_a_terminal_or_an_option_asks(
         assert progress_shown() is expected
         shown = progress_for()
     assert isinstance(shown, BarProgress if expected is Shown.bar else LineProgress)
-    assert getattr(shown, "within", None) == (messages.SECONDS if expected is Shown.lines else None)
+    assert getattr(shown, "within", None) == (training.SECONDS if expected is Shown.lines else None)
 
 
 def test_progress_within_an_epoch(caplog: pytest.LogCaptureFixture) -> None:

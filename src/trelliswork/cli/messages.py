@@ -21,7 +21,6 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork.logs import LOGGER, tell
-from trelliswork.training.progress import BarProgress, LineProgress, Progress
 
 NOTE = "note: "
 _PREFIXES = {logging.WARNING: NOTE, logging.ERROR: "error: "}
@@ -166,16 +165,3 @@ def visible(text: str) -> str:
 
 def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
-
-
-# Progress of training as a command shows it.
-
-SECONDS = 5.0  # between lines about an epoch
-
-
-def progress_for(*, quiet: bool = False) -> Progress:
-    """A bar on a terminal, else a message for each epoch, and within it if --progress asks for that."""
-    if quiet:
-        return Progress()
-    how = progress_shown()
-    return BarProgress() if how is Shown.bar else LineProgress(within=SECONDS if how is Shown.lines else None)

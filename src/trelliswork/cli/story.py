@@ -13,8 +13,8 @@ import typer
 from trelliswork import ctrl_c
 from trelliswork.cli.compiling import announce_compiling, compile_beside
 from trelliswork.cli.inputs import format_to_store
-from trelliswork.cli.messages import progress_for
 from trelliswork.cli.report import report_page
+from trelliswork.cli.training import progress_for
 from trelliswork.cli.writers.pretty import marked_text
 from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence, atomic_write
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus

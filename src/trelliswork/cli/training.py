@@ -14,7 +14,7 @@ from trelliswork.cli.config_file import CHOSEN, config_text
 from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import given_function
-from trelliswork.cli.messages import progress_for, say, visible
+from trelliswork.cli.messages import Shown, progress_shown, say, visible
 from trelliswork.cli.train_data import config_first, read_data, read_plain_texts, read_texts
 from trelliswork.data import Choices
 from trelliswork.lazy import named
@@ -24,7 +24,7 @@ from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.models.recipe import Material, Options, Recipe, Result, RunOptions
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
-from trelliswork.training.progress import Progress
+from trelliswork.training.progress import BarProgress, LineProgress, Progress
 from trelliswork.training.result import SeedRow, SeedsResult
 from trelliswork.training.shares import n_processes
 from trelliswork.training.tensorboard import TensorBoardProgress
@@ -122,3 +122,16 @@ def _all_seeds(recipe: Recipe, options: Options, folders: Sequence[Path]) -> See
         if found.interrupted:
             break
     return SeedsResult(found.metric, rows, found.interrupted)
+
+
+# Progress of training as a command shows it.
+
+SECONDS = 5.0  # between lines about an epoch
+
+
+def progress_for(*, quiet: bool = False) -> Progress:
+    """A bar on a terminal, else a message for each epoch, and within it if --progress asks for that."""
+    if quiet:
+        return Progress()
+    how = progress_shown()
+    return BarProgress() if how is Shown.bar else LineProgress(within=SECONDS if how is Shown.lines else None)
