@@ -1,11 +1,13 @@
-"""One form for all terms that differ in the names of bound variables and the order of `and` and `or` alone.
+"""A canonical form: equal for terms that differ only in the names of bound variables or the order of `and` and `or`.
 
-    >>> from trelliswork.terms import parse_brackets, bracketed
-    >>> bracketed(canonical(parse_brackets("( lambda x e ( and ( to x denver ) ( flight x ) ) )")))
+    >>> from trelliswork.terms import parse_brackets, format_brackets
+    >>> format_brackets(canonical(parse_brackets("( lambda x e ( and ( to x denver ) ( flight x ) ) )")))
     '( lambda $0 e ( and ( flight $0 ) ( to $0 denver ) ) )'
 
-Names of bound variables do not depend on the order, nor the order on names: terms are sorted with each variable as the
-number of abstractions between it and its own. De Bruijn (1972), Lambda calculus notation with nameless dummies.
+The order must not depend on the names of bound variables: for sorting, each variable is replaced by the number of
+abstractions between it and the one that binds it.
+
+De Bruijn (1972), Lambda calculus notation with nameless dummies.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ UNORDERED = frozenset({"and", "or"})
 
 
 def canonical(term: Term) -> Term:
-    """Arguments of `and` and `or` sorted, then bound variables named $0, $1, ... from the top down and the left."""
+    """Sort the arguments of `and` and `or`, then name bound variables $0, $1, ... from the top down and the left."""
     taken = free_variables(term)
     names = (name for name in (f"${i}" for i in count()) if name not in taken)
     return _named(_sorted(term, ()), {}, names)
@@ -33,12 +35,16 @@ def _sorted(term: Term, bound: tuple[str, ...]) -> Term:
         return term
     function, *arguments = [_sorted(part, bound) for part in term.parts]
     if isinstance(function, Constant) and function.name in UNORDERED:
-        arguments.sort(key=lambda each: nameless(each, bound))
+        arguments.sort(key=lambda argument: nameless_text(argument, bound))
     return Application(function, tuple(arguments))
 
 
-def nameless(term: Term, bound: tuple[str, ...] = ()) -> str:
-    """The term as text without names of bound variables; `bound` are those around it, the innermost last."""
+def nameless_text(term: Term, bound: tuple[str, ...] = ()) -> str:
+    """Write a term without the names of bound variables (de Bruijn indices).
+
+    Args:
+        bound: Variables bound around the term, the innermost last.
+    """
     if isinstance(term, Variable):
         if term.name in bound:
             return f"#{bound[::-1].index(term.name)}"
@@ -46,8 +52,8 @@ def nameless(term: Term, bound: tuple[str, ...] = ()) -> str:
     if isinstance(term, Constant):
         return term.name
     if isinstance(term, Abstraction):
-        return f"(λ {term.type} {nameless(term.body, (*bound, term.variable))})"
-    return f"({' '.join(nameless(part, bound) for part in term.parts)})"
+        return f"(λ {term.type} {nameless_text(term.body, (*bound, term.variable))})"
+    return f"({' '.join(nameless_text(part, bound) for part in term.parts)})"
 
 
 def _named(term: Term, values: Mapping[str, str], names: Iterator[str]) -> Term:
@@ -67,6 +73,6 @@ def _named(term: Term, values: Mapping[str, str], names: Iterator[str]) -> Term:
 
 
 def binds_together(term: Application) -> bool:
-    """Whether its arguments are written with one variable, as those of argmax are."""
+    """Return True if all arguments share one variable in bracket notation, as those of argmax do."""
     is_binder = isinstance(term.function, Constant) and term.function.name in BINDERS
     return is_binder and all(isinstance(each, Abstraction) and each.type is None for each in term.arguments)
