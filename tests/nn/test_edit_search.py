@@ -13,13 +13,13 @@ from tests.nn.test_edit_scores import N_TARGETS, UNKNOWN, network
 from tests.oracles.edit_scripts import SlowTransducer
 from trelliswork.nn.edit import search, windows
 from trelliswork.nn.edit.network import EditNetwork
-from trelliswork.nn.edit.search import Answers, best_strings, search_inputs
+from trelliswork.nn.edit.search import SearchResult, best_strings, search_inputs
 
 INPUTS = [([0, 1], [-1, 1]), ([], []), ([2], [0]), ([3, 1], [UNKNOWN, 1])]
 LONGEST = 3
 
 
-def answers(model: EditNetwork, k: int, width: int, **options: bool) -> list[Answers]:
+def answers(model: EditNetwork, k: int, width: int, **options: bool) -> list[SearchResult]:
     sources, copies = (
         pad_sequence([torch.tensor(row[part], dtype=torch.long) for row in INPUTS], True, value)
         for part, value in ((0, 0), (1, -1))
@@ -115,19 +115,19 @@ def test_a_model_that_never_ends_is_stopped() -> None:
     with torch.no_grad():
         inputs = search_inputs(model, longer, longer - 1, torch.tensor([70]), N_TARGETS)
         (never,) = best_strings(model, inputs, 1, 1)
-    assert never.best == [search.NOTHING] and not never.certain
+    assert never.best == [search.NO_STRING] and not never.certain
 
 
 def test_a_long_source_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MOST_CELLS", 4 * 2)  # four prefixes of sources of one symbol
     widths: list[tuple[int, int]] = []
-    run = search.Beam.run
+    run = search.StringBeam.run
 
-    def noted(beam: search.Beam) -> list[Answers]:
+    def noted(beam: search.StringBeam) -> list[SearchResult]:
         widths.append((beam.width, int(beam.inputs.lengths.max())))
         return run(beam)
 
-    monkeypatch.setattr(search.Beam, "run", noted)
+    monkeypatch.setattr(search.StringBeam, "run", noted)
     answers(network(seed=5), 3, 64)
     assert widths[0] == (4, 2)
     assert all(longest == 0 for width, longest in widths if width > 4)

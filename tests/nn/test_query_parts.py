@@ -15,7 +15,7 @@ from trelliswork.nn.query_parts import (
     PointerScorer,
     Summary,
     execution_reward,
-    joined_input,
+    join_input,
     reinforce_loss,
 )
 
@@ -68,7 +68,7 @@ def test_the_aggregate_layer_has_a_row_for_each_aggregate() -> None:
 def test_columns_are_scored_by_the_last_state_of_their_names() -> None:
     scorer, (encoded, mask) = ColumnScorer(6, word_dim=5, hidden=4).double(), encoded_input()
     words, lengths = torch.randn(3, 4, 5, dtype=torch.double), torch.tensor([4, 1, 2])
-    names = scorer.names_read(words, lengths)
+    names = scorer.encode_names(words, lengths)
     found = scorer(encoded, mask, names)
     for j, length in enumerate(lengths.tolist()):
         alone = scorer.names(words[j : j + 1, :length])[0][0, -1]
@@ -78,7 +78,7 @@ def test_columns_are_scored_by_the_last_state_of_their_names() -> None:
             inner = scorer.questions.weight @ kappa + scorer.columns.weight @ alone
             torch.testing.assert_close(found[b, j], scorer.direction.weight[0] @ inner.tanh())
     with pytest.raises(ScoreError, match="at least one word"):
-        scorer.names_read(words, torch.tensor([4, 0, 2]))
+        scorer.encode_names(words, torch.tensor([4, 0, 2]))
 
 
 def strings(n: int, steps: int) -> list[list[int]]:
@@ -131,7 +131,7 @@ def test_the_gradient_of_reinforce_is_that_of_the_expected_reward(baseline: bool
 
 
 def test_the_input_has_columns_words_of_sql_and_the_question_in_this_order() -> None:
-    found = joined_input([["a", "b"], ["c"]], ["WHERE", "="], ["q"])
+    found = join_input([["a", "b"], ["c"]], ["WHERE", "="], ["q"])
     assert found == ["<col>", "a", "b", "<col>", "c", "<sql>", "WHERE", "=", "<question>", "q"]
 
 

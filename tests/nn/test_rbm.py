@@ -135,7 +135,7 @@ def test_wrong_data_is_explained() -> None:
     layer = nn.Linear(6, 5)
     with pytest.raises(ScoreError, match=r"must be \(rows, 6\)"):
         pretrain_layers([layer], torch.zeros(3, 5))
-    with pytest.raises(ScoreError, match="with a row at least"):
+    with pytest.raises(ScoreError, match="with at least one row"):
         pretrain_layers([layer], torch.zeros(0, 6))
     with pytest.raises(ScoreError, match=r"must lie in 0\.\.1"):
         pretrain_layers([layer], torch.full((3, 6), 2.0))

@@ -1,4 +1,4 @@
-"""An exponential for kernels of networks, in the precision of its argument."""
+"""An exponential for kernels of networks, computed in the precision of its argument."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ def _bits_as_single(typing_context, bits):
 
 @kernel(ORDERED, inline=True)
 def _single_exp(x):
-    """e^x for x <= 0 in single precision, to about 1 ulp: twice as many in a register as `kernel_math.exp`."""
+    """Return e^x for x <= 0 in single precision, to about 1 ulp.
+
+    A vector register holds twice as many of these as of `runtime.kernel_math.exp`, which computes in double.
+    """
+    # e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2: a polynomial for e^r, and n put into the exponent.
+    # ln 2 is subtracted in two parts, so that r keeps all its bits.
     clipped = max(x, _LOWEST)
     n = np.floor(clipped * _LOG2_E + _HALF)
     r = clipped - n * _LN2_HIGH
@@ -40,7 +45,7 @@ def _single_exp(x):
 
 
 def exp_of(x):
-    """e^x for x <= 0: in single precision for a float32, in double for a float64. For kernels only."""
+    """Return e^x for x <= 0, in single precision for a float32 and in double for a float64; for kernels only."""
     return float(np.exp(x))
 
 
