@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
-from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow, ends_of
+from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow, final_states
 from trelliswork.nn.decoders.cache import GrowingCache
 from trelliswork.nn.decoders.copynet import JointCopy
 from trelliswork.nn.decoders.coverage import FertilityCoverage, RecurrentCoverage
@@ -275,14 +275,14 @@ def test_local_windows_are_the_equations(predictive: bool) -> None:
 
 def test_the_ends_are_what_each_direction_knows_last() -> None:
     values, mask = encoded()
-    found = ends_of(values, mask)
+    found = final_states(values, mask)
     torch.testing.assert_close(found[1], torch.cat([values[1, 1, : D // 2], values[1, 0, D // 2 :]]))
 
 
 @pytest.mark.parametrize(
     ("made", "part"),
     [
-        (lambda: LuongDecoder(E, D, hidden=H, score="dot"), "as wide as"),
+        (lambda: LuongDecoder(E, D, hidden=H, score="dot"), "of the same width"),
         (lambda: LuongDecoder(E, D, hidden=H, score="cosine"), "additive, concat, dot or general"),  # type: ignore[arg-type]
         (lambda: LuongDecoder(E, D, hidden=H, coverage="all"), "coverage must be none"),  # type: ignore[arg-type]
         (lambda: LuongDecoder(E, D, hidden=H, coverage="sum"), "coverage needs the additive score"),

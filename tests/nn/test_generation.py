@@ -17,7 +17,7 @@ from trelliswork.fst import Acceptor
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
 from trelliswork.nn.decoders.constraints import AcceptorConstraint, Constraint, PrefixConstraint
 from trelliswork.nn.decoders.generation import COVERED, WEIGHTS, Generation
-from trelliswork.nn.decoders.truncation import keep_best, nucleus, tempered
+from trelliswork.nn.decoders.truncation import apply_temperature, keep_best, nucleus
 from trelliswork.structures.beam import beam_search, sample
 from trelliswork.structures.beam.ranking import (
     coverage_penalty,
@@ -183,10 +183,10 @@ def drawn_from(log_probs: Tensor, n: int) -> list[int]:
 def test_a_temperature_raises_probabilities_to_a_power() -> None:
     p = torch.tensor([0.5, 0.3, 0.15, 0.05])
     expected = p**2 / (p**2).sum()
-    torch.testing.assert_close(tempered(p.log(), 0.5).exp(), expected)
-    assert stats.chisquare(drawn_from(tempered(p.log(), 0.5), 5000), (5000 * expected).tolist()).pvalue > 0.001
-    torch.testing.assert_close(tempered(p.log(), 1e-3).exp(), torch.tensor([1.0, 0.0, 0.0, 0.0]))
-    torch.testing.assert_close(tempered(p.log(), 1e6).exp(), torch.full((4,), 0.25), atol=1e-5, rtol=0)
+    torch.testing.assert_close(apply_temperature(p.log(), 0.5).exp(), expected)
+    assert stats.chisquare(drawn_from(apply_temperature(p.log(), 0.5), 5000), (5000 * expected).tolist()).pvalue > 0.001
+    torch.testing.assert_close(apply_temperature(p.log(), 1e-3).exp(), torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    torch.testing.assert_close(apply_temperature(p.log(), 1e6).exp(), torch.full((4,), 0.25), atol=1e-5, rtol=0)
 
 
 def test_the_best_symbols_alone_are_drawn() -> None:
@@ -218,7 +218,7 @@ def test_a_nucleus_is_the_smallest_set_with_enough_mass() -> None:
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (lambda p: tempered(p, 0.0), "temperature must be above 0"),
+        (lambda p: apply_temperature(p, 0.0), "temperature must be above 0"),
         (lambda p: keep_best(p, 0), "at least 1"),
         (lambda p: nucleus(p, 1.5), "mass of a nucleus"),
     ],

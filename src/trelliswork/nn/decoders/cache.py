@@ -1,4 +1,4 @@
-"""Tensors that grow along one axis, step by step, without being copied at each."""
+"""A tensor that grows along one axis, step by step, without being copied each time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from trelliswork.runtime.shapes import Float
 class GrowingCache:
     """Keys or values of all steps so far, [batch, heads, places, d].
 
-    Where gradients are wanted the parts are joined anew; else they are written into a buffer that doubles when full.
+    If gradients are enabled, the parts are concatenated; otherwise they are written into a buffer that doubles its
+    size when it is full.
 
     >>> cache = GrowingCache()
     >>> _ = cache.add(torch.zeros(2, 4, 1, 8))
@@ -24,7 +25,7 @@ class GrowingCache:
         self.length = 0
 
     def add(self, new: Float[Tensor, "batch heads m d"]) -> Float[Tensor, "batch heads places d"]:
-        """All parts so far and the new one."""
+        """Append a part, and return all parts so far."""
         before, self.length = self.length, self.length + new.shape[2]
         if self.buffer is None or torch.is_grad_enabled():
             old = [] if self.buffer is None else [self.buffer[:, :, :before]]

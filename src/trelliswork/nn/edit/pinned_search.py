@@ -135,7 +135,7 @@ class PinnedBeam:
         return np.maximum if self.best_path else np.logaddexp
 
     def _log_probs(self, right: torch.Tensor) -> tuple[Array, Array, Array]:
-        """Return log p of inserting, and of reading and writing, each symbol [hypothesis, row, symbol], and of deletions."""
+        """Return log p of inserting and of substituting each symbol [hypothesis, row, symbol], and of deletions."""
         outputs = self.network.outputs(torch.tanh(self.inputs.left + right[:, None])).double()
         n, v = self.lattice.n, self.network.n_targets
         copies = self.inputs.copies[0, :n] if n else np.empty(0, np.int64)
