@@ -9,8 +9,8 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn import GatedRecursiveConvolution, PyramidScorer
-from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.encoders.grconv_fused import fused_pyramid, plain_pyramid
+from trelliswork.nn.kernel_math import can_fuse
 
 
 def module_and_tokens(n: int, k: int, dtype: torch.dtype = torch.float64) -> tuple[GatedRecursiveConvolution, Tensor]:

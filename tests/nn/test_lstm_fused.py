@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import RecurrentEncoder, recurrent
-from trelliswork.nn.encoders.lstm_fused import TwoReaders, plain_readers, read_both_ways
+from trelliswork.nn.encoders.lstm_fused import BiLSTM, plain_bilstm, read_bidirectional
 from trelliswork.nn.encoders.packing import Packing
 from trelliswork.runtime.autograd import fused
 
@@ -46,9 +46,9 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> list[Packing]:
 
     def read(forwards: Any, backwards: Any, tokens: Tensor, packing: Packing) -> Tensor:
         seen.append(packing)
-        return read_both_ways(forwards, backwards, tokens, packing)
+        return read_bidirectional(forwards, backwards, tokens, packing)
 
-    monkeypatch.setattr(recurrent, "read_both_ways", read)
+    monkeypatch.setattr(recurrent, "read_bidirectional", read)
     return seen
 
 
@@ -81,9 +81,9 @@ def test_first_and_second_derivatives() -> None:
     packing = Packing.of(HOLES)
     shapes = ((HOLES.numel(), 2), (2, 2, 8), (2, 2, 8), (2, 8))
     inputs = tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
-    torch.testing.assert_close(fused(TwoReaders(packing), *inputs), plain_readers(*inputs, packing))
-    assert torch.autograd.gradcheck(lambda *parts: fused(TwoReaders(packing), *parts), inputs)
-    assert torch.autograd.gradgradcheck(lambda *parts: fused(TwoReaders(packing), *parts), inputs)
+    torch.testing.assert_close(fused(BiLSTM(packing), *inputs), plain_bilstm(*inputs, packing))
+    assert torch.autograd.gradcheck(lambda *parts: fused(BiLSTM(packing), *parts), inputs)
+    assert torch.autograd.gradgradcheck(lambda *parts: fused(BiLSTM(packing), *parts), inputs)
 
 
 def test_a_graph_that_is_kept_gives_the_same_gradient_again() -> None:

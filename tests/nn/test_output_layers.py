@@ -20,7 +20,7 @@ from trelliswork.nn.output_layers import (
     SoftmaxLayer,
     fused_loss,
 )
-from trelliswork.nn.output_layers.noise import log_uniform, zipf
+from trelliswork.nn.output_layers.sampled import log_uniform, zipf
 
 D, V, M = 6, 11, 9
 LAYERS: dict[str, Callable[[], OutputLayer]] = {

@@ -85,7 +85,7 @@ def test_long_sentences_are_read_in_windows_and_each_word_far_from_their_edges()
     assert (len(ids), found.longest) == (56, 16)
     states = {}
     for first, last in windows(56, 14, 4):
-        inputs = torch.tensor([found.subwords.framed(ids[first:last])])
+        inputs = torch.tensor([found.subwords.with_special_tokens(ids[first:last])])
         states[first] = found.model(input_ids=inputs).last_hidden_state[0, 1:-1]
     answer = found([words])[0]
     for word, at in enumerate(firsts):

@@ -1,10 +1,13 @@
-"""An exponential for kernels of networks, computed in the precision of its argument."""
+"""For kernels of networks: where they can replace torch, and an exponential in the precision of its argument."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from trelliswork.lazy import lazy_module
+from trelliswork.runtime.bridge import out_of_reach
 from trelliswork.runtime.compilation import ORDERED, intrinsic, kernel, overload
 from trelliswork.runtime.kernel_math import exp
 
@@ -16,6 +19,18 @@ _LOWEST = np.float32(-87.0)  # below, e^x is taken as 0
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 _C3, _C4, _C5 = np.float32(1.6666665459e-1), np.float32(4.1665795894e-2), np.float32(8.3334519073e-3)
 _C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
+
+
+def can_fuse(*tensors: Tensor) -> bool:
+    """Return True if kernels can read these tensors.
+
+    They cannot where operations are only recorded, say for an export, or where torch chooses the precision of each.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
+        return False
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
+    fits = kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
+    return fits and not out_of_reach()
 
 
 @intrinsic

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
-from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trelliswork.nn.edit import kernels
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
-from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from trelliswork.distributions.edit_alignment import EditAlignment
 from trelliswork.nn.edit.cells import Pairs, edit_scores
 from trelliswork.nn.edit.kernels import N_OPERATIONS
-from trelliswork.nn.encoders.lstm_ahead import read_ahead
+from trelliswork.nn.encoders.lstm_ahead import read_forwards
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
@@ -86,7 +86,7 @@ class EditNetwork(nn.Module):
         places = torch.arange(pairs.targets.shape[1] + 1, device=pairs.targets.device)
         known = torch.where((pairs.targets >= 0) & (pairs.targets < self.n_targets), pairs.targets, self.begin + 1)
         vectors = self.dropout(self.targets(nn.functional.pad(known, (1, 0), value=self.begin)))
-        states = self.dropout(read_ahead(self.reader, vectors, places <= pairs.target_lengths[:, None]))
+        states = self.dropout(read_forwards(self.reader, vectors, places <= pairs.target_lengths[:, None]))
         right: Tensor = self.right(torch.cat([states, vectors], -1))
         return right
 

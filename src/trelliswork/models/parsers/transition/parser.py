@@ -31,8 +31,8 @@ from trelliswork.models.parsers.dependency.parser import DependencyParser, Parse
 from trelliswork.models.parsers.transition.answers import Searched, answers, pinned_rows, probabilities_of
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
-from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
