@@ -86,7 +86,7 @@ class PlainUnit:
 def test_every_step_is_that_of_a_plain_loop(given: tuple[FrameSystem, Actions, Tensor, Tensor]) -> None:
     system, table, decisions, vectors = given
     unit = made(table)
-    recurrent = unit.connected(system, vectors)
+    recurrent = unit.connect(system, vectors)
     run = unroll(recurrent, decisions)
     with_roles = 0
     for row, n in enumerate(LENGTHS):
@@ -110,7 +110,7 @@ def test_every_step_is_that_of_a_plain_loop(given: tuple[FrameSystem, Actions, T
 def test_beams_carry_what_each_hypothesis_computed(given: tuple[FrameSystem, Actions, Tensor, Tensor]) -> None:
     system, table, _, vectors = given
     unit = made(table)
-    recurrent = unit.connected(system, vectors)
+    recurrent = unit.connect(system, vectors)
     found = beam_search(recurrent, locally_normalised(recurrent, recurrent.score), 3)
     for place in range(2):
         again = local_log_prob(recurrent, recurrent.score, found.decisions[:, place])
@@ -121,5 +121,5 @@ def test_gradients_reach_words_through_all_steps(given: tuple[FrameSystem, Actio
     system, table, decisions, vectors = given
     unit, free = made(table), vectors.clone().requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda x: unroll(unit.connected(system, x), decisions).log_prob(decisions), free, fast_mode=True
+        lambda x: unroll(unit.connect(system, x), decisions).log_prob(decisions), free, fast_mode=True
     )

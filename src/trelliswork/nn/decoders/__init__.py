@@ -2,7 +2,7 @@
 
 base.py                             the interface
 bahdanau.py, luong.py               recurrent decoders, with attention.py
-transformer.py, cache.py            self-attention
+transformer.py                      self-attention
 tree.py, tree_levels.py             trees in brackets, each bracket a sequence of its own
 pointer.py, copynet.py              copying from the source
 coverage.py                         how much attention each source position has received
