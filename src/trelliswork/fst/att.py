@@ -72,7 +72,13 @@ def read_transducer(
     input_symbols: Symbols | Iterable[str] | None = None,
     output_symbols: Symbols | Iterable[str] | None = None,
 ) -> Transducer:
-    """Read a transducer with float64 weights; labels of a side are symbols if its table is given, else numbers."""
+    """Read a transducer with float64 weights.
+
+    Args:
+        path: The file.
+        input_symbols: Symbol table of the input labels; without one they are numbers.
+        output_symbols: Symbol table of the output labels.
+    """
     tables = _table(input_symbols), _table(output_symbols)
     machine = _Reader(path, "transducer", tables).machine()
     return Transducer.from_machine(machine, *tables)

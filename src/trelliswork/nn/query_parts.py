@@ -32,6 +32,11 @@ def join_input(columns: Sequence[Sequence[str]], keywords: Sequence[str], questi
 class PointerScorer(nn.Module):
     """Scores w · tanh(U g + V h) of how well each position h of the input fits a state g.
 
+    Args:
+        state_dim: Width of the states.
+        input_dim: Width of the encoded positions.
+        dim: Units of the hidden layer.
+
     >>> PointerScorer(8, 6, 4)(torch.zeros(2, 3, 8), torch.zeros(2, 5, 6)).shape
     torch.Size([2, 3, 5])
     """
@@ -68,6 +73,14 @@ class AggregateScorer(nn.Module):
     """Scores of the aggregates of a query (none, count, min, max, ...): W tanh(V κ + b) + c.
 
     W has a row for each aggregate and a column for each hidden unit.
+
+    Args:
+        dim: Width of the encoded positions.
+        n_aggregates: Number of aggregates.
+        hidden: Units of the hidden layer.
+
+    >>> AggregateScorer(6, n_aggregates=5, hidden=8)(torch.zeros(2, 7, 6), torch.ones(2, 7, dtype=torch.bool)).shape
+    torch.Size([2, 5])
     """
 
     def __init__(self, dim: int, n_aggregates: int, hidden: int) -> None:
@@ -84,7 +97,18 @@ class AggregateScorer(nn.Module):
 
 
 class ColumnScorer(nn.Module):
-    """Scores of the columns of a table: W tanh(V κ + V_c e_j), where e_j is the last state of an LSTM over the name."""
+    """Scores of the columns of a table: W tanh(V κ + V_c e_j), where e_j is the last state of an LSTM over the name.
+
+    Args:
+        dim: Width of the encoded positions.
+        word_dim: Width of the vectors of the words in names.
+        hidden: Units of the LSTM and of the hidden layer.
+
+    >>> scorer = ColumnScorer(6, word_dim=4, hidden=8)
+    >>> names = scorer.encode_names(torch.zeros(3, 2, 4), torch.tensor([2, 1, 1]))  # 3 columns
+    >>> scorer(torch.zeros(1, 7, 6), torch.ones(1, 7, dtype=torch.bool), names).shape
+    torch.Size([1, 3])
+    """
 
     def __init__(self, dim: int, word_dim: int, hidden: int) -> None:
         super().__init__()

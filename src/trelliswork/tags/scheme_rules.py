@@ -182,7 +182,7 @@ def _fault(before: str | None, tag: str | None, scheme: str) -> str | None:
 
 
 def _fault_iobes(last: Part | None, here: Part | None, place: str) -> str | None:
-    edge: Part = ("O", "")
+    edge: Part = ("O", "")  # the edges of a sentence count as outside
     if continues(last or edge, here or edge):
         return None
     if last is not None and last[0] in "BI":
@@ -246,7 +246,7 @@ def span_patterns(tags: Sequence[str], scheme: str, label: str) -> list[SpanPatt
     if scheme == "IOBES":
         return [SpanPattern(None, begin, inside, last, single, None)]
     everything = frozenset(range(len(tags)))
-    after = everything - inside
+    after = everything - inside  # a following I of the same type would make the span longer
     if scheme == "IOB2":
         return [SpanPattern(None, begin, inside, inside, begin, after)]
     own = begin | inside

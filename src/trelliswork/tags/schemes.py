@@ -83,7 +83,7 @@ def _read_generously(parts: Sequence[Part]) -> list[Span]:
     spans: list[Span] = []
     start: int | None = None
     previous: Part = ("O", "")
-    for i, (role, kind) in enumerate([*parts, ("O", "")]):
+    for i, (role, kind) in enumerate([*parts, ("O", "")]):  # the extra O ends a span at the end of the sentence
         ended = role in "OBS" or previous[0] in "ES" or kind != previous[1]
         if start is not None and ended:
             spans.append((start, i, previous[1]))
@@ -115,6 +115,7 @@ def _starts_strictly(before: Part | None, here: Part, scheme: str) -> bool:
     role, kind = here
     if scheme != "IOB1":
         return role in "BS"
+    # IOB1 writes B only where a span touches one of its type; conlleval also accepts it at the start of a sentence.
     touches = before is not None and before[0] != "O" and before[1] == kind
     return (role == "I" and not touches) or (role == "B" and (touches or before is None))
 

@@ -47,7 +47,7 @@ def parse_nested(text: str) -> Nested:
     >>> parse_nested("( from $0 denver : ci )")
     ['from', '$0', 'denver:ci']
     """
-    return nest_tokens(_joined(_TOKENS.findall(text)), text)
+    return nest_tokens(_join_types(_TOKENS.findall(text)), text)
 
 
 def nest_tokens(tokens: Sequence[str], text: str) -> Nested:
@@ -79,7 +79,7 @@ def nest_tokens(tokens: Sequence[str], text: str) -> Nested:
     return waiting[0][0]
 
 
-def _joined(tokens: Sequence[str]) -> list[str]:
+def _join_types(tokens: Sequence[str]) -> list[str]:
     """Join each constant with its type into one token: denver : ci becomes denver:ci."""
     joined: list[str] = []
     for token in tokens:

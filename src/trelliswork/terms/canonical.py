@@ -25,15 +25,15 @@ def canonical(term: Term) -> Term:
     """Sort the arguments of `and` and `or`, then name bound variables $0, $1, ... from the top down and the left."""
     taken = free_variables(term)
     names = (name for name in (f"${i}" for i in count()) if name not in taken)
-    return _named(_sorted(term, ()), {}, names)
+    return _name_variables(_sort_arguments(term, ()), {}, names)
 
 
-def _sorted(term: Term, bound: tuple[str, ...]) -> Term:
+def _sort_arguments(term: Term, bound: tuple[str, ...]) -> Term:
     if isinstance(term, Abstraction):
-        return Abstraction(term.variable, _sorted(term.body, (*bound, term.variable)), term.type)
+        return Abstraction(term.variable, _sort_arguments(term.body, (*bound, term.variable)), term.type)
     if not isinstance(term, Application):
         return term
-    function, *arguments = [_sorted(part, bound) for part in term.parts]
+    function, *arguments = [_sort_arguments(part, bound) for part in term.parts]
     if isinstance(function, Constant) and function.name in UNORDERED:
         arguments.sort(key=lambda argument: nameless_text(argument, bound))
     return Application(function, tuple(arguments))
@@ -56,19 +56,19 @@ def nameless_text(term: Term, bound: tuple[str, ...] = ()) -> str:
     return f"({' '.join(nameless_text(part, bound) for part in term.parts)})"
 
 
-def _named(term: Term, values: Mapping[str, str], names: Iterator[str]) -> Term:
+def _name_variables(term: Term, values: Mapping[str, str], names: Iterator[str]) -> Term:
     if isinstance(term, Variable):
         return Variable(values.get(term.name, term.name))
     if isinstance(term, Abstraction):
         name = next(names)
-        return Abstraction(name, _named(term.body, {**values, term.variable: name}, names), term.type)
+        return Abstraction(name, _name_variables(term.body, {**values, term.variable: name}, names), term.type)
     if not isinstance(term, Application):
         return term
     if binds_together(term):
         name = next(names)
-        bodies = [_named(each.body, {**values, each.variable: name}, names) for each in term.arguments]  # type: ignore[union-attr]
+        bodies = [_name_variables(each.body, {**values, each.variable: name}, names) for each in term.arguments]  # type: ignore[union-attr]
         return Application(term.function, tuple(Abstraction(name, body) for body in bodies))
-    function, *arguments = [_named(part, values, names) for part in term.parts]
+    function, *arguments = [_name_variables(part, values, names) for part in term.parts]
     return Application(function, tuple(arguments))
 
 

@@ -28,7 +28,7 @@ def canonical_clause(clause: Nested) -> Nested:
     """Sort conjuncts, then name variables A, B, ... from the left."""
     colours = dict.fromkeys(variables(clause), 0)
     while True:
-        colours = _refined(clause, colours)
+        colours = _refine(clause, colours)
         classes = list(colours.values())
         tied = [colour for colour in classes if classes.count(colour) > 1]
         if not tied:
@@ -36,8 +36,8 @@ def canonical_clause(clause: Nested) -> Nested:
         first = classes.index(min(tied))
         # Break the tie: one of the variables gets a colour of its own, and refinement goes on from there.
         colours = {name: 2 * colour - (i == first) for i, (name, colour) in enumerate(colours.items())}
-    ordered = _ordered(clause, {name: f"#{colour}" for name, colour in colours.items()})
-    return _renamed(ordered, dict(zip(dict.fromkeys(variables(ordered)), variable_names(), strict=False)))
+    ordered = _sort_conjuncts(clause, {name: f"#{colour}" for name, colour in colours.items()})
+    return _rename(ordered, dict(zip(dict.fromkeys(variables(ordered)), variable_names(), strict=False)))
 
 
 def variables(clause: Nested) -> Iterator[str]:
@@ -55,7 +55,7 @@ def clause_text(clause: Nested) -> str:
     return clause if isinstance(clause, str) else f"({' '.join(map(clause_text, clause))})"
 
 
-def _refined(clause: Nested, colours: Mapping[str, int]) -> dict[str, int]:
+def _refine(clause: Nested, colours: Mapping[str, int]) -> dict[str, int]:
     """Refine colours until two variables share one only if they occur in the same places, next to the same colours."""
     for _ in colours:
         labels = {name: f"#{colour}" for name, colour in colours.items()}
@@ -69,25 +69,25 @@ def _refined(clause: Nested, colours: Mapping[str, int]) -> dict[str, int]:
 
 
 def _places(clause: Nested, labels: Mapping[str, str]) -> str:
-    return clause_text(_renamed(_ordered(clause, labels), labels))
+    return clause_text(_rename(_sort_conjuncts(clause, labels), labels))
 
 
-def _ordered(clause: Nested, labels: Mapping[str, str]) -> Nested:
+def _sort_conjuncts(clause: Nested, labels: Mapping[str, str]) -> Nested:
     """Sort conjuncts by their text, with labels for variables; a variable among the conjuncts stays in front."""
     if isinstance(clause, str):
         return clause
-    parts = [_ordered(part, labels) for part in clause]
+    parts = [_sort_conjuncts(part, labels) for part in clause]
     if parts and parts[0] in UNORDERED:
         parts[1:] = sorted(parts[1:], key=lambda part: _key(part, labels))
     return parts
 
 
 def _key(part: Nested, labels: Mapping[str, str]) -> tuple[bool, str]:
-    return (False, "") if isinstance(part, str) and part in labels else (True, clause_text(_renamed(part, labels)))
+    return (False, "") if isinstance(part, str) and part in labels else (True, clause_text(_rename(part, labels)))
 
 
-def _renamed(clause: Nested, names: Mapping[str, str]) -> Nested:
-    return names.get(clause, clause) if isinstance(clause, str) else [_renamed(part, names) for part in clause]
+def _rename(clause: Nested, names: Mapping[str, str]) -> Nested:
+    return names.get(clause, clause) if isinstance(clause, str) else [_rename(part, names) for part in clause]
 
 
 def variable_names() -> Iterator[str]:

@@ -105,7 +105,7 @@ class _Flattening:
         if part and part[0] in UNORDERED:
             return self._conjunction(part, scopes), scopes
         if part and part[0] == NEW:
-            return self._described(part[1:], scopes, group)
+            return self._describe(part[1:], scopes, group)
         flat_parts, inner = list[Nested](), scopes
         for child in part:
             flat, inner = self.part(child, inner, group)
@@ -124,7 +124,7 @@ class _Flattening:
         self.known.append(next(self.names))
         return self.known[-1], (*scopes, self.known[-1])
 
-    def _described(self, about: list[Nested], scopes: Scopes, group: list[Nested]) -> tuple[Nested, Scopes]:
+    def _describe(self, about: list[Nested], scopes: Scopes, group: list[Nested]) -> tuple[Nested, Scopes]:
         name, scopes = self._symbol(NEW, scopes)
         for conjunct in about:
             place = len(group)

@@ -56,7 +56,7 @@ class Abstraction:
     depth: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "depth", _checked(self.body.depth + 1))
+        object.__setattr__(self, "depth", _check_depth(self.body.depth + 1))
 
     def __str__(self) -> str:
         kind = "" if self.type is None else f":{self.type}"
@@ -80,7 +80,7 @@ class Application:
         if isinstance(self.function, Application):
             object.__setattr__(self, "arguments", (*self.function.arguments, *self.arguments))
             object.__setattr__(self, "function", self.function.function)
-        object.__setattr__(self, "depth", _checked(1 + max(part.depth for part in self.parts)))
+        object.__setattr__(self, "depth", _check_depth(1 + max(part.depth for part in self.parts)))
 
     @property
     def parts(self) -> tuple[Term, ...]:
@@ -96,7 +96,7 @@ class Application:
 Term: TypeAlias = Variable | Constant | Abstraction | Application
 
 
-def _checked(depth: int) -> int:
+def _check_depth(depth: int) -> int:
     if depth > DEEPEST:
         raise TermError(f"expected a term of at most {DEEPEST} levels; got a deeper one; check the brackets")
     return depth

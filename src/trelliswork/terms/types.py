@@ -129,6 +129,7 @@ class _Unifier:
         return result
 
     def unify(self, one: Type, other: Type, term: Term) -> None:
+        """Make two types equal by binding unknown types; `term` is quoted in errors."""
         one, other = self.value(one), self.value(other)
         if one == other:
             return

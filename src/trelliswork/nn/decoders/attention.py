@@ -120,6 +120,11 @@ class LocalWindow(nn.Module):
     Monotonic windows ("local-m") have p_t = t. Predictive ones ("local-p") have p_t = n σ(v · tanh(W h_t)), and their
     weights are multiplied by exp(-(s - p_t)^2 / (2 σ^2)) with σ = reach / 2, so that they no longer sum to 1.
 
+    Args:
+        query_dim: Width of the queries h_t.
+        reach: Largest distance to the centre.
+        predictive: Whether the window is predictive.
+
     Luong, Pham and Manning (2015), Effective approaches to attention-based neural machine translation, section 3.2.
     """
 

@@ -89,7 +89,7 @@ class TreeDecoder(Decoder):
         levels = levels.index_put(
             (*_grid(depth), depth), torch.where(closes[..., None, None], _at(levels, depth), read)
         )
-        if bool(opens.any()):
+        if bool(opens.any()):  # the sequence of each new subtree reads `begin` from the state of its nonterminal
             above = read[opens]
             below = ((depth[opens] + 1).clamp(max=levels.shape[2] - 1),)
             levels = levels.index_put(

@@ -116,7 +116,7 @@ class PinnedBeam:
         for _ in range(AT_LEAST + PER_SYMBOL * lattice.n):
             right, after = self.network.read_on(torch.from_numpy(last), state)
             inserting, reading, deleting = self._log_probs(right)
-            alpha = self._deleted(arriving, deleting)
+            alpha = self._with_deletions(arriving, deleting)
             best = self._with_finished(best, prefixes, alpha, deleting)
             masses = self._masses(alpha, inserting, reading)
             bound = best[-1].log_prob if len(best) == self.k else NEG_INF
@@ -150,7 +150,7 @@ class PinnedBeam:
             reading[:, i, copies[i]] = self._plus(reading[:, i, copies[i]], chosen[:, i, COPY])
         return inserting, reading, chosen[..., DELETE]
 
-    def _deleted(self, arriving: Array, deleting: Array) -> Array:
+    def _with_deletions(self, arriving: Array, deleting: Array) -> Array:
         """Return α: the mass that arrives at each place, together with what comes there by deletions."""
         alpha, (to, _, _) = arriving.copy(), self.lattice.steps
         for place in np.flatnonzero(to >= 0):

@@ -35,6 +35,7 @@ class Windows:
             arriving: Log mass that arrives at each position from `base` on, [hypothesis, positions].
             lengths: Lengths of the sources.
         """
+        # Only positions between the first and the last one with mass are kept, and AHEAD more.
         heavy = arriving >= arriving.max(1, keepdims=True) - NEGLIGIBLE
         skipped = heavy.argmax(1)
         end = heavy.shape[1] - 1 - heavy[:, ::-1].argmax(1)

@@ -49,10 +49,12 @@ class Packing:
         counts = (lengths > np.arange(lengths.max())[:, None]).sum(1)
         starts, first, m = np.cumsum(counts) - counts, counts[0], counts.sum()
         sentence, step = inside.nonzero()[0], inside.cumsum(1)[inside] - 1
+        # Reader 0 reads a token in the step of its position, reader 1 in that of its distance to the last token.
         places = starts[np.stack([step, lengths[sentence] - 1 - step])] + rank[sentence]
         tokens, order, sources = np.flatnonzero(inside), np.empty_like(places), np.zeros((mask.numel(), 2), np.int64)
         np.put_along_axis(order, places, tokens[None], 1)
         sources[tokens] = (places + first + [[0], [first + m]]).T
+        # A sentence has the same rank in every step: its previous place is `counts` of the previous step earlier.
         before = np.arange(m) + np.repeat(first - np.concatenate([[first], counts[:-1]]), counts)
         arrays = (tokens, places, order, before, sources.reshape(-1))
         return cls(counts.tolist(), *(torch.from_numpy(array) for array in arrays))

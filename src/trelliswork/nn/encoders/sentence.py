@@ -68,6 +68,7 @@ class SentenceConvolution(TokenEncoder):
         words = F.pad(tokens.masked_fill(~mask.unsqueeze(-1), 0.0).transpose(1, 2), (half, half))
         by_word = self.of_words(words).transpose(1, 2)  # (batch, n, hidden)
         by_distance = self._by_distance()
+        # The positions of the maxima need no gradient; the values there are gathered again, with one.
         best = self._best(by_word.detach(), by_distance.detach(), mask)
         at = torch.arange(tokens.shape[1], device=tokens.device)[:, None]
         maxima = by_word.gather(1, best) + by_distance.gather(0, self._row(best - at).flatten(0, 1)).view_as(best)

@@ -44,6 +44,11 @@ class CharacterCNN(nn.Module):
 class CharacterLSTM(nn.Module):
     """Final states of an LSTM that reads the word forwards and of one that reads it backwards, side by side.
 
+    Args:
+        n_characters: Number of characters, including padding.
+        dim: Width of the vectors of characters.
+        hidden: Width of the result; each direction has half of it.
+
     Lample et al. (2016), Neural architectures for named entity recognition.
 
     >>> CharacterLSTM(100, dim=25, hidden=50)(torch.ones(8, 12, dtype=torch.long)).shape

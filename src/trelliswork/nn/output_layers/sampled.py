@@ -137,6 +137,12 @@ class NCELayer(_SamplingLayer):
     Scores are trained to be log probabilities themselves, with Z = 1, so that biases start at ln(1 / v). `log_probs`
     normalises nevertheless.
 
+    Args:
+        dim: Width of the hidden vectors.
+        n_symbols: Number of symbols, v.
+        n_samples: Number of noise symbols for each target, shared by all rows.
+        noise: Counts or probabilities of the symbols; log-uniform by default.
+
     Gutmann and Hyvärinen (2010), Noise-contrastive estimation; Mnih and Teh (2012), A fast and simple algorithm for
     training neural probabilistic language models.
     """

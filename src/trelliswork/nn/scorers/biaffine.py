@@ -90,18 +90,18 @@ class BiaffineScorer(nn.Module):
 
     def as_heads(self, nodes: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch k"]:
         """Return the vectors u' of nodes as heads of labelled arcs."""
-        return _with_one(self.dropout(self.label_head(nodes).relu()))
+        return _append_one(self.dropout(self.label_head(nodes).relu()))
 
     def as_dependents(self, nodes: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch k"]:
         """Return the vectors v' of nodes as dependents of labelled arcs."""
-        return _with_one(self.dropout(self.label_dependent(nodes).relu()))
+        return _append_one(self.dropout(self.label_dependent(nodes).relu()))
 
     def labels_between(
         self, heads: Float[Tensor, "batch h k"], dependents: Float[Tensor, "batch m k"]
     ) -> Float[Tensor, "batch h m l"]:
         """Return the scores of the labels of all arcs from heads to dependents."""
-        turned = self.label_bilinear(dependents).unflatten(-1, (self.num_labels, -1))
-        return torch.einsum("bhd,bmyd->bhmy", heads, turned)
+        products = self.label_bilinear(dependents).unflatten(-1, (self.num_labels, -1))  # W_y v' for each y
+        return torch.einsum("bhd,bmyd->bhmy", heads, products)
 
     def labels_of_pairs(
         self, heads: Float[Tensor, "pairs k"], dependents: Float[Tensor, "pairs k"]
@@ -110,6 +110,6 @@ class BiaffineScorer(nn.Module):
         return pair_scores(heads, dependents, self.label_bilinear.weight)
 
 
-def _with_one(vectors: Tensor) -> Tensor:
+def _append_one(vectors: Tensor) -> Tensor:
     """Append a 1 to each vector, so that a bilinear product of two has linear terms as well."""
     return torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1)

@@ -128,7 +128,14 @@ class EventMemory(nn.Module):
     def update(
         self, memory: Memory, types: Int[Tensor, "b"], roles: Int[Tensor, "b k"], same: Bool[Tensor, "b k k"]
     ) -> Memory:
-        """Add the decisions about a token to the memories, G = max(G, new); the value none adds nothing."""
+        """Add the decisions about a token to the memories, G = max(G, new); the value none adds nothing.
+
+        Args:
+            memory: The memories before the token.
+            types: Type of the token in each row.
+            roles: Role of each entity in its event.
+            same: True at pairs of mentions of one entity.
+        """
         if not self.remember:
             return memory
         type_, role = F.one_hot(types, self.n_types), F.one_hot(roles, self.n_roles)

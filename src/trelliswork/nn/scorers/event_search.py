@@ -66,6 +66,7 @@ def _with_roles(
     row = torch.zeros_like(beam.types[:, i])
     token = torch.full_like(row, i)
     scores = decoder.score_roles(one, around, row, token, beam.types[:, i], beam.memory).log_softmax(-1)
+    # A token without a type leaves one choice, none, with ln p = 0, so that its hypotheses compete unchanged.
     nothing = torch.full_like(scores[0, 0], -INF)
     nothing[OTHER] = 0.0
     scores = torch.where((beam.types[:, i] != OTHER)[:, None, None], scores, nothing)

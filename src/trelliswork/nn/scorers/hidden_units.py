@@ -39,7 +39,7 @@ class HiddenUnitScorer(nn.Module):
         self.by_tag = nn.Parameter(torch.empty(n_hidden, num_tags))  # V
         self.bias = nn.Parameter(torch.zeros(num_tags))  # c
         initialize_fan_in(self.linear, initialization)
-        nn.init.normal_(self.by_tag, std=n_hidden**-0.5)  # with equal values, the gradient would be equal for all tags
+        nn.init.normal_(self.by_tag, std=n_hidden**-0.5)  # with equal values for all tags, W would get no gradient
 
     def forward(
         self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None

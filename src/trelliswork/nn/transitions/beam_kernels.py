@@ -161,10 +161,11 @@ def search_row(rules, net, row, n, known, right, work, trail):
         for place in range(size):
             parse = parse_at(work.parses, side * beam + place)
             work.marks[place] = False
-            if is_finished(parse, n):
+            if is_finished(parse, n):  # it goes on unchanged and competes with longer hypotheses
                 n_kept = offer(work.best, work.codes, n_kept, work.totals[place], place * (a + 1) + a)
                 work.marks[place, a] = work.right[side, place]
                 continue
+            # The score of a decision is ln p(decision | state) + the value of the state.
             before = work.totals[place] - score_hypothesis(rules, net, row, n, known, parse, work)
             for d in range(a):
                 if work.scores[d] > NEG_INF:

@@ -78,6 +78,7 @@ class FrameUnit(TBRU):
         source, role, target = near_slots(state, k)
         both, end = (source >= 0) & (target >= 0), self.roles.in_features
         first = [0, k * n * k, k * n * k + k * n, k * n * k + 2 * k * n]  # where the four kinds of features begin
+        # Features that do not exist get the code `end`, one more column, which is cut off.
         codes = torch.cat([
             torch.where(both, (source * n + role) * k + target, end),
             torch.where(source >= 0, first[1] + source * n + role, end),

@@ -83,10 +83,10 @@ def score_state(net, row, words, hidden, scores):
     table, zero = net.projected[row], hidden.dtype.type(0.0)
     hidden[:] = net.bias
     for slot in range(N_SLOTS):
-        add(table[words[slot] % len(table), slot], hidden)
+        add(table[words[slot] % len(table), slot], hidden)  # word -1 is the last row
     scores[:] = net.offset
     for j in range(len(hidden)):
-        if hidden[j] > zero:
+        if hidden[j] > zero:  # after the ReLU many units are 0: their weights need not be read
             add_times(hidden[j], net.weight[j], scores)
 
 

@@ -75,7 +75,7 @@ def path_nodes(rules, lengths, paths, states, decisions, members):
     for row in range(n_rows):
         for path in range(n_paths):
             chosen, shared, other = paths[row, path], 0, 0
-            for before in range(path):
+            for before in range(path):  # the earlier path with the longest common start already has those nodes
                 alike = common_start(chosen, paths[row, before])
                 if alike > shared:
                     shared, other = alike, before

@@ -88,6 +88,7 @@ class TBRU(nn.Module):
             words: Words of each state; -1 is no word.
         """
         _, n, slots, width = projected.shape
+        # word % n: word -1, no word, is the last row of a sentence
         places = (rows[:, None] * n + words % n) * slots + torch.arange(slots, device=words.device)
         return F.embedding_bag(places, projected.reshape(-1, width), mode="sum") + self.bias
 

@@ -76,6 +76,7 @@ class RecurrentSystem(Generic[State]):
 
     def step(self, state: AllFields, decisions: Int[Tensor, "batch beam"]) -> AllFields:
         hidden, carried, memory = state[-N_OWN:]
+        # h of the state in which the decision was taken is stored at the place of this step.
         stepped = self.system.step(self.inner(state), decisions)
         place = self.wiring.place_of_step(stepped, decisions)[:, :, None, None].expand(-1, -1, 1, self.unit.hidden)
         return self._with_hidden(stepped, hidden, carried, memory.scatter(2, place, hidden[:, :, None]))
