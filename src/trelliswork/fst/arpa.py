@@ -1,4 +1,4 @@
-"""The ARPA format of n-gram models: base-10 logarithms of probabilities and back-off weights, grouped by order.
+"""The ARPA format of n-gram models: base-10 logarithms of probabilities and back-off weights, by order.
 
     \\data\\
     ngram 1=3
@@ -23,26 +23,26 @@ from trelliswork.writing import atomic_write
 
 LN10 = math.log(10.0)
 START, STOP, UNKNOWN = "<s>", "</s>", "<unk>"
-NEVER = -99.0  # by convention, the log10 probability of <s>, which is never predicted
+NEVER = -99.0  # how the format writes the probability of <s>, which is never predicted
 
 
 def write_arpa(model: NGramModel, path: str | Path) -> None:
-    """Write a model in ARPA format, with nine digits of each number."""
-    sections = [_grams(model, length) for length in range(1, model.order + 1)]
+    """The model as other tools read it; exact to nine digits."""
+    grams = [_grams(model, length) for length in range(1, model.order + 1)]
     with atomic_write(path) as file:
-        file.write("\\data\\\n" + "".join(f"ngram {n}={len(lines)}\n" for n, lines in enumerate(sections, 1)))
-        for n, lines in enumerate(sections, 1):
+        file.write("\\data\\\n" + "".join(f"ngram {n}={len(each)}\n" for n, each in enumerate(grams, 1)))
+        for n, each in enumerate(grams, 1):
             file.write(f"\n\\{n}-grams:\n")
-            file.writelines(f"{line}\n" for line in lines)
+            file.writelines(f"{line}\n" for line in each)
         file.write("\n\\end\\\n")
 
 
 def _grams(model: NGramModel, length: int) -> list[str]:
-    """Return the lines of the n-grams of one order."""
+    """The lines of one order."""
     tables, lines = model.tables, list[str]()
     if length == 1:
         lines.append(_line(NEVER * LN10, [START], tables.log_backoff.get((BEGIN,))))
-    for history in (history for history in model.histories if len(history) == length - 1):
+    for history in (each for each in model.histories if len(each) == length - 1):
         for word, log_prob in sorted(tables.log_probs[history].items()):
             names = [_name(model, number) for number in (*history, word)]
             lines.append(_line(log_prob, names, tables.log_backoff.get((*history, word)) if word != END else None))
@@ -54,9 +54,9 @@ def _name(model: NGramModel, number: int) -> str:
         return START if number == BEGIN else STOP
     name = model.symbols.name(number)
     if name in (START, STOP) or (name == UNKNOWN and model.unknown not in (None, UNKNOWN)):
-        raise OutputError(f"{name} is reserved in ARPA files; got a word of that name; rename the word")
+        raise OutputError(f"ARPA files give {name} a meaning of its own; got a word of that name; rename the word")
     if not name.split() == [name]:
-        raise OutputError(f"words in ARPA files must not contain spaces; got {name!r}; rename the word")
+        raise OutputError(f"ARPA files separate words by blanks; {name!r} contains one; rename the word")
     return UNKNOWN if name == model.unknown else name
 
 
@@ -66,16 +66,16 @@ def _line(log_prob: float, names: list[str], log_backoff: float | None) -> str:
 
 
 def read_arpa(path: str | Path) -> NGramModel:
-    """Read a model from a file; `<unk>`, if present, stands for all words that are not listed."""
+    """A model from a file; `<unk>`, if it is there, stands for all words that are not."""
     reader = _Reader(path)
     for line, text in numbered_lines(path):
         if text.strip() and not reader.done:
-            reader.read_line(text.strip(), line)
+            reader.take(text.strip(), line)
     return reader.model()
 
 
 class _Reader:
-    """Line-by-line reader of one file; `grams` holds (words, log prob, log back-off, line number) by order."""
+    """The sections of one file, line by line."""
 
     def __init__(self, path: str | Path):
         self.path, self.done = path, False
@@ -83,7 +83,7 @@ class _Reader:
         self.section = 0  # the order being read; 0 before the first
         self.grams: dict[int, list[tuple[tuple[str, ...], float, float, int]]] = {}
 
-    def read_line(self, text: str, line: int) -> None:
+    def take(self, text: str, line: int) -> None:
         if text == "\\end\\":
             self.done = True
         elif header := re.fullmatch(r"\\([0-9]{1,9})-grams:", text):
@@ -91,26 +91,25 @@ class _Reader:
             if self.section not in self.announced:
                 self._fail(f"a section of order {self.section}, which \\data\\ does not announce", line)
             if self.section in self.grams:
-                self._fail(f"a second section of order {self.section}; merge it with the first", line)
+                self._fail(f"a second section of order {self.section}; join it with the first", line)
             self.grams[self.section] = []
         elif count := re.fullmatch(r"ngram ([0-9]{1,9})\s*=\s*([0-9]{1,18})", text):
             self.announced[int(count[1])] = int(count[2])
         elif self.section:
             self.grams[self.section].append(self._gram(text.split(), line))
         elif text != "\\data\\":
-            self._fail(f"expected \\data\\, `ngram N=count` or \\1-grams:; got {text[:60]!r}", line)
+            self._fail(f"expected \\data\\, `ngram N=count` or \\1-grams:, got {text[:60]!r}", line)
 
     def _gram(self, fields: list[str], line: int) -> tuple[tuple[str, ...], float, float, int]:
         n = self.section
         if len(fields) not in (n + 1, n + 2):
-            self._fail(f"expected a logarithm, {n} words and optionally a back-off; got {len(fields)} fields", line)
+            self._fail(f"expected a logarithm, {n} words and maybe a back-off; got {len(fields)} fields", line)
         try:
             log_prob, backoff = float(fields[0]) * LN10, float(fields[n + 1]) * LN10 if len(fields) == n + 2 else 0.0
         except ValueError:
             self._fail(f"expected numbers around the words; got {fields[0]!r} and {fields[-1]!r}", line)
-        # Other tools round: a probability of 1 may be written slightly above 0.
         if not log_prob <= 1e-6 or not backoff < math.inf:
-            self._fail(f"log probabilities must be at most 0 and back-offs finite; got {fields}", line)
+            self._fail(f"a log probability must not be above 0, nor a back-off NaN or infinite; got {fields}", line)
         return tuple(fields[1 : n + 1]), log_prob, backoff, line
 
     def _fail(self, problem: str, line: int | None = None) -> NoReturn:
@@ -128,7 +127,7 @@ class _Reader:
 
     def _check(self) -> None:
         if not self.done:
-            self._fail("expected \\end\\ before the end of the file; the file may be truncated, copy it again")
+            self._fail("the file ends before \\end\\; copy it again")
         if sorted(self.announced) != list(range(1, len(self.announced) + 1)):
             self._fail(f"\\data\\ must announce the orders 1, 2, ... without gaps; got {sorted(self.announced)}")
         for order, n in self.announced.items():
@@ -139,12 +138,12 @@ class _Reader:
 
     def _enter(self, gram: tuple[tuple[str, ...], float, float, int], numbers: dict[str, int], tables: Tables) -> None:
         words, log_prob, backoff, line = gram
-        if unlisted := [word for word in words if word not in numbers]:
-            self._fail(f"{unlisted[0]!r} is not among the 1-grams; add it there", line)
+        if strange := [word for word in words if word not in numbers]:
+            self._fail(f"{strange[0]!r} is not among the 1-grams", line)
         *before, last = (numbers[word] for word in words)
         history: History = tuple(before)
         if last in tables.log_probs.get(history, {}):
-            self._fail(f"the n-gram {' '.join(words)!r} is listed twice; remove one", line)
+            self._fail(f"the n-gram {' '.join(words)!r} is there already; remove one", line)
         if last != BEGIN:
             tables.log_probs.setdefault(history, {})[last] = min(log_prob, 0.0)
         if backoff:
