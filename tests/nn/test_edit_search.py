@@ -40,20 +40,20 @@ def shy(seed: int) -> EditNetwork:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
     model, k = shy(seed), 5
-    for (x, copies), found in zip(INPUTS, answers(model, k, 256), strict=True):
+    for (x, copies), result in zip(INPUTS, answers(model, k, 256), strict=True):
         slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
         every = sorted(((sum(slow.scripts(y)), y) for y in slow.strings(N_TARGETS + 1, LONGEST)), reverse=True)
-        assert found.certain
-        for (probability, y), each in zip(every[:k], found.best, strict=True):
+        assert result.certain
+        for (probability, y), each in zip(every[:k], result.best, strict=True):
             assert each.symbols == y
             assert each.log_prob == pytest.approx(math.log(probability), abs=1e-9)
 
 
 def test_shares_of_symbols_are_ratios_of_prefixes() -> None:
     model = shy(1)
-    for (x, copies), found in zip(INPUTS, answers(model, 4, 64), strict=True):
+    for (x, copies), result in zip(INPUTS, answers(model, 4, 64), strict=True):
         slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
-        for each in found.best:
+        for each in result.best:
             masses = [sum(slow.scripts(each.symbols[:j], whole=False)) for j in range(len(each.symbols) + 1)]
             expected = np.log(masses[1:]) - np.log(masses[:-1])
             assert each.shares == pytest.approx(expected.tolist(), abs=1e-9)
@@ -61,8 +61,8 @@ def test_shares_of_symbols_are_ratios_of_prefixes() -> None:
 
 def test_one_path_in_place_of_all() -> None:
     model = shy(2)
-    found = answers(model, 3, 256, best_path=True)
-    for (x, copies), row in zip(INPUTS, found, strict=True):
+    results = answers(model, 3, 256, best_path=True)
+    for (x, copies), row in zip(INPUTS, results, strict=True):
         slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
         every = sorted(
             ((max(slow.scripts(y), default=0.0), y) for y in slow.strings(N_TARGETS + 1, LONGEST)), reverse=True
@@ -89,7 +89,7 @@ def test_no_string_twice_and_falling() -> None:
 
 
 def test_a_narrow_beam_says_that_it_is_not_certain() -> None:
-    """Whatever is called certain is the best; something is uncertain with one prefix, nothing with many."""
+    """Certain results are the best; some are uncertain with one prefix, none with many."""
     uncertain = 0
     for seed in range(12):
         model = network(seed=seed)
@@ -138,9 +138,9 @@ def test_windows_lose_nothing_that_they_do_not_tell(monkeypatch: pytest.MonkeyPa
     model = shy(0)
     whole = answers(model, 1, 64)
     monkeypatch.setattr(windows, "AHEAD", 1)
-    found = answers(model, 1, 64)
-    assert not all(row.certain for row in found)
-    for one, other in zip(found, whole, strict=True):
+    results = answers(model, 1, 64)
+    assert not all(row.certain for row in results)
+    for one, other in zip(results, whole, strict=True):
         if one.certain:
             assert one.best[0].symbols == other.best[0].symbols
             assert one.best[0].log_prob == pytest.approx(other.best[0].log_prob)
@@ -149,8 +149,8 @@ def test_windows_lose_nothing_that_they_do_not_tell(monkeypatch: pytest.MonkeyPa
 def test_what_weighs_nothing_is_left_out() -> None:
     """Windows begin at the first place of weight, end `AHEAD` behind the last one, and hold what arrives there."""
     arriving = np.array([[-100.0, -2.0, -1.0, -100.0], [0.0, -np.inf, -np.inf, -np.inf]])
-    found = windows.Windows.around(np.array([5, 0]), arriving, np.array([300, 3]))
-    assert found.first.tolist() == [6, 0] and found.last.tolist() == [7 + windows.AHEAD, 3]
-    assert found.whole.tolist() == [False, True]
-    assert found.arriving[0, :3].tolist() == [-2.0, -1.0, -100.0]
-    assert np.isneginf(found.arriving[0, 3:]).all() and found.arriving[1, 0] == 0.0
+    around = windows.Windows.around(np.array([5, 0]), arriving, np.array([300, 3]))
+    assert around.first.tolist() == [6, 0] and around.last.tolist() == [7 + windows.AHEAD, 3]
+    assert around.whole.tolist() == [False, True]
+    assert around.arriving[0, :3].tolist() == [-2.0, -1.0, -100.0]
+    assert np.isneginf(around.arriving[0, 3:]).all() and around.arriving[1, 0] == 0.0

@@ -16,10 +16,10 @@ N_TYPES, N_ROLES, N_KINDS, N_RELATIONS, D, W = 3, 4, 3, 2, 5, 2
 def decoder(**settings: bool) -> EventMemory:
     torch.manual_seed(0)
     sizes = dict(n_types=N_TYPES, n_roles=N_ROLES, n_kinds=N_KINDS, n_relations=N_RELATIONS)
-    found = EventMemory(D, W, **sizes, hidden=6, context=1, max_distance=2, **settings)  # type: ignore[arg-type]
-    for parameter in found.parameters():
+    model = EventMemory(D, W, **sizes, hidden=6, context=1, max_distance=2, **settings)  # type: ignore[arg-type]
+    for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
-    return found.double().eval()
+    return model.double().eval()
 
 
 def reading(seed: int = 0, *, document: bool = False) -> EventInputs:
@@ -158,9 +158,9 @@ def test_a_beam_of_one_is_greedy_and_one_of_all_is_every_sequence_of_decisions()
     model, read = decoder(), reading()
     types, roles = model.decode(read)
     for row in range(2):
-        found = best_events(model, read, row, 1)
+        beam = best_events(model, read, row, 1)
         n = int(read.mask[row].sum())
-        assert found.types[0].tolist() == types[row, :n].tolist() and found.roles[0].tolist() == roles[row, :n].tolist()
+        assert beam.types[0].tolist() == types[row, :n].tolist() and beam.roles[0].tolist() == roles[row, :n].tolist()
     every = best_events(model, read, 1, 10_000)  # three tokens, one entity: (1 + 2 * 4) ** 3
     assert len(every.types) == (1 + (N_TYPES - 1) * N_ROLES) ** 3
     torch.testing.assert_close(every.log_probs.exp().sum(), torch.ones(()).double())

@@ -61,17 +61,17 @@ class PlainUnit:
 
     def roles(self, front: list[int]) -> Tensor:
         """A row of weights for each (s, r, t), (s, r), (r, t) and (s, t), each once."""
-        n, found = len(self.table.roles), set()
+        n, codes = len(self.table.roles), set()
         for source, name, target in self.state.slots:
             r, s = self.table.roles.index(name), front.index(source) if source in front else None
             t = front.index(target) if target in front and not isinstance(target, str) else None
             if s is not None and t is not None:
-                found |= {(s * n + r) * K + t, K * n * K + 2 * K * n + s * K + t}
+                codes |= {(s * n + r) * K + t, K * n * K + 2 * K * n + s * K + t}
             if s is not None:
-                found.add(K * n * K + s * n + r)
+                codes.add(K * n * K + s * n + r)
             if t is not None:
-                found.add(K * n * K + K * n + r * K + t)
-        return self.unit.roles.weight[:, sorted(found)].sum(1)
+                codes.add(K * n * K + K * n + r * K + t)
+        return self.unit.roles.weight[:, sorted(codes)].sum(1)
 
     def take(self, decision: int, hidden: Tensor) -> None:
         action = self.table.items[decision]
@@ -111,10 +111,10 @@ def test_beams_carry_what_each_hypothesis_computed(given: tuple[FrameSystem, Act
     system, table, _, vectors = given
     unit = made(table)
     recurrent = unit.connect(system, vectors)
-    found = beam_search(recurrent, locally_normalised(recurrent, recurrent.score), 3)
+    hypotheses = beam_search(recurrent, locally_normalised(recurrent, recurrent.score), 3)
     for place in range(2):
-        again = local_log_prob(recurrent, recurrent.score, found.decisions[:, place])
-        torch.testing.assert_close(again, found.scores[:, place])
+        again = local_log_prob(recurrent, recurrent.score, hypotheses.decisions[:, place])
+        torch.testing.assert_close(again, hypotheses.scores[:, place])
 
 
 def test_gradients_reach_words_through_all_steps(given: tuple[FrameSystem, Actions, Tensor, Tensor]) -> None:

@@ -29,10 +29,10 @@ def problem(mask: Tensor, dtype: torch.dtype = torch.float64) -> tuple[nn.LSTM, 
 def test_equals_the_lstm_of_torch(mask: Tensor, dtype: torch.dtype, close: float) -> None:
     reader, tokens = problem(mask, dtype)
     weights = torch.randn(*mask.shape, HIDDEN, dtype=dtype)
-    found, expected = read_forwards(reader, tokens, mask), reader(tokens)[0] * mask.unsqueeze(-1)
-    assert torch.allclose(found, expected, atol=close)
+    states, expected = read_forwards(reader, tokens, mask), reader(tokens)[0] * mask.unsqueeze(-1)
+    assert torch.allclose(states, expected, atol=close)
     inputs = [tokens, *reader.parameters()]
-    by_kernel = torch.autograd.grad((found * weights).sum(), inputs)
+    by_kernel = torch.autograd.grad((states * weights).sum(), inputs)
     by_torch = torch.autograd.grad((expected * weights).sum(), inputs)
     for one, other in zip(by_kernel, by_torch, strict=True):
         assert torch.allclose(one, other, atol=10 * close)

@@ -33,7 +33,7 @@ def problem(mask: Tensor, layers: int = 1, dtype: torch.dtype = torch.float64) -
 
 
 def by_torch(encoder: RecurrentEncoder, tokens: Tensor, mask: Tensor) -> Tensor:
-    """What `nn.LSTM` makes of it."""
+    """Run `nn.LSTM` in both directions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recurrent, "MANY", len(mask) + 1)
         return encoder(tokens, mask)
@@ -41,7 +41,7 @@ def by_torch(encoder: RecurrentEncoder, tokens: Tensor, mask: Tensor) -> Tensor:
 
 @pytest.fixture
 def packed(monkeypatch: pytest.MonkeyPatch) -> list[Packing]:
-    """What the kernels have been given, once for each layer."""
+    """Record the arguments of the kernels, once for each layer."""
     seen: list[Packing] = []
 
     def read(forwards: Any, backwards: Any, tokens: Tensor, packing: Packing) -> Tensor:
@@ -59,12 +59,12 @@ def test_equals_the_lstms_of_torch(
     packed: list[Packing], mask: Tensor, layers: int, dtype: torch.dtype, close: float
 ) -> None:
     encoder, tokens = problem(mask, layers, dtype)
-    found, expected = encoder(tokens, mask), by_torch(encoder, tokens, mask)
+    states, expected = encoder(tokens, mask), by_torch(encoder, tokens, mask)
     assert len(packed) == layers
-    torch.testing.assert_close(found, expected, rtol=close, atol=close)
-    assert not found[~mask].any()
-    inputs, seed = [tokens, *encoder.parameters()], torch.randn_like(found)
-    grads, slow = torch.autograd.grad(found, inputs, seed), torch.autograd.grad(expected, inputs, seed)
+    torch.testing.assert_close(states, expected, rtol=close, atol=close)
+    assert not states[~mask].any()
+    inputs, seed = [tokens, *encoder.parameters()], torch.randn_like(states)
+    grads, slow = torch.autograd.grad(states, inputs, seed), torch.autograd.grad(expected, inputs, seed)
     for one, other in zip(grads, slow, strict=True):
         torch.testing.assert_close(one, other, rtol=close, atol=close)
 

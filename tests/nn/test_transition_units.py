@@ -104,11 +104,11 @@ def test_a_parsing_unit_is_an_unrolled_loop(cell: str, name: str) -> None:
     unit, vectors = unit_for(system, cell), torch.randn(3, 6, DIM, dtype=torch.float64)
     gold = system.decisions_of(gold_trees(projective=name != "swap"), torch.tensor([[1, 0, 1, 0, 0, 1]] * 3))
     connected, scorer = unit.connect(system, unit.project(vectors))
-    found = local_log_prob(connected, scorer, gold)
+    log_probs = local_log_prob(connected, scorer, gold)
     for row, n in enumerate(LENGTHS):
         scores, decisions = plain_parse(unit, name, vectors[row, :n], gold[row])
         log_prob = sum(each.log_softmax(-1)[d] for each, d in zip(scores, decisions, strict=True))
-        torch.testing.assert_close(found[row], log_prob)
+        torch.testing.assert_close(log_probs[row], log_prob)
         if isinstance(connected, RecurrentSystem):
             torch.testing.assert_close(unroll(connected, gold).scores[row, : len(scores)], torch.stack(scores))
 
@@ -154,10 +154,10 @@ def test_a_tagging_unit_is_an_lstm() -> None:
         lstm.bias_hh_l0.zero_()
     vectors = torch.randn(3, 6, DIM, dtype=torch.float64)
     system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.project(vectors), tagging_wiring())
-    found, (wanted, _) = unroll(system), lstm(vectors)
+    run, (wanted, _) = unroll(system), lstm(vectors)
     for row, n in enumerate(LENGTHS):
-        torch.testing.assert_close(found.hidden[row, :n], wanted[row, :n])
-        assert found.decisions[row].tolist() == [*unit.output(wanted[row, :n]).argmax(-1).tolist(), *[-1] * (6 - n)]
+        torch.testing.assert_close(run.hidden[row, :n], wanted[row, :n])
+        assert run.decisions[row].tolist() == [*unit.output(wanted[row, :n]).argmax(-1).tolist(), *[-1] * (6 - n)]
 
 
 def test_the_states_of_a_tagging_unit_are_those_of_a_run_from_left_to_right() -> None:
@@ -169,9 +169,9 @@ def test_the_states_of_a_tagging_unit_are_those_of_a_run_from_left_to_right() ->
         at_once.word.bias.copy_(unit.bias)
     vectors = torch.randn(3, 6, DIM, dtype=torch.float64)
     system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.project(vectors), tagging_wiring())
-    found, wanted = at_once(vectors), unroll(system).hidden
+    hidden, wanted = at_once(vectors), unroll(system).hidden
     for row, n in enumerate(LENGTHS):
-        torch.testing.assert_close(found[row, :n], wanted[row, :n])
+        torch.testing.assert_close(hidden[row, :n], wanted[row, :n])
 
 
 def test_gradients_go_through_the_link_from_parser_to_tagger() -> None:
@@ -229,11 +229,11 @@ def parts(name: str) -> tuple[DependencySystem, ParsingUnit, Tensor]:
 def test_greedy_parses_are_those_of_greedy_search(name: str) -> None:
     system, unit, projected = parts(name)
     connected = unit.connect(system, projected)
-    found, wanted = greedy_parses(system, unit, projected), greedy(*connected)
-    assert torch.equal(found.heads, wanted.state.heads[:, 0, 1:])
-    assert torch.equal(found.labels, wanted.state.labels[:, 0, 1:])
-    torch.testing.assert_close(found.log_prob, local_log_prob(*connected, wanted.decisions[:, 0]))
-    assert bool((found.arc_log_probs.sum(1) >= found.log_prob).all())
+    parses, wanted = greedy_parses(system, unit, projected), greedy(*connected)
+    assert torch.equal(parses.heads, wanted.state.heads[:, 0, 1:])
+    assert torch.equal(parses.labels, wanted.state.labels[:, 0, 1:])
+    torch.testing.assert_close(parses.log_prob, local_log_prob(*connected, wanted.decisions[:, 0]))
+    assert bool((parses.arc_log_probs.sum(1) >= parses.log_prob).all())
 
 
 @pytest.mark.parametrize("is_local", [True, False])
@@ -247,23 +247,23 @@ def test_beams_are_those_of_beam_search(name: str, is_local: bool) -> None:
         torch.nn.init.zeros_(unit.value.bias)
         scorer = locally_normalised(*unit.connect(system, projected))
     for beam in (1, 3, 8):
-        found = beam_parses(system, unit, projected, beam)
+        parses = beam_parses(system, unit, projected, beam)
         wanted = beam_search(connected, scorer, beam)
         width = wanted.scores.shape[1]
-        torch.testing.assert_close(found.scores[:, :width], wanted.scores)
+        torch.testing.assert_close(parses.scores[:, :width], wanted.scores)
         there = wanted.scores > -np.inf
-        assert torch.equal(found.heads[:, :width][there], wanted.state.heads[there][:, 1:])
-        assert torch.equal(found.labels[:, :width][there], wanted.state.labels[there][:, 1:])
+        assert torch.equal(parses.heads[:, :width][there], wanted.state.heads[there][:, 1:])
+        assert torch.equal(parses.labels[:, :width][there], wanted.state.labels[there][:, 1:])
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_the_loss_of_gold_states_is_the_local_likelihood(name: str) -> None:
     system, unit, projected = parts(name)
     gold = system.decisions_of(gold_trees(projective=name != "swap"))
-    found = local_loss(unit, projected, gold_states(system, gold))
+    loss = local_loss(unit, projected, gold_states(system, gold))
     wanted = -local_log_prob(*unit.connect(system, projected), gold).sum()
-    torch.testing.assert_close(found, wanted)
-    same_gradients(found, wanted, unit)
+    torch.testing.assert_close(loss, wanted)
+    same_gradients(loss, wanted, unit)
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS))
@@ -273,10 +273,10 @@ def test_the_global_loss_is_that_of_the_beam_with_early_update(name: str) -> Non
     gold = system.decisions_of(gold_trees(projective=name != "swap"))
     fell = set()
     for beam in (1, 4, 60, 500):
-        found = global_loss(system, unit, projected, right_decisions(gold), beam)
+        loss = global_loss(system, unit, projected, right_decisions(gold), beam)
         wanted = beam_log_prob(*unit.connect_global(system, projected), gold, beam)
-        torch.testing.assert_close(found, -wanted.log_prob.sum())
-        same_gradients(found, -wanted.log_prob.sum(), unit)
+        torch.testing.assert_close(loss, -wanted.log_prob.sum())
+        same_gradients(loss, -wanted.log_prob.sum(), unit)
         fell |= set(wanted.fell_off.tolist())
     assert fell == {True, False}
 
@@ -288,14 +288,14 @@ def test_every_way_to_the_right_tree_is_right() -> None:
     heads[0, :4] = torch.tensor([0, 1, 4, 1])  # word 2 may get its head before or after word 3
     right, n_right = right_trees(system, heads, labels), set[int]()
     for beam in (1, 4, 60, 500):
-        found = global_loss(system, unit, projected, right, beam)
+        loss = global_loss(system, unit, projected, right, beam)
         wanted = torch.zeros((), dtype=torch.float64)
         for row, n in enumerate(LENGTHS):
             gold = tuple(heads[row, :n].tolist()), labels[row, :n].tolist()
             lost, counted = plain_tree_loss(unit, projected[row : row + 1], gold, beam)
             wanted, n_right = wanted + lost, n_right | {counted}
-        torch.testing.assert_close(found, wanted)
-        same_gradients(found, wanted, unit)
+        torch.testing.assert_close(loss, wanted)
+        same_gradients(loss, wanted, unit)
     assert {0, 1} < n_right and max(n_right) > 1  # fell off, one way, several
 
 
@@ -330,9 +330,9 @@ def plain_tree_loss(
     return every.logsumexp(0) - torch.stack(right).logsumexp(0), len(right)
 
 
-def same_gradients(found: Tensor, wanted: Tensor, unit: ParsingUnit) -> None:
+def same_gradients(loss: Tensor, wanted: Tensor, unit: ParsingUnit) -> None:
     weights = list(unit.parameters())
-    pair = (torch.autograd.grad(each, weights, retain_graph=True, materialize_grads=True) for each in (found, wanted))
+    pair = (torch.autograd.grad(each, weights, retain_graph=True, materialize_grads=True) for each in (loss, wanted))
     for a, b in zip(*pair, strict=True):
         torch.testing.assert_close(a, b)
 
@@ -380,10 +380,10 @@ def test_pins_are_kept_whatever_the_scores_say() -> None:
         pinned = Pinned(known.numpy(), torch.where(known >= 0, 1, -1).numpy())
         greedily = greedy_parses(system, unit, projected, pinned)
         beam = beam_parses(system, unit, projected, 2, pinned)
-        for found, labels in ((greedily.heads, greedily.labels), (beam.heads[:, 0], beam.labels[:, 0])):
-            assert bool((found == known[:, 1:])[known[:, 1:] >= 0].all())
+        for heads_found, labels in ((greedily.heads, greedily.labels), (beam.heads[:, 0], beam.labels[:, 0])):
+            assert bool((heads_found == known[:, 1:])[known[:, 1:] >= 0].all())
             assert bool((labels == 1)[known[:, 1:] >= 0].all())
-            assert all(dependencies.is_projective(tuple(row)) for row in found.tolist())
+            assert all(dependencies.is_projective(tuple(row)) for row in heads_found.tolist())
 
 
 def test_pins_that_no_tree_has_are_refused() -> None:

@@ -54,12 +54,12 @@ def test_clauses_are_one_exactly_if_some_order_and_some_names_make_them_equal() 
     rng = random.Random(0)
     clauses: list[Nested] = [["&", "A", drawn(rng)] for _ in range(150)]
     clauses += [_named(rng.choice(list(orders(each))), dict(zip("ABCD", "DABC", strict=True))) for each in clauses]
-    found, expected = {}, {}
+    forms, expected = {}, {}
     for clause in clauses:
-        found.setdefault(clause_text(canonical_clause(clause)), set()).add(by_enumeration(clause))
+        forms.setdefault(clause_text(canonical_clause(clause)), set()).add(by_enumeration(clause))
         expected.setdefault(by_enumeration(clause), set()).add(clause_text(canonical_clause(clause)))
     assert len(expected) > 100
-    assert all(len(each) == 1 for each in found.values())
+    assert all(len(each) == 1 for each in forms.values())
     assert all(len(each) == 1 for each in expected.values())
 
 
@@ -67,9 +67,9 @@ def test_the_form_is_one_of_the_orders_and_stays_as_it_is() -> None:
     rng = random.Random(1)
     for _ in range(50):
         clause = ["&", "A", drawn(rng)]
-        found = canonical_clause(clause)
-        assert by_enumeration(found) == by_enumeration(clause)
-        assert canonical_clause(found) == found
+        form = canonical_clause(clause)
+        assert by_enumeration(form) == by_enumeration(clause)
+        assert canonical_clause(form) == form
 
 
 def test_variables_that_nothing_tells_apart_are_any() -> None:

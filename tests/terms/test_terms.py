@@ -64,10 +64,10 @@ def test_substitution_captures_nothing(term: Term, name: str, value: Term) -> No
 @given(TERMS)
 def test_a_step_of_beta_reduction_is_that_without_names(term: Term) -> None:
     expected = de_bruijn.reduced(de_bruijn.nameless(term))
-    found = beta_step(term)
-    assert (found is None) == (expected is None)
-    if found is not None:
-        assert de_bruijn.nameless(found) == expected
+    reduced = beta_step(term)
+    assert (reduced is None) == (expected is None)
+    if reduced is not None:
+        assert de_bruijn.nameless(reduced) == expected
 
 
 @FEW
@@ -238,7 +238,7 @@ def test_a_typed_term_has_a_normal_form_of_the_same_type(term: Term) -> None:
 
 
 def is_instance(kind: Type, general: Type, values: dict[str, Type]) -> bool:
-    """Whether a type is another one with values for what is unknown in it."""
+    """Return True if a type is an instance of another one, with values for its unknown types."""
     if isinstance(general, Base) and general.name.startswith("?"):
         return values.setdefault(general.name, kind) == kind
     if isinstance(kind, Arrow) and isinstance(general, Arrow):

@@ -11,10 +11,10 @@ from trelliswork.runtime.shapes import Float
 INF = float("inf")
 
 
-def apply_temperature(log_probs: Float[Tensor, "*batch v"], temperature: float) -> Float[Tensor, "*batch v"]:
+def tempered(log_probs: Float[Tensor, "*batch v"], temperature: float) -> Float[Tensor, "*batch v"]:
     """Return p(k)^(1/T), normalised: T → 0 gives the best symbol, T → ∞ the uniform distribution.
 
-    >>> apply_temperature(torch.tensor([0.8, 0.2]).log(), 0.5).exp()
+    >>> tempered(torch.tensor([0.8, 0.2]).log(), 0.5).exp()
     tensor([0.9412, 0.0588])
     """  # [S2, softmax]
     if not temperature > 0:
