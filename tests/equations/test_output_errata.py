@@ -10,7 +10,7 @@ from torch import Tensor
 from trelliswork.nn.decoders import BahdanauDecoder
 from trelliswork.nn.decoders.attention import align, attend
 from trelliswork.nn.output_layers import NCELayer, SampledSoftmaxLayer, SoftmaxLayer
-from trelliswork.nn.output_layers.noise import zipf
+from trelliswork.nn.output_layers.sampled import zipf
 
 D, V = 4, 6
 

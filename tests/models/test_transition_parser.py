@@ -47,8 +47,8 @@ def enumerated(model: TransitionParser, sentence: Sentence, *, local: bool) -> d
     with torch.no_grad():
         tokens = model.token_batch(model.encode([sentence]))
         system = model.system_kind(torch.tensor([len(sentence)]), len(model.labels))
-        how = model.unit.connected if local else model.unit.valued
-        connected, scorer = how(system, model.unit.projected(model.encode_tokens(tokens)))
+        how = model.unit.connect if local else model.unit.connect_global
+        connected, scorer = how(system, model.unit.project(model.encode_tokens(tokens)))
         for decisions, score in transitions.sequences(connected, scorer, 0, local=local).items():
             state = system.initial()
             for decision in decisions:
@@ -85,7 +85,7 @@ def test_greedy_answers_have_the_probability_of_their_decisions() -> None:
     with torch.no_grad():
         tokens = model.token_batch(model.encode(WORDS[:1]))
         system = model.system_kind(torch.tensor([3]), len(model.labels))
-        connected = model.unit.connected(system, model.unit.projected(model.encode_tokens(tokens)))
+        connected = model.unit.connect(system, model.unit.project(model.encode_tokens(tokens)))
         sequence = tw.beam.greedy(*connected)
         share = tw.beam.local_log_prob(*connected, sequence.decisions[:, 0]).exp().item()
     assert [head for head, _ in answer.value] == sequence.state.heads[0, 0, 1:].tolist()
@@ -104,7 +104,7 @@ def test_explanations_have_the_probability_of_each_decision(system: str, setting
     with torch.no_grad():
         tokens = model.token_batch(model.encode([words]))
         moves = model.system_kind(torch.tensor([len(words)]), len(model.labels))
-        connected = model.unit.connected(moves, model.unit.projected(model.encode_tokens(tokens)))
+        connected = model.unit.connect(moves, model.unit.project(model.encode_tokens(tokens)))
         every = {d: p.exp().item() for d, p in transitions.sequences(*connected, 0, local=True).items()}
 
     def share(prefix: tuple[int, ...]) -> float:

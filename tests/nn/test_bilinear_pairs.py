@@ -19,10 +19,10 @@ def problem(pairs: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tenso
 def test_equals_plain_torch(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bilinear_pairs, "PAIRS", 2)  # chunks that do not come out even
     given = problem(pairs)
-    found, expected = pair_scores(*given), plain_pair_scores(*given)
-    torch.testing.assert_close(found, expected)
-    back = torch.randn(found.shape, dtype=found.dtype)
-    for a, b in zip(torch.autograd.grad(found, given, back), torch.autograd.grad(expected, given, back), strict=True):
+    scores, expected = pair_scores(*given), plain_pair_scores(*given)
+    torch.testing.assert_close(scores, expected)
+    back = torch.randn(scores.shape, dtype=scores.dtype)
+    for a, b in zip(torch.autograd.grad(scores, given, back), torch.autograd.grad(expected, given, back), strict=True):
         torch.testing.assert_close(a, b)
 
 
@@ -37,5 +37,5 @@ def test_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_torch_chooses_the_precision() -> None:
     left, right, weight = problem(3, torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        found = pair_scores(left.bfloat16(), right.bfloat16(), weight)
-    torch.testing.assert_close(found.float(), plain_pair_scores(left, right, weight), atol=0.3, rtol=0.1)
+        scores = pair_scores(left.bfloat16(), right.bfloat16(), weight)
+    torch.testing.assert_close(scores.float(), plain_pair_scores(left, right, weight), atol=0.3, rtol=0.1)

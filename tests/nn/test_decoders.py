@@ -12,11 +12,11 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
-from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow, ends_of
-from trelliswork.nn.decoders.cache import GrowingCache
+from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow, final_states
 from trelliswork.nn.decoders.copynet import JointCopy
 from trelliswork.nn.decoders.coverage import FertilityCoverage, RecurrentCoverage
 from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
+from trelliswork.nn.decoders.transformer import GrowingCache
 from trelliswork.nn.encoders import TransformerEncoder
 from trelliswork.nn.encoders.transformer import sinusoids
 
@@ -91,10 +91,10 @@ def test_hypotheses_of_a_beam_do_not_see_each_other(name: str) -> None:
         both = tuple(field.expand(-1, 2, *field.shape[2:]) for field in step.state)
         step = decoder.step(memory, both, torch.stack([a, b], 1))
         crossed = tuple(field[:, [1, 0]] for field in step.state)
-        found = decoder.step(memory, crossed, torch.stack([c, d], 1)).hidden
+        hidden = decoder.step(memory, crossed, torch.stack([c, d], 1)).hidden
         alone = [decoder(decoder.remember(values, mask), torch.stack(s, 1)).hidden[:, -1]
                  for s in ([first, b, c], [first, a, d])]  # fmt: skip
-    torch.testing.assert_close(found, torch.stack(alone, 1))
+    torch.testing.assert_close(hidden, torch.stack(alone, 1))
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
     given = symbols(decoder, 2)
 
     def outputs(values: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
-        found = decoder(decoder.remember(values, mask), given)
-        return found.hidden, found.weights
+        unrolled = decoder(decoder.remember(values, mask), given)
+        return unrolled.hidden, unrolled.weights
 
     assert torch.autograd.gradcheck(outputs, (values.requires_grad_(), given.requires_grad_()))
 
@@ -121,7 +121,7 @@ def test_the_gru_of_bahdanau_is_the_equations() -> None:
     decoder, (values, mask) = made("bahdanau"), encoded()
     assert isinstance(decoder, BahdanauDecoder)
     given, weight = symbols(decoder, 3), dict(decoder.named_parameters())
-    found = decoder(decoder.remember(values, mask), given)
+    unrolled = decoder(decoder.remember(values, mask), given)
     w, u_c = weight["inputs.weight"].split(H), weight["contexts.weight"].split(H)
     bias, u_s = weight["inputs.bias"].split(H), [*weight["gates.weight"].split(H), weight["proposal.weight"]]
     for row, n in enumerate(LENGTHS):
@@ -144,8 +144,8 @@ def test_the_gru_of_bahdanau_is_the_equations() -> None:
             s = (1 - z) * s + z * proposed
             u = weight["output.weight"] @ torch.cat([s, c, y]) + weight["output.bias"]
             maxout = torch.stack([max(u[2 * j], u[2 * j + 1]) for j in range(H)])
-            torch.testing.assert_close(found.hidden[row, t], maxout)
-            torch.testing.assert_close(found.weights[row, t, :n], torch.tensor(a, dtype=torch.float64))
+            torch.testing.assert_close(unrolled.hidden[row, t], maxout)
+            torch.testing.assert_close(unrolled.weights[row, t, :n], torch.tensor(a, dtype=torch.float64))
 
 
 def test_coverage_is_one_more_input_of_the_score() -> None:
@@ -153,10 +153,10 @@ def test_coverage_is_one_more_input_of_the_score() -> None:
     score = AdditiveScore(H, D, 5, covered=2).double()
     assert score.coverage is not None
     q, h, covered = torch.randn(H).double(), torch.randn(3, D).double(), torch.rand(3, 2).double()
-    found = score(q[None, None], score.keys(h[None]), covered[None, None])[0, 0]
+    actual = score(q[None, None], score.keys(h[None]), covered[None, None])[0, 0]
     for j in range(3):
         inner = score.queries.weight @ q + score.values(h[j]) + score.coverage.weight @ covered[j]
-        torch.testing.assert_close(found[j], score.direction.weight[0] @ inner.tanh())
+        torch.testing.assert_close(actual[j], score.direction.weight[0] @ inner.tanh())
 
 
 def test_what_is_covered_grows_by_the_weights() -> None:
@@ -206,10 +206,10 @@ def test_recurrent_coverage_is_a_gru_over_weight_position_and_state() -> None:
     values, _ = encoded()
     covered = torch.randn(3, 2, 5, coverage.width).double()
     weights, states = torch.rand(3, 2, 5).double(), torch.randn(3, 2, H).double()
-    found = coverage(covered, weights, values, states)
+    actual = coverage(covered, weights, values, states)
     for b, m, j in ((0, 0, 0), (2, 1, 4), (1, 1, 2)):
         given = torch.cat([weights[b, m, j][None], values[b, j], states[b, m]])
-        torch.testing.assert_close(found[b, m, j], cell(given[None], covered[b, m, j][None])[0])
+        torch.testing.assert_close(actual[b, m, j], cell(given[None], covered[b, m, j][None])[0])
 
 
 # Luong
@@ -234,7 +234,7 @@ def test_the_states_of_luong_are_the_equations(feeding: bool) -> None:
     torch.manual_seed(3)
     decoder, (values, mask) = LuongDecoder(E, D, hidden=H, feeding=feeding).double(), encoded()
     given = symbols(decoder, 3)
-    found = decoder(decoder.remember(values, mask), given)
+    unrolled = decoder(decoder.remember(values, mask), given)
     cell = torch.nn.GRUCell(decoder.recurrent.input_size, H).double()
     cell.load_state_dict({name.removesuffix("_l0"): p for name, p in decoder.recurrent.state_dict().items()})
     for row, n in enumerate(LENGTHS):
@@ -247,8 +247,8 @@ def test_the_states_of_luong_are_the_equations(feeding: bool) -> None:
             a = scores.exp() / scores.exp().sum()
             c = sum(a[s] * h_s[s] for s in range(n))
             fed = torch.tanh(decoder.output.weight @ torch.cat([c, h]))
-            torch.testing.assert_close(found.hidden[row, t], fed)
-            torch.testing.assert_close(found.weights[row, t, :n], a)
+            torch.testing.assert_close(unrolled.hidden[row, t], fed)
+            torch.testing.assert_close(unrolled.weights[row, t, :n], a)
 
 
 @pytest.mark.parametrize("predictive", [True, False])
@@ -258,7 +258,7 @@ def test_local_windows_are_the_equations(predictive: bool) -> None:
     window = LocalWindow(H, reach=2, predictive=predictive).double()
     mask = torch.arange(7) < torch.tensor([7, 4])[:, None]
     q, scores, time = torch.randn(2, 1, H).double(), torch.randn(2, 1, 7).double(), torch.tensor([[3.0], [9.0]])
-    found = window(scores.masked_fill(~mask[:, None], -torch.inf), window.centre(q, time.double(), mask))
+    actual = window(scores.masked_fill(~mask[:, None], -torch.inf), window.centre(q, time.double(), mask))
     for row, n in enumerate((7, 4)):
         p = min(float(time[row, 0]), n - 1)
         if predictive:
@@ -270,19 +270,19 @@ def test_local_windows_are_the_equations(predictive: bool) -> None:
             expected = math.exp(scores[row, 0, s]) / total if s in near else 0.0
             if predictive:
                 expected *= math.exp(-((s - p) ** 2) / (2 * 1.0**2))  # σ = reach / 2 = 1
-            assert float(found[row, 0, s]) == pytest.approx(expected, abs=1e-12)
+            assert float(actual[row, 0, s]) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_ends_are_what_each_direction_knows_last() -> None:
     values, mask = encoded()
-    found = ends_of(values, mask)
-    torch.testing.assert_close(found[1], torch.cat([values[1, 1, : D // 2], values[1, 0, D // 2 :]]))
+    states = final_states(values, mask)
+    torch.testing.assert_close(states[1], torch.cat([values[1, 1, : D // 2], values[1, 0, D // 2 :]]))
 
 
 @pytest.mark.parametrize(
     ("made", "part"),
     [
-        (lambda: LuongDecoder(E, D, hidden=H, score="dot"), "as wide as"),
+        (lambda: LuongDecoder(E, D, hidden=H, score="dot"), "of the same width"),
         (lambda: LuongDecoder(E, D, hidden=H, score="cosine"), "additive, concat, dot or general"),  # type: ignore[arg-type]
         (lambda: LuongDecoder(E, D, hidden=H, coverage="all"), "coverage must be none"),  # type: ignore[arg-type]
         (lambda: LuongDecoder(E, D, hidden=H, coverage="sum"), "coverage needs the additive score"),
@@ -323,7 +323,7 @@ def test_a_transformer_layer_is_the_equations(norm: str) -> None:
     with torch.no_grad():
         for each in layer.norms:  # type: ignore[union-attr]
             each.weight.copy_(torch.rand(8) + 0.5)
-        found = decoder(decoder.remember(values, mask), given).hidden
+        actual = decoder(decoder.remember(values, mask), given).hidden
         for row, n in enumerate(LENGTHS):
             x = given[row] + sinusoids(torch.arange(3)[None], 8)[0]
             parts = [
@@ -340,7 +340,7 @@ def test_a_transformer_layer_is_the_equations(norm: str) -> None:
             ]
             for part, each in zip(parts, layer.norms, strict=True):  # type: ignore[arg-type]
                 x = x + part(each(x)) if norm == "pre" else each(x + part(x))
-            torch.testing.assert_close(found[row], decoder.norm(x))
+            torch.testing.assert_close(actual[row], decoder.norm(x))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -383,17 +383,17 @@ def test_a_pointer_mixes_the_vocabulary_with_the_source() -> None:
     pointer, v = PointerMixture(H).double(), 4
     hidden, log_vocabulary = torch.randn(1, 2, H).double(), torch.randn(1, 2, v).double().log_softmax(-1)
     weights, places = torch.rand(1, 2, 3).double().softmax(-1), torch.tensor([[1, v + 1, 1]])
-    found = pointer(log_vocabulary, hidden, weights, places)
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(1, 2, dtype=torch.float64))
+    log_probs = pointer(log_vocabulary, hidden, weights, places)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(1, 2, dtype=torch.float64))
     for t in range(2):
         gate = torch.sigmoid(pointer.gate.weight[0] @ hidden[0, t] + pointer.gate.bias[0])
         for y in (0, 1, v + 1):
             generated = gate * log_vocabulary[0, t, y].exp() if y < v else 0.0
             copied = (1 - gate) * sum(weights[0, t, i] for i in range(3) if places[0, i] == y)
-            torch.testing.assert_close(found[0, t, y].exp(), generated + copied)
+            torch.testing.assert_close(log_probs[0, t, y].exp(), generated + copied)
             own = log_vocabulary[:, :, y] if y < v else torch.full((1, 2), -torch.inf, dtype=torch.float64)
             alone = pointer.target_log_probs(own, hidden, weights, places, torch.full((1, 2), y))
-            torch.testing.assert_close(alone[0, t], found[0, t, y])
+            torch.testing.assert_close(alone[0, t], log_probs[0, t, y])
 
 
 @torch.no_grad()
@@ -403,15 +403,15 @@ def test_a_joint_softmax_generates_and_copies() -> None:
     hidden, scores, values = (torch.randn(2, 2, size).double() for size in (H, v, D))
     values = torch.randn(2, n, D).double()
     mask, places = torch.tensor([[True] * 3, [True, True, False]]), torch.tensor([[1, v + 1, 1], [v, 2, 0]])
-    found = copy(scores, hidden, copy.keys(values), mask, places)
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, 2, dtype=torch.float64))
+    log_probs = copy(scores, hidden, copy.keys(values), mask, places)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, 2, dtype=torch.float64))
     for b, t in itertools.product(range(2), range(2)):
         copies = [math.exp(torch.tanh(copy.product.weight @ h) @ hidden[b, t]) for h in values[b, mask[b]]]
         z = sum(copies) + float(scores[b, t].exp().sum())
         for y in range(v + n):
             generated = math.exp(scores[b, t, y]) if y < v else 0.0
             copied = sum(e for e, place in zip(copies, places[b].tolist(), strict=False) if place == y)
-            assert float(found[b, t, y].exp()) == pytest.approx((generated + copied) / z)
+            assert float(log_probs[b, t, y].exp()) == pytest.approx((generated + copied) / z)
 
 
 def test_the_coverage_loss_is_what_is_attended_to_again() -> None:

@@ -27,12 +27,12 @@ def test_as_many_are_dropped_as_it_says(share: float) -> None:
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 7), (2, 0, 4)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_what_is_kept_is_scaled_so_that_the_mean_stays(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    found = Dropout(0.3)(torch.full(shape, 2.0, dtype=dtype))
+    dropped = Dropout(0.3)(torch.full(shape, 2.0, dtype=dtype))
     n_kept = round(STEPS * 0.7)
-    assert found.shape == shape and found.dtype == dtype
+    assert dropped.shape == shape and dropped.dtype == dtype
     allowed = torch.tensor([0.0, 2 * STEPS / n_kept], dtype=torch.float64)
     assert (
-        torch.isclose(found.double().reshape(-1, 1), allowed, rtol=1e-2 if dtype == torch.bfloat16 else 1e-6)
+        torch.isclose(dropped.double().reshape(-1, 1), allowed, rtol=1e-2 if dtype == torch.bfloat16 else 1e-6)
         .any(1)
         .all()
     )

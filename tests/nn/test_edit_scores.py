@@ -30,11 +30,11 @@ ROWS = [  # x, what copying writes, y
 
 def network(dtype: torch.dtype = torch.float64, seed: int = 0) -> EditNetwork:
     torch.manual_seed(seed)
-    found = EditNetwork(N_SOURCES, N_TARGETS, Sizes(dim=3, hidden=4, joint=5), dropout=0.0).to(dtype)
+    model = EditNetwork(N_SOURCES, N_TARGETS, Sizes(dim=3, hidden=4, joint=5), dropout=0.0).to(dtype)
     with torch.no_grad():
-        for parameter in found.parameters():
+        for parameter in model.parameters():
             parameter.normal_(std=0.7)
-    return found
+    return model
 
 
 def batch() -> tuple[Tensor, Pairs]:
@@ -64,15 +64,15 @@ def read_cells(steps: Tensor, pairs: Pairs) -> Tensor:
 def test_equal_those_of_torch(dtype: torch.dtype, close: float) -> None:
     _, pairs = batch()
     given = vectors(dtype)
-    found, expected = edit_scores(*given, pairs), plain_scores(*given, pairs)
+    actual, expected = edit_scores(*given, pairs), plain_scores(*given, pairs)
     torch.manual_seed(2)
-    weights = torch.randn(found[0].shape, dtype=torch.float64)
+    weights = torch.randn(actual[0].shape, dtype=torch.float64)
     losses = []
-    for steps, ends in (found, expected):
+    for steps, ends in (actual, expected):
         losses.append((read_cells(steps, pairs) * weights).sum() + ends.sum())
     assert torch.allclose(losses[0], losses[1], atol=close * 10)
-    assert torch.allclose(read_cells(found[0], pairs), read_cells(expected[0], pairs), atol=close)
-    assert torch.allclose(found[1], expected[1], atol=close)
+    assert torch.allclose(read_cells(actual[0], pairs), read_cells(expected[0], pairs), atol=close)
+    assert torch.allclose(actual[1], expected[1], atol=close)
     for one, other in zip(*(torch.autograd.grad(loss, given) for loss in losses), strict=True):
         assert torch.allclose(one, other, atol=close * 10)
 
@@ -106,8 +106,8 @@ def test_tiny_gradients_are_no_denormal_numbers() -> None:
     _, pairs = batch()
     left, right, weight, bias = vectors(torch.float32)
     steps, _ = edit_scores(left, right, weight, bias, pairs)
-    (found,) = torch.autograd.grad((read_cells(steps, pairs) * 1e-30).sum(), bias)
-    assert not found.any()
+    (gradient,) = torch.autograd.grad((read_cells(steps, pairs) * 1e-30).sum(), bias)
+    assert not gradient.any()
 
 
 def test_sums_over_all_scripts() -> None:
@@ -123,8 +123,8 @@ def test_sums_over_all_scripts() -> None:
 def test_one_path_is_the_best_of_all_scripts() -> None:
     model, (sources, pairs) = network(), batch()
     kept = [row for row in range(len(ROWS)) if UNKNOWN not in ROWS[row][1]]  # a copy beside a substitution is one step
-    found = model(sources, pairs)
-    possible = found.scripts.log_partition > -torch.inf
+    scores = model(sources, pairs)
+    possible = scores.scripts.log_partition > -torch.inf
     assert possible.tolist() == [row[2] != [UNKNOWN] for row in ROWS]
     rows = torch.tensor(kept[:4])
     part = Pairs(torch.full_like(pairs.copies[rows], -1), pairs.targets[rows], pairs.lengths[rows],
@@ -152,7 +152,7 @@ def test_the_whole_network_learns_by_its_exact_gradient() -> None:
     part = Pairs(pairs.copies[rows], pairs.targets[rows], pairs.lengths[rows], pairs.target_lengths[rows])
     parameters = dict(model.named_parameters())
     loss = model(sources[rows], part).log_prob().sum()
-    found = dict(zip(parameters, torch.autograd.grad(loss, list(parameters.values())), strict=True))
+    gradients = dict(zip(parameters, torch.autograd.grad(loss, list(parameters.values())), strict=True))
     torch.manual_seed(0)
     for name, parameter in parameters.items():
         direction, before = torch.randn_like(parameter), parameter.detach().clone()
@@ -161,7 +161,7 @@ def test_the_whole_network_learns_by_its_exact_gradient() -> None:
             parameter.data = before + side * direction
             values.append(float(model(sources[rows], part).log_prob().sum().detach()))
         parameter.data = before
-        slope = float((found[name] * direction).sum())
+        slope = float((gradients[name] * direction).sum())
         assert slope == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-6), name
 
 

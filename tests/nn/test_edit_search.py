@@ -13,13 +13,13 @@ from tests.nn.test_edit_scores import N_TARGETS, UNKNOWN, network
 from tests.oracles.edit_scripts import SlowTransducer
 from trelliswork.nn.edit import search, windows
 from trelliswork.nn.edit.network import EditNetwork
-from trelliswork.nn.edit.search import Answers, best_strings, search_inputs
+from trelliswork.nn.edit.search import SearchResult, best_strings, search_inputs
 
 INPUTS = [([0, 1], [-1, 1]), ([], []), ([2], [0]), ([3, 1], [UNKNOWN, 1])]
 LONGEST = 3
 
 
-def answers(model: EditNetwork, k: int, width: int, **options: bool) -> list[Answers]:
+def answers(model: EditNetwork, k: int, width: int, **options: bool) -> list[SearchResult]:
     sources, copies = (
         pad_sequence([torch.tensor(row[part], dtype=torch.long) for row in INPUTS], True, value)
         for part, value in ((0, 0), (1, -1))
@@ -40,20 +40,20 @@ def shy(seed: int) -> EditNetwork:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
     model, k = shy(seed), 5
-    for (x, copies), found in zip(INPUTS, answers(model, k, 256), strict=True):
+    for (x, copies), result in zip(INPUTS, answers(model, k, 256), strict=True):
         slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
         every = sorted(((sum(slow.scripts(y)), y) for y in slow.strings(N_TARGETS + 1, LONGEST)), reverse=True)
-        assert found.certain
-        for (probability, y), each in zip(every[:k], found.best, strict=True):
+        assert result.certain
+        for (probability, y), each in zip(every[:k], result.best, strict=True):
             assert each.symbols == y
             assert each.log_prob == pytest.approx(math.log(probability), abs=1e-9)
 
 
 def test_shares_of_symbols_are_ratios_of_prefixes() -> None:
     model = shy(1)
-    for (x, copies), found in zip(INPUTS, answers(model, 4, 64), strict=True):
+    for (x, copies), result in zip(INPUTS, answers(model, 4, 64), strict=True):
         slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
-        for each in found.best:
+        for each in result.best:
             masses = [sum(slow.scripts(each.symbols[:j], whole=False)) for j in range(len(each.symbols) + 1)]
             expected = np.log(masses[1:]) - np.log(masses[:-1])
             assert each.shares == pytest.approx(expected.tolist(), abs=1e-9)
@@ -61,8 +61,8 @@ def test_shares_of_symbols_are_ratios_of_prefixes() -> None:
 
 def test_one_path_in_place_of_all() -> None:
     model = shy(2)
-    found = answers(model, 3, 256, best_path=True)
-    for (x, copies), row in zip(INPUTS, found, strict=True):
+    results = answers(model, 3, 256, best_path=True)
+    for (x, copies), row in zip(INPUTS, results, strict=True):
         slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
         every = sorted(
             ((max(slow.scripts(y), default=0.0), y) for y in slow.strings(N_TARGETS + 1, LONGEST)), reverse=True
@@ -89,7 +89,7 @@ def test_no_string_twice_and_falling() -> None:
 
 
 def test_a_narrow_beam_says_that_it_is_not_certain() -> None:
-    """Whatever is called certain is the best; something is uncertain with one prefix, nothing with many."""
+    """Certain results are the best; some are uncertain with one prefix, none with many."""
     uncertain = 0
     for seed in range(12):
         model = network(seed=seed)
@@ -115,19 +115,19 @@ def test_a_model_that_never_ends_is_stopped() -> None:
     with torch.no_grad():
         inputs = search_inputs(model, longer, longer - 1, torch.tensor([70]), N_TARGETS)
         (never,) = best_strings(model, inputs, 1, 1)
-    assert never.best == [search.NOTHING] and not never.certain
+    assert never.best == [search.NO_STRING] and not never.certain
 
 
 def test_a_long_source_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MOST_CELLS", 4 * 2)  # four prefixes of sources of one symbol
     widths: list[tuple[int, int]] = []
-    run = search.Beam.run
+    run = search.StringBeam.run
 
-    def noted(beam: search.Beam) -> list[Answers]:
+    def noted(beam: search.StringBeam) -> list[SearchResult]:
         widths.append((beam.width, int(beam.inputs.lengths.max())))
         return run(beam)
 
-    monkeypatch.setattr(search.Beam, "run", noted)
+    monkeypatch.setattr(search.StringBeam, "run", noted)
     answers(network(seed=5), 3, 64)
     assert widths[0] == (4, 2)
     assert all(longest == 0 for width, longest in widths if width > 4)
@@ -138,9 +138,9 @@ def test_windows_lose_nothing_that_they_do_not_tell(monkeypatch: pytest.MonkeyPa
     model = shy(0)
     whole = answers(model, 1, 64)
     monkeypatch.setattr(windows, "AHEAD", 1)
-    found = answers(model, 1, 64)
-    assert not all(row.certain for row in found)
-    for one, other in zip(found, whole, strict=True):
+    results = answers(model, 1, 64)
+    assert not all(row.certain for row in results)
+    for one, other in zip(results, whole, strict=True):
         if one.certain:
             assert one.best[0].symbols == other.best[0].symbols
             assert one.best[0].log_prob == pytest.approx(other.best[0].log_prob)
@@ -149,8 +149,8 @@ def test_windows_lose_nothing_that_they_do_not_tell(monkeypatch: pytest.MonkeyPa
 def test_what_weighs_nothing_is_left_out() -> None:
     """Windows begin at the first place of weight, end `AHEAD` behind the last one, and hold what arrives there."""
     arriving = np.array([[-100.0, -2.0, -1.0, -100.0], [0.0, -np.inf, -np.inf, -np.inf]])
-    found = windows.Windows.around(np.array([5, 0]), arriving, np.array([300, 3]))
-    assert found.first.tolist() == [6, 0] and found.last.tolist() == [7 + windows.AHEAD, 3]
-    assert found.whole.tolist() == [False, True]
-    assert found.arriving[0, :3].tolist() == [-2.0, -1.0, -100.0]
-    assert np.isneginf(found.arriving[0, 3:]).all() and found.arriving[1, 0] == 0.0
+    around = windows.Windows.around(np.array([5, 0]), arriving, np.array([300, 3]))
+    assert around.first.tolist() == [6, 0] and around.last.tolist() == [7 + windows.AHEAD, 3]
+    assert around.whole.tolist() == [False, True]
+    assert around.arriving[0, :3].tolist() == [-2.0, -1.0, -100.0]
+    assert np.isneginf(around.arriving[0, 3:]).all() and around.arriving[1, 0] == 0.0

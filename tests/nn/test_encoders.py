@@ -1,4 +1,4 @@
-"""What holds for every encoder: its shape, that padding changes nothing, its gradient."""
+"""Tests of all encoders: the shape of the output, independence of padding, gradients."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def test_recurrent_encoders_read_from_both_ends() -> None:
 
 def test_a_sentence_without_tokens_has_finite_gradients(encoder: nn.Module) -> None:
     tokens, mask = vectors(2, 3).requires_grad_(), torch.tensor([[True] * 3, [False] * 3])
-    found = encoder(tokens, mask)
-    assert not found[1].any()
-    (grad,) = torch.autograd.grad(found.sum(), tokens)
+    encoded = encoder(tokens, mask)
+    assert not encoded[1].any()
+    (grad,) = torch.autograd.grad(encoded.sum(), tokens)
     assert torch.isfinite(grad).all()
     assert not grad[1].any()
 
@@ -145,11 +145,11 @@ def test_attention_is_the_equation() -> None:
 
 
 def test_sinusoids_are_the_equation() -> None:
-    found = sinusoids(torch.tensor([[0, 3, 7]]), 6)
+    vectors = sinusoids(torch.tensor([[0, 3, 7]]), 6)
     for at, place in enumerate((0, 3, 7)):
         for i in range(3):
             angle = torch.tensor(place / 10000 ** (2 * i / 6), dtype=torch.float64)
-            torch.testing.assert_close(found[0, at, 2 * i : 2 * i + 2], torch.stack([angle.sin(), angle.cos()]))
+            torch.testing.assert_close(vectors[0, at, 2 * i : 2 * i + 2], torch.stack([angle.sin(), angle.cos()]))
 
 
 def reach(encoder: nn.Module, n: int, token: int) -> list[int]:

@@ -47,8 +47,8 @@ def test_the_within_event_model_sums_to_one_and_is_a_tree_of_factors() -> None:
     log_z = math.log(math.fsum(map(math.exp, scores)))
     by_type = [0.0] * T
     for value, score in zip(values, scores, strict=True):
-        found = given.log_prob(*(torch.tensor([each]) for each in value))
-        assert found.item() == -INF if score == -INF else math.isclose(found.item(), score - log_z, abs_tol=1e-10)
+        log_prob = given.log_prob(*(torch.tensor([each]) for each in value))
+        assert log_prob.item() == -INF if score == -INF else math.isclose(log_prob.item(), score - log_z, abs_tol=1e-10)
         by_type[value[0]] += math.exp(score - log_z)
     torch.testing.assert_close(given.type_probabilities()[0], torch.tensor(by_type, dtype=torch.float64))
 
@@ -86,10 +86,10 @@ def check_against_everything(document: Document) -> None:
     graph = document.graph()
     everything = list(itertools.product(*map(range, graph.sizes)))
     scores = [objective(document, y) for y in everything]
-    _, found = document.best()
-    assert found.value is not None
-    assert math.isclose(objective(document, tuple(found.value.tolist())), max(scores), abs_tol=1e-9)
-    assert bool(found.certified)
+    _, result = document.best()
+    assert result.value is not None
+    assert math.isclose(objective(document, tuple(result.value.tolist())), max(scores), abs_tol=1e-9)
+    assert bool(result.certified)
     torch.testing.assert_close(graph.score(torch.tensor(everything)), torch.tensor(scores, dtype=torch.float64))
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trelliswork.nn.scorers.event_memory import OTHER, EventMemory, Memory, Read
+from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory, Memory
 from trelliswork.nn.scorers.event_search import best_events
 
 N_TYPES, N_ROLES, N_KINDS, N_RELATIONS, D, W = 3, 4, 3, 2, 5, 2
@@ -16,13 +16,13 @@ N_TYPES, N_ROLES, N_KINDS, N_RELATIONS, D, W = 3, 4, 3, 2, 5, 2
 def decoder(**settings: bool) -> EventMemory:
     torch.manual_seed(0)
     sizes = dict(n_types=N_TYPES, n_roles=N_ROLES, n_kinds=N_KINDS, n_relations=N_RELATIONS)
-    found = EventMemory(D, W, **sizes, hidden=6, context=1, max_distance=2, **settings)  # type: ignore[arg-type]
-    for parameter in found.parameters():
+    model = EventMemory(D, W, **sizes, hidden=6, context=1, max_distance=2, **settings)  # type: ignore[arg-type]
+    for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
-    return found.double().eval()
+    return model.double().eval()
 
 
-def reading(seed: int = 0, *, document: bool = False) -> Read:
+def reading(seed: int = 0, *, document: bool = False) -> EventInputs:
     """Two sentences, of five and three tokens, with three entities and one.
 
     The first may be a document of two sentences, three tokens and two, whose last entity is the first one again.
@@ -37,7 +37,7 @@ def reading(seed: int = 0, *, document: bool = False) -> Read:
     if document:
         sentence[0, 3:] = 1
         same[0, 0, 2] = same[0, 2, 0] = True
-    return Read(draw(2, 5, D), draw(2, 5, W), mask, entity, kind, kind > 0, arcs, sentence, same)
+    return EventInputs(draw(2, 5, D), draw(2, 5, W), mask, entity, kind, kind > 0, arcs, sentence, same)
 
 
 TYPES = torch.tensor([[0, 1, 0, 2, 1], [2, 0, 2, 0, 0]])
@@ -50,7 +50,7 @@ ROLES[0, 1], ROLES[0, 3], ROLES[0, 4], ROLES[1, 0, 0] = (
 class PlainLoop:
     """One sentence, token by token, with sets as memories and features put together one at a time."""
 
-    def __init__(self, model: EventMemory, read: Read, row: int):
+    def __init__(self, model: EventMemory, read: EventInputs, row: int):
         self.model, self.read, self.row = model, read, row
         self.types: set[int] = set()
         self.roles: list[set[int]] = [set() for _ in range(read.entity.shape[1])]
@@ -110,7 +110,7 @@ def hot(values: set[int], n: int) -> Tensor:
     return torch.tensor([float(i in values) for i in range(n)], dtype=torch.float64)
 
 
-def plain_log_prob(model: EventMemory, read: Read, row: int, types: Tensor, roles: Tensor) -> Tensor:
+def plain_log_prob(model: EventMemory, read: EventInputs, row: int, types: Tensor, roles: Tensor) -> Tensor:
     """ln p of decisions about one row."""
     loop, total = PlainLoop(model, read, row), torch.zeros(()).double()
     for i in range(int(read.mask[row].sum())):
@@ -158,9 +158,9 @@ def test_a_beam_of_one_is_greedy_and_one_of_all_is_every_sequence_of_decisions()
     model, read = decoder(), reading()
     types, roles = model.decode(read)
     for row in range(2):
-        found = best_events(model, read, row, 1)
+        beam = best_events(model, read, row, 1)
         n = int(read.mask[row].sum())
-        assert found.types[0].tolist() == types[row, :n].tolist() and found.roles[0].tolist() == roles[row, :n].tolist()
+        assert beam.types[0].tolist() == types[row, :n].tolist() and beam.roles[0].tolist() == roles[row, :n].tolist()
     every = best_events(model, read, 1, 10_000)  # three tokens, one entity: (1 + 2 * 4) ** 3
     assert len(every.types) == (1 + (N_TYPES - 1) * N_ROLES) ** 3
     torch.testing.assert_close(every.log_probs.exp().sum(), torch.ones(()).double())

@@ -20,7 +20,7 @@ def candidates(*rows: tuple[int, int, int, int]) -> dict[str, Tensor]:
 def test_roles_are_the_equations() -> None:
     torch.manual_seed(0)
     scorer, tokens = RoleScorer(3, n_types=2, n_roles=4, hidden=5, max_distance=2).double().eval(), draw(2, 6, 3)
-    found = scorer(tokens, None, **candidates((0, 1, 4, 1), (1, 5, 0, 0)))
+    scores = scorer(tokens, None, **candidates((0, 1, 4, 1), (1, 5, 0, 0)))
     for m, (row, trigger, entity, event) in enumerate([(0, 1, 4, 1), (1, 5, 0, 0)]):
         x = [
             torch.cat([
@@ -34,7 +34,7 @@ def test_roles_are_the_equations() -> None:
         cuts = sorted([trigger, entity])
         parts = [y[: cuts[0]], y[cuts[0] : cuts[1]], y[cuts[1] :]]
         pooled = torch.cat([part.amax(0) if len(part) else torch.zeros(5).double() for part in parts])
-        torch.testing.assert_close(found[m], scorer.output.weight @ pooled + scorer.output.bias)
+        torch.testing.assert_close(scores[m], scorer.output.weight @ pooled + scorer.output.bias)
 
 
 def test_roles_do_not_see_padding_and_have_gradients() -> None:

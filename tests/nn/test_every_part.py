@@ -1,4 +1,4 @@
-"""What holds for every input, encoder and scorer that there is: shape, masks, order of the batch, gradients."""
+"""Tests of all inputs, encoders and scorers: shapes, masks, order of the batch, gradients."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def vectors(*shape: int) -> Tensor:
 
 
 def weights_pass(module: nn.Module, call: Callable[..., Tensor]) -> bool:
-    """Whether `call` of the weights of a module has the gradient that finite differences show."""
+    """Compare the gradient of `call` by the weights of a module with finite differences."""
     names = [name for name, _ in module.named_parameters()]
     weights = tuple(parameter.detach().requires_grad_() for parameter in module.parameters())
 
@@ -80,9 +80,9 @@ def test_masked_places_never_matter_wherever_they_are(name: str) -> None:
     encoder, tokens = made(ENCODERS, name), vectors(3, 5)
     mask = torch.tensor([[True, False, True, True, False], [False, True, True, True, True], [True] * 5])
     other = torch.where(mask.unsqueeze(-1), tokens, 100 * vectors(3, 5).flip(0))
-    found = encoder(tokens, mask)
-    torch.testing.assert_close(encoder(other, mask), found)
-    assert not found[~mask].any()
+    encoded = encoder(tokens, mask)
+    torch.testing.assert_close(encoder(other, mask), encoded)
+    assert not encoded[~mask].any()
     torch.testing.assert_close(encoder(tokens[2:], mask[2:]), encoder(tokens[2:]))
 
 
@@ -115,13 +115,13 @@ def test_scorers_of_tags(name: str) -> None:
 @pytest.mark.parametrize("name", OF_SEGMENTS)
 def test_scorers_of_segments(name: str) -> None:
     scorer, tokens = made(OF_SEGMENTS, name), vectors(2, 5)
-    found = scorer(tokens)
-    assert found.shape == (2, 5, 3, TAGS) and scorer(tokens[:, :1]).shape == (2, 1, 3, TAGS)
+    scores = scorer(tokens)
+    assert scores.shape == (2, 5, 3, TAGS) and scorer(tokens[:, :1]).shape == (2, 1, 3, TAGS)
     alone = scorer(tokens[:, :4])  # segments inside the first four tokens never see the fifth
     for start in range(4):
         n_inside = min(3, 4 - start)
-        torch.testing.assert_close(found[:, start, :n_inside], alone[:, start, :n_inside])
-    torch.testing.assert_close(scorer(tokens.flip(0)), found.flip(0))
+        torch.testing.assert_close(scores[:, start, :n_inside], alone[:, start, :n_inside])
+    torch.testing.assert_close(scorer(tokens.flip(0)), scores.flip(0))
     assert torch.autograd.gradcheck(scorer, tokens.clone().requires_grad_())
     assert weights_pass(scorer, lambda call: call(tokens))
 
@@ -129,20 +129,20 @@ def test_scorers_of_segments(name: str) -> None:
 @pytest.mark.parametrize("name", OF_SPELLING)
 def test_inputs_of_spellings(name: str) -> None:
     part = made(OF_SPELLING, name)
-    found = part(SPELLINGS)
-    assert found.shape == (3, part.dim)
-    torch.testing.assert_close(part(nn.functional.pad(SPELLINGS, (0, 3))), found)
-    torch.testing.assert_close(part(SPELLINGS[[2, 0, 1]]), found[[2, 0, 1]])
-    torch.testing.assert_close(part(SPELLINGS[1:2, :1]), found[1:2])
+    vectors = part(SPELLINGS)
+    assert vectors.shape == (3, part.dim)
+    torch.testing.assert_close(part(nn.functional.pad(SPELLINGS, (0, 3))), vectors)
+    torch.testing.assert_close(part(SPELLINGS[[2, 0, 1]]), vectors[[2, 0, 1]])
+    torch.testing.assert_close(part(SPELLINGS[1:2, :1]), vectors[1:2])
     assert weights_pass(part, lambda call: call(SPELLINGS))
 
 
 def test_lookup_tables_and_direct_connections() -> None:
     tables, direct = inputs.LookupTables([5, 3], [2, 3]).double(), inputs.DirectConnections(6, TAGS).double()
     features = torch.tensor([[[2, 1], [4, 0]], [[0, 2], [2, 2]]])
-    found = tables(features)
-    torch.testing.assert_close(found[0, 1], torch.cat([tables.tables[0].weight[4], tables.tables[1].weight[0]]))
-    torch.testing.assert_close(tables(features.flip(0)), found.flip(0))
+    vectors = tables(features)
+    torch.testing.assert_close(vectors[0, 1], torch.cat([tables.tables[0].weight[4], tables.tables[1].weight[0]]))
+    torch.testing.assert_close(tables(features.flip(0)), vectors.flip(0))
     assert tables(features[:, :1]).shape == (2, 1, 5)
     assert weights_pass(tables, lambda call: call(features))
     batch = TokenBatch(features, torch.ones(2, 2, dtype=torch.bool), attributes=torch.tensor([[[1, 2], [3, 0]]] * 2))

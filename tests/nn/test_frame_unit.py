@@ -61,17 +61,17 @@ class PlainUnit:
 
     def roles(self, front: list[int]) -> Tensor:
         """A row of weights for each (s, r, t), (s, r), (r, t) and (s, t), each once."""
-        n, found = len(self.table.roles), set()
+        n, codes = len(self.table.roles), set()
         for source, name, target in self.state.slots:
             r, s = self.table.roles.index(name), front.index(source) if source in front else None
             t = front.index(target) if target in front and not isinstance(target, str) else None
             if s is not None and t is not None:
-                found |= {(s * n + r) * K + t, K * n * K + 2 * K * n + s * K + t}
+                codes |= {(s * n + r) * K + t, K * n * K + 2 * K * n + s * K + t}
             if s is not None:
-                found.add(K * n * K + s * n + r)
+                codes.add(K * n * K + s * n + r)
             if t is not None:
-                found.add(K * n * K + K * n + r * K + t)
-        return self.unit.roles.weight[:, sorted(found)].sum(1)
+                codes.add(K * n * K + K * n + r * K + t)
+        return self.unit.roles.weight[:, sorted(codes)].sum(1)
 
     def take(self, decision: int, hidden: Tensor) -> None:
         action = self.table.items[decision]
@@ -86,7 +86,7 @@ class PlainUnit:
 def test_every_step_is_that_of_a_plain_loop(given: tuple[FrameSystem, Actions, Tensor, Tensor]) -> None:
     system, table, decisions, vectors = given
     unit = made(table)
-    recurrent = unit.connected(system, vectors)
+    recurrent = unit.connect(system, vectors)
     run = unroll(recurrent, decisions)
     with_roles = 0
     for row, n in enumerate(LENGTHS):
@@ -110,16 +110,16 @@ def test_every_step_is_that_of_a_plain_loop(given: tuple[FrameSystem, Actions, T
 def test_beams_carry_what_each_hypothesis_computed(given: tuple[FrameSystem, Actions, Tensor, Tensor]) -> None:
     system, table, _, vectors = given
     unit = made(table)
-    recurrent = unit.connected(system, vectors)
-    found = beam_search(recurrent, locally_normalised(recurrent, recurrent.score), 3)
+    recurrent = unit.connect(system, vectors)
+    hypotheses = beam_search(recurrent, locally_normalised(recurrent, recurrent.score), 3)
     for place in range(2):
-        again = local_log_prob(recurrent, recurrent.score, found.decisions[:, place])
-        torch.testing.assert_close(again, found.scores[:, place])
+        again = local_log_prob(recurrent, recurrent.score, hypotheses.decisions[:, place])
+        torch.testing.assert_close(again, hypotheses.scores[:, place])
 
 
 def test_gradients_reach_words_through_all_steps(given: tuple[FrameSystem, Actions, Tensor, Tensor]) -> None:
     system, table, decisions, vectors = given
     unit, free = made(table), vectors.clone().requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda x: unroll(unit.connected(system, x), decisions).log_prob(decisions), free, fast_mode=True
+        lambda x: unroll(unit.connect(system, x), decisions).log_prob(decisions), free, fast_mode=True
     )

@@ -71,13 +71,13 @@ class Case:
     def strings(self, row: int) -> dict[String, float]:
         """All strings within the limit, the end included, with their log probabilities."""
         memory = self.writer.decoder.remember(self.values[row : row + 1], self.mask[row : row + 1])
-        found = {}
+        log_prob_of = {}
         for n in range(int(LIMITS[row])):
             for words in itertools.product(WORDS, repeat=n):
                 read = self.writer.decoder(memory, self.writer.embed(torch.tensor([[BEGIN, *words]])))
                 log_probs = self.writer.next_log_probs(read.hidden, read.weights)[0]
-                found[words] = sum(float(log_probs[t, y]) for t, y in enumerate((*words, END)))
-        return found
+                log_prob_of[words] = sum(float(log_probs[t, y]) for t, y in enumerate((*words, END)))
+        return log_prob_of
 
 
 @pytest.fixture(params=DECODERS)
@@ -92,35 +92,35 @@ def one() -> Any:
         yield Case("luong")
 
 
-def found_in(found: Any, row: int) -> list[tuple[String, float]]:
-    rows = zip(found.decisions[row].tolist(), found.scores[row].tolist(), strict=True)
+def strings_in(hypotheses: Any, row: int) -> list[tuple[String, float]]:
+    rows = zip(hypotheses.decisions[row].tolist(), hypotheses.scores[row].tolist(), strict=True)
     return [(tuple(d for d in decisions if d > END), score) for decisions, score in rows if score > -math.inf]
 
 
 def test_a_beam_as_wide_as_all_strings_is_exact(case: Case) -> None:
     generation = case.generation()
-    found = beam_search(generation, generation.score, 40)
-    assert bool(found.finished[found.scores > -math.inf].all())
+    hypotheses = beam_search(generation, generation.score, 40)
+    assert bool(hypotheses.finished[hypotheses.scores > -math.inf].all())
     for row in range(2):
         expected = sorted(case.strings(row).items(), key=lambda each: -each[1])
-        mine = found_in(found, row)
+        mine = strings_in(hypotheses, row)
         assert [words for words, _ in mine] == [words for words, _ in expected]
         assert [score for _, score in mine] == pytest.approx([score for _, score in expected])
 
 
 def test_a_wide_beam_finds_the_best_by_length_too(case: Case) -> None:
     generation, rank = case.generation(), length_penalty(1.0)
-    found = ranked_beam_search(generation, generation.score, 40, rank)
+    hypotheses = ranked_beam_search(generation, generation.score, 40, rank)
     for row in range(2):
         keys = {words: log_p / ((5 + len(words) + 1) / 6) for words, log_p in case.strings(row).items()}
-        mine = found_in(found, row)
+        mine = strings_in(hypotheses, row)
         assert [words for words, _ in mine] == sorted(keys, key=lambda words: -keys[words])
         assert dict(mine) == pytest.approx(case.strings(row))
 
 
 def test_no_penalty_is_the_plain_beam(case: Case) -> None:
     for size in (1, 2, 3):
-        assert found_in(_plain(case, size), 1) == found_in(_ranked(case, size), 1)
+        assert strings_in(_plain(case, size), 1) == strings_in(_ranked(case, size), 1)
 
 
 def _plain(case: Case, size: int) -> Any:
@@ -135,22 +135,22 @@ def _ranked(case: Case, size: int) -> Any:
 
 def test_what_was_attended_to_is_the_sum_of_the_weights(case: Case) -> None:
     generation = case.generation()
-    found = beam_search(generation, generation.score, 3)
-    words = [d for d in found.decisions[0, 1].tolist() if d > END]
+    hypotheses = beam_search(generation, generation.score, 3)
+    words = [d for d in hypotheses.decisions[0, 1].tolist() if d > END]
     memory = case.writer.decoder.remember(case.values, case.mask)
     read = case.writer.decoder(memory, case.writer.embed(torch.tensor([[BEGIN, *words]] * 2)))
-    torch.testing.assert_close(found.state[COVERED][0, 1], read.weights[0].sum(0))
-    penalty = coverage_penalty(found.state[COVERED], case.mask, 0.5)[0, 1]
+    torch.testing.assert_close(hypotheses.state[COVERED][0, 1], read.weights[0].sum(0))
+    penalty = coverage_penalty(hypotheses.state[COVERED], case.mask, 0.5)[0, 1]
     expected = 0.5 * sum(math.log(min(float(each), 1.0)) for each in read.weights[0].sum(0))
     assert float(penalty) == pytest.approx(expected)
-    assert found.state[WEIGHTS].shape == (2, 3, 4)
+    assert hypotheses.state[WEIGHTS].shape == (2, 3, 4)
 
 
 def test_groups_of_a_diverse_beam_differ(one: Case) -> None:
     generation = one.generation()
-    found = diverse_beam_search(generation, generation.score, 4, n_groups=2, strength=100.0)
+    hypotheses = diverse_beam_search(generation, generation.score, 4, n_groups=2, strength=100.0)
     for row in range(2):
-        strings = found_in(found, row)
+        strings = strings_in(hypotheses, row)
         assert dict(strings) == pytest.approx({words: one.strings(row)[words] for words, _ in strings})
         first = [words[:1] for words, _ in strings]
         assert len(set(first)) > 1
@@ -166,8 +166,8 @@ def test_groups_of_a_diverse_beam_differ(one: Case) -> None:
 def test_samples_are_strings_of_the_model(one: Case) -> None:
     """Ancestral samples against the probabilities of all strings; those at the limit end with certainty."""
     generation, n = one.generation(limits=torch.tensor([4, 4])), 4000
-    found = sample(generation, generation.score, n, generator=torch.Generator().manual_seed(3))
-    drawn = [tuple(d for d in row if d > END) for row in found.decisions[0].tolist()]
+    samples = sample(generation, generation.score, n, generator=torch.Generator().manual_seed(3))
+    drawn = [tuple(d for d in row if d > END) for row in samples.decisions[0].tolist()]
     strings = {words: math.exp(log_p) for words, log_p in one.strings(0).items()}
     short = {words: p for words, p in strings.items() if len(words) < 3}
     longest = 1 - sum(short.values())
@@ -191,9 +191,9 @@ def test_a_temperature_raises_probabilities_to_a_power() -> None:
 
 def test_the_best_symbols_alone_are_drawn() -> None:
     p = torch.tensor([0.15, 0.5, 0.05, 0.3])
-    found = keep_best(p.log(), 2)
-    torch.testing.assert_close(found.exp(), torch.tensor([0.0, 0.5, 0.0, 0.3]) / 0.8)
-    counts = drawn_from(found, 5000)
+    truncated = keep_best(p.log(), 2)
+    torch.testing.assert_close(truncated.exp(), torch.tensor([0.0, 0.5, 0.0, 0.3]) / 0.8)
+    counts = drawn_from(truncated, 5000)
     assert counts[0] == counts[2] == 0
     assert stats.chisquare([counts[1], counts[3]], [5000 * 0.5 / 0.8, 5000 * 0.3 / 0.8]).pvalue > 0.001
     assert int((keep_best(torch.zeros(6).log_softmax(0), 2) > -math.inf).sum()) == 2  # ties
@@ -203,10 +203,10 @@ def test_the_best_symbols_alone_are_drawn() -> None:
 def test_a_nucleus_is_the_smallest_set_with_enough_mass() -> None:
     p = torch.tensor([[0.15, 0.5, 0.05, 0.3], [0.97, 0.01, 0.01, 0.01]], dtype=torch.float64)
     for mass in (0.1, 0.5, 0.51, 0.79, 0.85, 0.96, 1.0):
-        found = nucleus(p.log(), mass)
-        torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, dtype=torch.float64))
+        truncated = nucleus(p.log(), mass)
+        torch.testing.assert_close(truncated.exp().sum(-1), torch.ones(2, dtype=torch.float64))
         for row in range(2):
-            kept = [k for k in range(4) if found[row, k] > -math.inf]
+            kept = [k for k in range(4) if truncated[row, k] > -math.inf]
             enough = [set(s) for n in range(5) for s in itertools.combinations(range(4), n)
                       if float(p[row, list(s)].sum()) >= mass - 1e-12]  # fmt: skip
             fewest = min(map(len, enough))
@@ -235,11 +235,11 @@ def test_only_strings_of_an_acceptor_are_written(case: Case) -> None:
     names = ["<unk>", "<s>", "</s>", "a", "b"]
     language = Acceptor([(0, 1, "a"), (1, 0, "b"), (0, 2, None), (2, 2, "b")], initial=0, final=2)  # (ab)* b*
     generation = case.generation(AcceptorConstraint(language, names, END))
-    found = beam_search(generation, generation.score, 40)
+    hypotheses = beam_search(generation, generation.score, 40)
     for row in range(2):
         letters = {words: "".join(names[w] for w in words) for words in case.strings(row)}
         inside = [words for words, text in letters.items() if _accepted(text)]
-        mine = found_in(found, row)
+        mine = strings_in(hypotheses, row)
         assert sorted(words for words, _ in mine) == sorted(inside)
         assert dict(mine) == pytest.approx({words: case.strings(row)[words] for words in inside})
 
@@ -254,11 +254,11 @@ def test_a_string_ends_in_time_where_that_is_possible(case: Case) -> None:
     names = ["<unk>", "<s>", "</s>", "a", "b"]
     language = Acceptor.from_strings([["a"] * 3, ["b"] * 7])
     generation = case.generation(AcceptorConstraint(language, names, END))
-    found = beam_search(generation, generation.score, 1)
-    assert [found_in(found, row)[0][0] for row in range(2)] == [(3, 3, 3), (3, 3, 3)]
+    hypotheses = beam_search(generation, generation.score, 1)
+    assert [strings_in(hypotheses, row)[0][0] for row in range(2)] == [(3, 3, 3), (3, 3, 3)]
     only = AcceptorConstraint(Acceptor.from_strings([["b"] * 7]), names, END)  # longer than any limit
     generation = case.generation(only)
-    assert found_in(beam_search(generation, generation.score, 2), 0)[0][0] == (4,) * 7
+    assert strings_in(beam_search(generation, generation.score, 2), 0)[0][0] == (4,) * 7
 
 
 def test_an_acceptor_of_nothing_is_refused(one: Case) -> None:
@@ -285,6 +285,6 @@ class Balanced(PrefixConstraint):
 
 def test_states_of_any_kind_are_numbered_as_they_are_met(case: Case) -> None:
     generation = case.generation(Balanced(V, END))
-    found = beam_search(generation, generation.score, 40)
-    assert {words for words, _ in found_in(found, 0)} == {(), (3, 4)}
-    assert {words for words, _ in found_in(found, 1)} == {(), (3, 4), (3, 4, 3, 4), (3, 3, 4, 4)}
+    hypotheses = beam_search(generation, generation.score, 40)
+    assert {words for words, _ in strings_in(hypotheses, 0)} == {(), (3, 4)}
+    assert {words for words, _ in strings_in(hypotheses, 1)} == {(), (3, 4), (3, 4, 3, 4), (3, 3, 4, 4)}

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn import GatedRecursiveConvolution, PyramidScorer
-from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.encoders.grconv_fused import fused_pyramid, plain_pyramid
+from trelliswork.nn.kernel_math import can_fuse
 
 
 def module_and_tokens(n: int, k: int, dtype: torch.dtype = torch.float64) -> tuple[GatedRecursiveConvolution, Tensor]:
@@ -23,10 +23,10 @@ def module_and_tokens(n: int, k: int, dtype: torch.dtype = torch.float64) -> tup
 def test_equals_the_loop_over_cells(n: int, k: int, dtype: torch.dtype, close: float) -> None:
     module, tokens = module_and_tokens(n, k, dtype)
     seed = torch.randn(3, n, k, 5, dtype=dtype)
-    found, expected = module(tokens), by_cells(module, tokens)
-    torch.testing.assert_close(found, expected, rtol=close, atol=close)
+    pyramid, expected = module(tokens), by_cells(module, tokens)
+    torch.testing.assert_close(pyramid, expected, rtol=close, atol=close)
     inputs = [tokens, *module.parameters()]
-    grads = torch.autograd.grad(found, inputs, seed)
+    grads = torch.autograd.grad(pyramid, inputs, seed)
     slow = torch.autograd.grad(expected, inputs, seed, allow_unused=True)
     for one, other in zip(grads, slow, strict=True):
         torch.testing.assert_close(one, torch.zeros_like(one) if other is None else other, rtol=close, atol=close)
@@ -72,8 +72,8 @@ def test_where_torch_chooses_the_precision_it_does_the_work() -> None:
     module, tokens = module_and_tokens(6, 3, torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
         assert not can_fuse(tokens)
-        found = module(tokens)
-    torch.testing.assert_close(found.float(), module(tokens), rtol=0.1, atol=0.1)
+        pyramid = module(tokens)
+    torch.testing.assert_close(pyramid.float(), module(tokens), rtol=0.1, atol=0.1)
 
 
 def test_forward_mode_and_maps_over_examples_are_served() -> None:
@@ -108,9 +108,9 @@ def test_the_benchmark_runs_both_ways() -> None:
 
 def test_the_plain_pyramid_has_room_for_lengths_that_no_sentence_has() -> None:
     tokens = torch.randn(2, 1, 3)
-    found = plain_pyramid(tokens, torch.zeros(9, 3), torch.zeros(9, 3), torch.zeros(9), 5)
-    assert found.shape == (5, 2, 1, 3)
-    assert not found[2:].any()
+    pyramid = plain_pyramid(tokens, torch.zeros(9, 3), torch.zeros(9, 3), torch.zeros(9), 5)
+    assert pyramid.shape == (5, 2, 1, 3)
+    assert not pyramid[2:].any()
 
 
 def test_bad_tokens_say_what_to_give() -> None:

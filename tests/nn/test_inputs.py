@@ -23,12 +23,12 @@ FEATURES = torch.tensor([[[2], [3], [2]]])
 
 def test_ngrams_are_summed_and_padding_counts_nothing() -> None:
     bag = NgramBag(9, dim=4)
-    found = bag(torch.tensor([[1, 5, 5, 0], [9, 0, 0, 0]]))
+    vectors = bag(torch.tensor([[1, 5, 5, 0], [9, 0, 0, 0]]))
     table = bag.table.weight
-    torch.testing.assert_close(found, torch.stack([table[1] + 2 * table[5], table[9]]))
-    found.sum().backward()
+    torch.testing.assert_close(vectors, torch.stack([table[1] + 2 * table[5], table[9]]))
+    vectors.sum().backward()
     assert not bag.table.weight.grad[0].any()
-    torch.testing.assert_close(bag(torch.tensor([[1, 5, 5]])), found[:1])
+    torch.testing.assert_close(bag(torch.tensor([[1, 5, 5]])), vectors[:1])
 
 
 def test_direct_connections_sum_the_weights_of_attributes() -> None:
@@ -36,8 +36,8 @@ def test_direct_connections_sum_the_weights_of_attributes() -> None:
     assert not direct.table.weight.any()
     torch.nn.init.normal_(direct.table.weight)
     attributes = torch.tensor([[[2, 5], [0, 3], [0, 0]]])
-    weights, found = direct.table.weight, direct(TokenBatch(FEATURES, MASK, attributes=attributes))
-    torch.testing.assert_close(found, torch.stack([weights[2] + weights[5], weights[3], torch.zeros(3)])[None])
+    weights, scores = direct.table.weight, direct(TokenBatch(FEATURES, MASK, attributes=attributes))
+    torch.testing.assert_close(scores, torch.stack([weights[2] + weights[5], weights[3], torch.zeros(3)])[None])
     with pytest.raises(ScoreError, match="must have attributes; got none"):
         direct(TokenBatch(FEATURES, MASK))
 
@@ -47,12 +47,12 @@ def test_parts_stand_side_by_side(characters: type[CharacterCNN | CharacterLSTM]
     torch.manual_seed(0)
     inputs = TokenInputs(LookupTables([5], [2]), characters(7, dim=3, hidden=4), NgramBag(9, dim=3))
     forms, spellings, ngrams = torch.tensor([[0, 1, 0]]), torch.tensor([[2, 3, 4], [5, 0, 0]]), torch.tensor([[1], [2]])
-    found = inputs(TokenBatch(FEATURES, MASK, forms, spellings, ngrams))
-    assert found.shape == (1, 3, inputs.dim) == (1, 3, 9)
-    torch.testing.assert_close(found[0, 0], found[0, 2])
-    torch.testing.assert_close(found[0, 1, 6:], inputs.ngrams.table.weight[2])
+    vectors = inputs(TokenBatch(FEATURES, MASK, forms, spellings, ngrams))
+    assert vectors.shape == (1, 3, inputs.dim) == (1, 3, 9)
+    torch.testing.assert_close(vectors[0, 0], vectors[0, 2])
+    torch.testing.assert_close(vectors[0, 1, 6:], inputs.ngrams.table.weight[2])
     wider = torch.nn.functional.pad(spellings, (0, 2)), torch.nn.functional.pad(ngrams, (0, 3))
-    torch.testing.assert_close(inputs(TokenBatch(FEATURES, MASK, forms, *wider)), found)
+    torch.testing.assert_close(inputs(TokenBatch(FEATURES, MASK, forms, *wider)), vectors)
     with pytest.raises(ScoreError, match="must have forms and spellings; got none"):
         inputs(TokenBatch(FEATURES, MASK))
     with pytest.raises(ScoreError, match="must have forms and ngrams; got none"):
@@ -76,10 +76,10 @@ def test_embedding_dropout_drops_a_word_wherever_it_comes() -> None:
     for table in tables.tables:
         torch.nn.init.ones_(table.weight)
     features = torch.stack([torch.arange(50).repeat(2, 3), torch.ones(2, 150, dtype=torch.long)], -1)
-    found = tables(features).unflatten(1, (3, 50))
-    assert set(found[..., :2].unique().tolist()) == {0.0, 2.0}
-    assert torch.equal(found, found[:1, :1].expand_as(found))
-    assert found[..., 2:].eq(1).all()
+    vectors = tables(features).unflatten(1, (3, 50))
+    assert set(vectors[..., :2].unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(vectors, vectors[:1, :1].expand_as(vectors))
+    assert vectors[..., 2:].eq(1).all()
     assert tables.eval()(features).eq(1).all()
 
 
@@ -87,6 +87,6 @@ def test_unknown_dropout_leaves_padding_alone() -> None:
     tables = LookupTables([5], [1], unknown_dropout=0.999)
     with torch.no_grad():
         tables.tables[0].weight.copy_(torch.arange(5.0)[:, None])
-    found = tables(torch.tensor([[[0], [4]]] * 50)).squeeze(-1)
-    assert not found[:, 0].any()
-    assert (found[:, 1] == 1).float().mean() > 0.9
+    vectors = tables(torch.tensor([[[0], [4]]] * 50)).squeeze(-1)
+    assert not vectors[:, 0].any()
+    assert (vectors[:, 1] == 1).float().mean() > 0.9

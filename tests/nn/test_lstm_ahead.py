@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trelliswork.nn.encoders.lstm_ahead import Reader, plain_reader, read_ahead
+from trelliswork.nn.encoders.lstm_ahead import ForwardLSTM, plain_forward_lstm, read_forwards
 from trelliswork.nn.encoders.packing import Packing
 from trelliswork.runtime.autograd import fused
 
@@ -29,10 +29,10 @@ def problem(mask: Tensor, dtype: torch.dtype = torch.float64) -> tuple[nn.LSTM, 
 def test_equals_the_lstm_of_torch(mask: Tensor, dtype: torch.dtype, close: float) -> None:
     reader, tokens = problem(mask, dtype)
     weights = torch.randn(*mask.shape, HIDDEN, dtype=dtype)
-    found, expected = read_ahead(reader, tokens, mask), reader(tokens)[0] * mask.unsqueeze(-1)
-    assert torch.allclose(found, expected, atol=close)
+    states, expected = read_forwards(reader, tokens, mask), reader(tokens)[0] * mask.unsqueeze(-1)
+    assert torch.allclose(states, expected, atol=close)
     inputs = [tokens, *reader.parameters()]
-    by_kernel = torch.autograd.grad((found * weights).sum(), inputs)
+    by_kernel = torch.autograd.grad((states * weights).sum(), inputs)
     by_torch = torch.autograd.grad((expected * weights).sum(), inputs)
     for one, other in zip(by_kernel, by_torch, strict=True):
         assert torch.allclose(one, other, atol=10 * close)
@@ -42,8 +42,8 @@ def test_no_gradient_and_no_token() -> None:
     mask = MASKS["ragged"]
     reader, tokens = problem(mask)
     with torch.no_grad():
-        assert torch.allclose(read_ahead(reader, tokens, mask), reader(tokens)[0] * mask.unsqueeze(-1))
-    assert not read_ahead(reader, tokens, torch.zeros_like(mask)).any()
+        assert torch.allclose(read_forwards(reader, tokens, mask), reader(tokens)[0] * mask.unsqueeze(-1))
+    assert not read_forwards(reader, tokens, torch.zeros_like(mask)).any()
 
 
 def test_second_derivatives() -> None:
@@ -53,9 +53,9 @@ def test_second_derivatives() -> None:
     weights = [each.detach().clone().requires_grad_() for each in reader.all_weights[0][:3]]
 
     def states(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor) -> Tensor:
-        return fused(Reader(packing), tokens.flatten(0, 1), w_in.T, w_on.T, bias)
+        return fused(ForwardLSTM(packing), tokens.flatten(0, 1), w_in.T, w_on.T, bias)
 
     assert torch.autograd.gradcheck(states, (tokens, *weights))
     assert torch.autograd.gradgradcheck(states, (tokens, *weights))
     given = tokens.flatten(0, 1), weights[0].T, weights[1].T, weights[2]
-    assert torch.allclose(fused(Reader(packing), *given), plain_reader(*given, packing))
+    assert torch.allclose(fused(ForwardLSTM(packing), *given), plain_forward_lstm(*given, packing))

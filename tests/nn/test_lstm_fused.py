@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import RecurrentEncoder, recurrent
-from trelliswork.nn.encoders.lstm_fused import TwoReaders, plain_readers, read_both_ways
+from trelliswork.nn.encoders.lstm_fused import BiLSTM, plain_bilstm, read_bidirectional
 from trelliswork.nn.encoders.packing import Packing
 from trelliswork.runtime.autograd import fused
 
@@ -33,7 +33,7 @@ def problem(mask: Tensor, layers: int = 1, dtype: torch.dtype = torch.float64) -
 
 
 def by_torch(encoder: RecurrentEncoder, tokens: Tensor, mask: Tensor) -> Tensor:
-    """What `nn.LSTM` makes of it."""
+    """Run `nn.LSTM` in both directions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recurrent, "MANY", len(mask) + 1)
         return encoder(tokens, mask)
@@ -41,14 +41,14 @@ def by_torch(encoder: RecurrentEncoder, tokens: Tensor, mask: Tensor) -> Tensor:
 
 @pytest.fixture
 def packed(monkeypatch: pytest.MonkeyPatch) -> list[Packing]:
-    """What the kernels have been given, once for each layer."""
+    """Record the arguments of the kernels, once for each layer."""
     seen: list[Packing] = []
 
     def read(forwards: Any, backwards: Any, tokens: Tensor, packing: Packing) -> Tensor:
         seen.append(packing)
-        return read_both_ways(forwards, backwards, tokens, packing)
+        return read_bidirectional(forwards, backwards, tokens, packing)
 
-    monkeypatch.setattr(recurrent, "read_both_ways", read)
+    monkeypatch.setattr(recurrent, "read_bidirectional", read)
     return seen
 
 
@@ -59,12 +59,12 @@ def test_equals_the_lstms_of_torch(
     packed: list[Packing], mask: Tensor, layers: int, dtype: torch.dtype, close: float
 ) -> None:
     encoder, tokens = problem(mask, layers, dtype)
-    found, expected = encoder(tokens, mask), by_torch(encoder, tokens, mask)
+    states, expected = encoder(tokens, mask), by_torch(encoder, tokens, mask)
     assert len(packed) == layers
-    torch.testing.assert_close(found, expected, rtol=close, atol=close)
-    assert not found[~mask].any()
-    inputs, seed = [tokens, *encoder.parameters()], torch.randn_like(found)
-    grads, slow = torch.autograd.grad(found, inputs, seed), torch.autograd.grad(expected, inputs, seed)
+    torch.testing.assert_close(states, expected, rtol=close, atol=close)
+    assert not states[~mask].any()
+    inputs, seed = [tokens, *encoder.parameters()], torch.randn_like(states)
+    grads, slow = torch.autograd.grad(states, inputs, seed), torch.autograd.grad(expected, inputs, seed)
     for one, other in zip(grads, slow, strict=True):
         torch.testing.assert_close(one, other, rtol=close, atol=close)
 
@@ -81,9 +81,9 @@ def test_first_and_second_derivatives() -> None:
     packing = Packing.of(HOLES)
     shapes = ((HOLES.numel(), 2), (2, 2, 8), (2, 2, 8), (2, 8))
     inputs = tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
-    torch.testing.assert_close(fused(TwoReaders(packing), *inputs), plain_readers(*inputs, packing))
-    assert torch.autograd.gradcheck(lambda *parts: fused(TwoReaders(packing), *parts), inputs)
-    assert torch.autograd.gradgradcheck(lambda *parts: fused(TwoReaders(packing), *parts), inputs)
+    torch.testing.assert_close(fused(BiLSTM(packing), *inputs), plain_bilstm(*inputs, packing))
+    assert torch.autograd.gradcheck(lambda *parts: fused(BiLSTM(packing), *parts), inputs)
+    assert torch.autograd.gradgradcheck(lambda *parts: fused(BiLSTM(packing), *parts), inputs)
 
 
 def test_a_graph_that_is_kept_gives_the_same_gradient_again() -> None:

@@ -17,9 +17,9 @@ def test_padding_never_changes_a_result(activation: str) -> None:
     encoder = DeepEncoder(4, window=3, hidden=6, layers=2, activation=activation).double()  # type: ignore[arg-type]
     short = torch.randn(1, 3, 4, dtype=torch.float64)
     padded = torch.cat([short, torch.randn(1, 2, 4, dtype=torch.float64)], 1)
-    found = encoder(padded, torch.tensor([[True, True, True, False, False]]))
-    torch.testing.assert_close(found[:, :3], encoder(short))
-    assert not found[:, 3:].any()
+    encoded = encoder(padded, torch.tensor([[True, True, True, False, False]]))
+    torch.testing.assert_close(encoded[:, :3], encoder(short))
+    assert not encoded[:, 3:].any()
 
 
 def test_each_layer_is_the_activation_of_a_linear_map_of_the_window() -> None:

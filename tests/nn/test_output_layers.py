@@ -20,7 +20,7 @@ from trelliswork.nn.output_layers import (
     SoftmaxLayer,
     fused_loss,
 )
-from trelliswork.nn.output_layers.noise import log_uniform, zipf
+from trelliswork.nn.output_layers.sampled import log_uniform, zipf
 
 D, V, M = 6, 11, 9
 LAYERS: dict[str, Callable[[], OutputLayer]] = {
@@ -126,8 +126,8 @@ def test_a_tied_table_is_the_weight_itself() -> None:
 
 def gradients(layer: SoftmaxLayer, loss: Callable[[Tensor, Tensor], Tensor]) -> list[Tensor]:
     hidden, targets = given()
-    found = torch.autograd.grad(loss(hidden, targets).sum(), [layer.weight, layer.bias])
-    return list(found)
+    gradients_of_loss = torch.autograd.grad(loss(hidden, targets).sum(), [layer.weight, layer.bias])
+    return list(gradients_of_loss)
 
 
 def full(layer: SoftmaxLayer) -> list[Tensor]:
@@ -159,7 +159,7 @@ def test_importance_weights_are_the_printed_ones() -> None:
     torch.manual_seed(2)
     layer, (hidden, targets) = SampledSoftmaxLayer(D, V, n_samples=7, method="importance"), given()
     torch.manual_seed(3)
-    found = torch.autograd.grad(layer.loss(hidden[:1], targets[:1]).sum(), layer.bias)[0]
+    gradient = torch.autograd.grad(layer.loss(hidden[:1], targets[:1]).sum(), layer.bias)[0]
     torch.manual_seed(3)
     drawn = layer.draw()
     energy = layer.weight @ hidden[0] + layer.bias
@@ -168,7 +168,7 @@ def test_importance_weights_are_the_printed_ones() -> None:
     for k, share in zip(drawn.tolist(), (omega / omega.sum()).tolist(), strict=True):
         expected[k] += share
     expected[targets[0]] -= 1
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradient, expected)
 
 
 def test_nce_with_much_noise_approaches_the_full_softmax() -> None:
@@ -187,14 +187,14 @@ def test_the_loss_of_nce_is_the_equation() -> None:
     torch.manual_seed(5)
     layer, (hidden, targets) = NCELayer(D, V, n_samples=3), given()
     torch.manual_seed(6)
-    found = layer.loss(hidden, targets)
+    losses = layer.loss(hidden, targets)
     torch.manual_seed(6)
     drawn = layer.draw()
     unnormalised = (hidden @ layer.weight.T + layer.bias).exp()
     h = unnormalised / (unnormalised + 3 * layer.noise)
     for row in range(M):
         expected = -h[row, targets[row]].log() - sum((1 - h[row, n]).log() for n in drawn)
-        torch.testing.assert_close(found[row], expected)
+        torch.testing.assert_close(losses[row], expected)
 
 
 def test_symbols_are_drawn_from_the_noise() -> None:

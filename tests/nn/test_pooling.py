@@ -10,12 +10,12 @@ from trelliswork.nn import dynamic_multi_pooling
 def test_each_part_gives_its_greatest_values() -> None:
     torch.manual_seed(0)
     tokens, first, last = torch.randn(3, 6, 2), torch.tensor([2, 0, 3]), torch.tensor([4, 5, 3])
-    found = dynamic_multi_pooling(tokens, first, last)
+    pooled = dynamic_multi_pooling(tokens, first, last)
     for row in range(3):
         a, b = int(first[row]), int(last[row])
         parts = [tokens[row, :a], tokens[row, a:b], tokens[row, b:]]
         expected = torch.cat([part.amax(0) if len(part) else torch.zeros(2) for part in parts])
-        torch.testing.assert_close(found[row], expected)
+        torch.testing.assert_close(pooled[row], expected)
 
 
 def test_the_sentence_of_the_source_is_cut_before_the_third_and_the_eighth_word() -> None:

@@ -53,41 +53,41 @@ def test_windows_cover_everything_and_overlap() -> None:
     for n in range(40):
         for room in range(1, 12):
             for overlap in range(room):
-                found = windows(n, room, overlap)
-                assert found[0][0] == 0
-                assert found[-1][1] == n
-                assert all(last - first <= room for first, last in found)
-                assert all(before[1] - after[0] >= overlap for before, after in itertools.pairwise(found))
+                ranges = windows(n, room, overlap)
+                assert ranges[0][0] == 0
+                assert ranges[-1][1] == n
+                assert all(last - first <= room for first, last in ranges)
+                assert all(before[1] - after[0] >= overlap for before, after in itertools.pairwise(ranges))
 
 
 @needs_transformers
 def test_a_word_is_its_first_sub_word() -> None:
-    found = encoder()
+    pretrained = encoder()
     ids = torch.tensor([[2, 4, 5, 6, 10, 3]])  # [CLS] Ann sing ##s . [SEP]
-    expected = found.model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
-    torch.testing.assert_close(found([["Ann", "sings", "."]])[0], expected[[1, 2, 4]])
+    expected = pretrained.model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
+    torch.testing.assert_close(pretrained([["Ann", "sings", "."]])[0], expected[[1, 2, 4]])
 
 
 @needs_transformers
 def test_a_sentence_is_encoded_alike_alone_and_in_a_batch() -> None:
-    found, sentences = encoder(), [["Ann", "sings", "abc", "."], ["abcabc"], ["Ann", ""], ["Ann"] * 40, []]
-    together = found(sentences)
+    pretrained, sentences = encoder(), [["Ann", "sings", "abc", "."], ["abcabc"], ["Ann", ""], ["Ann"] * 40, []]
+    together = pretrained(sentences)
     assert together.shape == (5, 40, 8)
     for row, words in zip(together, sentences, strict=True):
-        torch.testing.assert_close(row[: len(words)], found([words])[0], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(row[: len(words)], pretrained([words])[0], rtol=1e-4, atol=1e-5)
         assert not row[len(words) :].any()
 
 
 @needs_transformers
 def test_long_sentences_are_read_in_windows_and_each_word_far_from_their_edges() -> None:
-    found, words = encoder(), ["Ann", "abc", "sings", "."] * 8  # 56 sub-words, 14 at a time
-    ids, firsts = found.subwords.split(words)
-    assert (len(ids), found.longest) == (56, 16)
+    pretrained, words = encoder(), ["Ann", "abc", "sings", "."] * 8  # 56 sub-words, 14 at a time
+    ids, firsts = pretrained.subwords.split(words)
+    assert (len(ids), pretrained.longest) == (56, 16)
     states = {}
     for first, last in windows(56, 14, 4):
-        inputs = torch.tensor([found.subwords.framed(ids[first:last])])
-        states[first] = found.model(input_ids=inputs).last_hidden_state[0, 1:-1]
-    answer = found([words])[0]
+        inputs = torch.tensor([pretrained.subwords.with_special_tokens(ids[first:last])])
+        states[first] = pretrained.model(input_ids=inputs).last_hidden_state[0, 1:-1]
+    answer = pretrained([words])[0]
     for word, at in enumerate(firsts):
         room = {first: min(at - first if first else 99, first + 13 - at if first + 14 < 56 else 99) for first in states}
         inside = {first: free for first, free in room.items() if first <= at < first + 14}
@@ -97,23 +97,23 @@ def test_long_sentences_are_read_in_windows_and_each_word_far_from_their_edges()
 
 @needs_transformers
 def test_gradients_reach_the_model() -> None:
-    found = encoder()
-    found([["Ann", "sings"]])[0, :, 0].sum().backward()  # all dimensions together are normalised: no gradient
-    assert found.model.embeddings.word_embeddings.weight.grad[4].any()
+    pretrained = encoder()
+    pretrained([["Ann", "sings"]])[0, :, 0].sum().backward()  # all dimensions together are normalised: no gradient
+    assert pretrained.model.embeddings.word_embeddings.weight.grad[4].any()
 
 
 @needs_transformers
 def test_scales_multiply_the_embeddings_of_all_sub_words_of_a_word() -> None:
     """In every window of a long sentence, special tokens as they are; a factor of 1 changes nothing."""
-    found, words = encoder(), ["Ann", "sings", "abc", "."]
+    pretrained, words = encoder(), ["Ann", "sings", "abc", "."]
     ids = torch.tensor([[2, 4, 5, 6, 7, 8, 9, 10, 3]])  # [CLS] Ann sing ##s a ##b ##c . [SEP]
     factors = torch.tensor([[1, 0.5, 2, 2, 0, 0, 0, 3, 1]])
-    embeddings = found.model.embeddings.word_embeddings(ids) * factors[..., None]
-    expected = found.model(inputs_embeds=embeddings, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
-    scaled = found([words], torch.tensor([[0.5, 2.0, 0.0, 3.0]]))[0]
+    embeddings = pretrained.model.embeddings.word_embeddings(ids) * factors[..., None]
+    expected = pretrained.model(inputs_embeds=embeddings, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
+    scaled = pretrained([words], torch.tensor([[0.5, 2.0, 0.0, 3.0]]))[0]
     torch.testing.assert_close(scaled, expected[[1, 2, 4, 7]])
     long = [words * 8, ["Ann"]]
-    torch.testing.assert_close(found(long, torch.ones(2, 32)), found(long))
+    torch.testing.assert_close(pretrained(long, torch.ones(2, 32)), pretrained(long))
 
 
 @needs_transformers
@@ -160,10 +160,10 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_transformers
 def test_a_tagger_over_it_learns_and_comes_back_from_disk(tmp_path: Path) -> None:
-    found = encoder()
-    found.model.save_pretrained(tmp_path / "bert")
-    found.subwords.tokenizer.model_max_length = 16
-    found.subwords.tokenizer.save_pretrained(tmp_path / "bert")
+    pretrained = encoder()
+    pretrained.model.save_pretrained(tmp_path / "bert")
+    pretrained.subwords.tokenizer.model_max_length = 16
+    pretrained.subwords.tokenizer.save_pretrained(tmp_path / "bert")
     sentences = [Sentence(("Ann", "sings", "."), ("N", "V", "P")), Sentence(("abc", "."), ("N", "P"))]
     config = TaggerConfig(pretrained=str(tmp_path / "bert"), encoder="none", word_dim=2, affix_dim=2)
     tagger = Tagger.from_data(sentences, config, seed=1)

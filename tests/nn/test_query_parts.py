@@ -15,7 +15,7 @@ from trelliswork.nn.query_parts import (
     PointerScorer,
     Summary,
     execution_reward,
-    joined_input,
+    join_input,
     reinforce_loss,
 )
 
@@ -33,21 +33,21 @@ def encoded_input(batch: int = 2, n: int = 5, dim: int = 6) -> tuple[torch.Tenso
 def test_pointers_are_scored_as_the_equation_says() -> None:
     scorer = PointerScorer(4, 6, 3).double()
     states, (inputs, mask) = torch.randn(2, 3, 4, dtype=torch.double), encoded_input()
-    found = scorer(states, inputs, mask)
+    scores = scorer(states, inputs, mask)
     for b, s, t in itertools.product(range(2), range(3), range(5)):
         inner = (scorer.states.weight @ states[b, s] + scorer.inputs.weight @ inputs[b, t]).tanh()
         expected = scorer.direction.weight[0] @ inner if mask[b, t] else torch.tensor(-torch.inf).double()
-        torch.testing.assert_close(found[b, s, t], expected)
+        torch.testing.assert_close(scores[b, s, t], expected)
 
 
 def test_a_summary_is_a_weighted_mean_of_what_is_there() -> None:
     summary, (encoded, mask) = Summary(6).double(), encoded_input()
-    found = summary(encoded, mask)
+    vector = summary(encoded, mask)
     for b in range(2):
         there = encoded[b][mask[b]]
         weights = torch.softmax(torch.stack([summary.direction.weight[0] @ h for h in there]), 0)
         torch.testing.assert_close(
-            found[b], sum((w * h for w, h in zip(weights, there, strict=True)), torch.zeros(6).double())
+            vector[b], sum((w * h for w, h in zip(weights, there, strict=True)), torch.zeros(6).double())
         )
 
 
@@ -68,24 +68,24 @@ def test_the_aggregate_layer_has_a_row_for_each_aggregate() -> None:
 def test_columns_are_scored_by_the_last_state_of_their_names() -> None:
     scorer, (encoded, mask) = ColumnScorer(6, word_dim=5, hidden=4).double(), encoded_input()
     words, lengths = torch.randn(3, 4, 5, dtype=torch.double), torch.tensor([4, 1, 2])
-    names = scorer.names_read(words, lengths)
-    found = scorer(encoded, mask, names)
+    names = scorer.encode_names(words, lengths)
+    scores = scorer(encoded, mask, names)
     for j, length in enumerate(lengths.tolist()):
         alone = scorer.names(words[j : j + 1, :length])[0][0, -1]
         torch.testing.assert_close(names[j], alone)
         for b in range(2):
             kappa = scorer.summary(encoded, mask)[b]
             inner = scorer.questions.weight @ kappa + scorer.columns.weight @ alone
-            torch.testing.assert_close(found[b, j], scorer.direction.weight[0] @ inner.tanh())
+            torch.testing.assert_close(scores[b, j], scorer.direction.weight[0] @ inner.tanh())
     with pytest.raises(ScoreError, match="at least one word"):
-        scorer.names_read(words, torch.tensor([4, 0, 2]))
+        scorer.encode_names(words, torch.tensor([4, 0, 2]))
 
 
 def strings(n: int, steps: int) -> list[list[int]]:
     """All strings of pointers, with zeros behind their end."""
-    found = {tuple(s[: s.index(0)] + [0] * (steps - s.index(0)) if 0 in s else s)
+    distinct = {tuple(s[: s.index(0)] + [0] * (steps - s.index(0)) if 0 in s else s)
              for s in map(list, itertools.product(range(n), repeat=steps))}  # fmt: skip
-    return sorted(map(list, found))
+    return sorted(map(list, distinct))
 
 
 def all_log_probs(decoder: ConditionDecoder, encoded: torch.Tensor) -> tuple[torch.Tensor, list[list[int]]]:
@@ -131,8 +131,8 @@ def test_the_gradient_of_reinforce_is_that_of_the_expected_reward(baseline: bool
 
 
 def test_the_input_has_columns_words_of_sql_and_the_question_in_this_order() -> None:
-    found = joined_input([["a", "b"], ["c"]], ["WHERE", "="], ["q"])
-    assert found == ["<col>", "a", "b", "<col>", "c", "<sql>", "WHERE", "=", "<question>", "q"]
+    words = join_input([["a", "b"], ["c"]], ["WHERE", "="], ["q"])
+    assert words == ["<col>", "a", "b", "<col>", "c", "<sql>", "WHERE", "=", "<question>", "q"]
 
 
 def test_a_baseline_needs_another_sample() -> None:

@@ -45,12 +45,12 @@ def test_hidden_probabilities_are_those_of_the_energy(rbm: RBM) -> None:
 
 def test_visible_means_are_those_of_the_energy(rbm: RBM) -> None:
     h = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
-    found = rbm.visible_means(h[None])[0]
+    means = rbm.visible_means(h[None])[0]
     if rbm.visible == "binary":
         weights = torch.stack([-energy(rbm, v, h) for v in every(4)]).softmax(0)
-        torch.testing.assert_close(found, weights @ every(4))
+        torch.testing.assert_close(means, weights @ every(4))
     else:  # the energy is a parabola in v whose lowest point is the mean
-        v = found.detach().requires_grad_()
+        v = means.detach().requires_grad_()
         (slope,) = torch.autograd.grad(energy(rbm, v, h), v)
         torch.testing.assert_close(slope, torch.zeros(4, dtype=torch.float64))
 
@@ -73,8 +73,8 @@ def test_the_gradient_is_that_of_the_likelihood_when_fantasies_come_from_the_mod
             total = [model[i] * each for each in share]
         else:
             total = [so_far + model[i] * each for so_far, each in zip(total, share, strict=True)]
-    for found, expected, own in zip(total, exact, positive, strict=True):
-        torch.testing.assert_close(found, expected)
+    for gradient, expected, own in zip(total, exact, positive, strict=True):
+        torch.testing.assert_close(gradient, expected)
         assert not torch.allclose(expected, own)
 
 
@@ -135,7 +135,7 @@ def test_wrong_data_is_explained() -> None:
     layer = nn.Linear(6, 5)
     with pytest.raises(ScoreError, match=r"must be \(rows, 6\)"):
         pretrain_layers([layer], torch.zeros(3, 5))
-    with pytest.raises(ScoreError, match="with a row at least"):
+    with pytest.raises(ScoreError, match="with at least one row"):
         pretrain_layers([layer], torch.zeros(0, 6))
     with pytest.raises(ScoreError, match=r"must lie in 0\.\.1"):
         pretrain_layers([layer], torch.full((3, 6), 2.0))

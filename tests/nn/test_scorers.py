@@ -19,11 +19,11 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
 def test_a_neural_tensor_is_the_equation() -> None:
     torch.manual_seed(0)
     network, x, y = NeuralTensor(3, 2, 4, slices=5).double(), draw(6, 3), draw(6, 2, seed=1)
-    v, found = torch.cat([network.of_first.weight, network.of_second.weight], 1), network(x, y)
+    v, scores = torch.cat([network.of_first.weight, network.of_second.weight], 1), network(x, y)
     for row in range(6):
         slices = torch.stack([x[row] @ network.tensor[k] @ y[row] for k in range(5)])  # x^T T_k y
         inner = slices + v @ torch.cat([x[row], y[row]]) + network.of_first.bias
-        torch.testing.assert_close(found[row], network.output.weight @ inner.tanh())
+        torch.testing.assert_close(scores[row], network.output.weight @ inner.tanh())
 
 
 def test_a_table_is_scored_row_by_row() -> None:
@@ -67,9 +67,9 @@ def test_hidden_units_are_summed_out() -> None:
 def test_the_kernel_is_the_plain_sum(n_hidden: int, scale: float) -> None:
     inputs = (scale * draw(2, 3, n_hidden)).requires_grad_()
     by_tag, seed = draw(n_hidden, 5, seed=1).requires_grad_(), draw(2, 3, 5, seed=2)
-    found, expected = softplus_sum(inputs, by_tag), plain_softplus_sum(inputs, by_tag)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    fast = torch.autograd.grad(found, [inputs, by_tag], seed)
+    sums, expected = softplus_sum(inputs, by_tag), plain_softplus_sum(inputs, by_tag)
+    torch.testing.assert_close(sums, expected, rtol=1e-12, atol=1e-12)
+    fast = torch.autograd.grad(sums, [inputs, by_tag], seed)
     slow = torch.autograd.grad(expected, [inputs, by_tag], seed)
     torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-12)
     single = softplus_sum(inputs.float(), by_tag.float())

@@ -103,12 +103,12 @@ def test_a_parsing_unit_is_an_unrolled_loop(cell: str, name: str) -> None:
     system = SYSTEMS[name](torch.tensor(LENGTHS), N_LABELS)
     unit, vectors = unit_for(system, cell), torch.randn(3, 6, DIM, dtype=torch.float64)
     gold = system.decisions_of(gold_trees(projective=name != "swap"), torch.tensor([[1, 0, 1, 0, 0, 1]] * 3))
-    connected, scorer = unit.connected(system, unit.projected(vectors))
-    found = local_log_prob(connected, scorer, gold)
+    connected, scorer = unit.connect(system, unit.project(vectors))
+    log_probs = local_log_prob(connected, scorer, gold)
     for row, n in enumerate(LENGTHS):
         scores, decisions = plain_parse(unit, name, vectors[row, :n], gold[row])
         log_prob = sum(each.log_softmax(-1)[d] for each, d in zip(scores, decisions, strict=True))
-        torch.testing.assert_close(found[row], log_prob)
+        torch.testing.assert_close(log_probs[row], log_prob)
         if isinstance(connected, RecurrentSystem):
             torch.testing.assert_close(unroll(connected, gold).scores[row, : len(scores)], torch.stack(scores))
 
@@ -153,11 +153,11 @@ def test_a_tagging_unit_is_an_lstm() -> None:
         lstm.bias_ih_l0.copy_(unit.bias)
         lstm.bias_hh_l0.zero_()
     vectors = torch.randn(3, 6, DIM, dtype=torch.float64)
-    system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.projected(vectors), tagging_wiring())
-    found, (wanted, _) = unroll(system), lstm(vectors)
+    system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.project(vectors), tagging_wiring())
+    run, (wanted, _) = unroll(system), lstm(vectors)
     for row, n in enumerate(LENGTHS):
-        torch.testing.assert_close(found.hidden[row, :n], wanted[row, :n])
-        assert found.decisions[row].tolist() == [*unit.output(wanted[row, :n]).argmax(-1).tolist(), *[-1] * (6 - n)]
+        torch.testing.assert_close(run.hidden[row, :n], wanted[row, :n])
+        assert run.decisions[row].tolist() == [*unit.output(wanted[row, :n]).argmax(-1).tolist(), *[-1] * (6 - n)]
 
 
 def test_the_states_of_a_tagging_unit_are_those_of_a_run_from_left_to_right() -> None:
@@ -168,10 +168,10 @@ def test_the_states_of_a_tagging_unit_are_those_of_a_run_from_left_to_right() ->
         at_once.word.weight.copy_(unit.slots.weight)
         at_once.word.bias.copy_(unit.bias)
     vectors = torch.randn(3, 6, DIM, dtype=torch.float64)
-    system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.projected(vectors), tagging_wiring())
-    found, wanted = at_once(vectors), unroll(system).hidden
+    system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.project(vectors), tagging_wiring())
+    hidden, wanted = at_once(vectors), unroll(system).hidden
     for row, n in enumerate(LENGTHS):
-        torch.testing.assert_close(found[row, :n], wanted[row, :n])
+        torch.testing.assert_close(hidden[row, :n], wanted[row, :n])
 
 
 def test_gradients_go_through_the_link_from_parser_to_tagger() -> None:
@@ -187,7 +187,7 @@ def test_gradients_go_through_the_link_from_parser_to_tagger() -> None:
         called = torch.func.functional_call(
             Chained(tagger), {f"unit.{k}": v for k, v in weights.items()}, (tagging, vectors)
         )
-        connected, scorer = parser.connected(system, parser.projected(torch.cat([vectors, called], -1)))
+        connected, scorer = parser.connect(system, parser.project(torch.cat([vectors, called], -1)))
         return -local_log_prob(connected, scorer, gold).sum()
 
     weights = [each.detach().clone().requires_grad_() for each in (tagger.slots.weight, tagger.before.weight)]
@@ -205,12 +205,12 @@ class Chained(torch.nn.Module):
 
     def forward(self, tagging: Tagging, vectors: Tensor) -> Tensor:
         tags = torch.where(torch.arange(6) < tagging.lengths[:, None], 1, -1)
-        system = RecurrentSystem(tagging, self.unit, self.unit.projected(vectors), tagging_wiring())
+        system = RecurrentSystem(tagging, self.unit, self.unit.project(vectors), tagging_wiring())
         return unroll(system, tags).hidden
 
 
 def test_cells_with_memory_need_a_link() -> None:
-    with pytest.raises(ScoreError, match="needs a link to the step before"):
+    with pytest.raises(ScoreError, match="needs a link to the previous step"):
         TBRU(3, 4, n_slots=1, n_decisions=2, cell="lstm")
     with pytest.raises(ScoreError, match="cell must be one of feed-forward, lstm, gru"):
         TBRU(3, 4, n_slots=1, n_decisions=2, cell="rnn")  # type: ignore[arg-type]
@@ -222,18 +222,18 @@ def test_cells_with_memory_need_a_link() -> None:
 def parts(name: str) -> tuple[DependencySystem, ParsingUnit, Tensor]:
     system = SYSTEMS[name](torch.tensor(LENGTHS), N_LABELS)
     unit = unit_for(system)
-    return system, unit, unit.projected(torch.randn(3, 6, DIM, dtype=torch.float64))
+    return system, unit, unit.project(torch.randn(3, 6, DIM, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_greedy_parses_are_those_of_greedy_search(name: str) -> None:
     system, unit, projected = parts(name)
-    connected = unit.connected(system, projected)
-    found, wanted = greedy_parses(system, unit, projected), greedy(*connected)
-    assert torch.equal(found.heads, wanted.state.heads[:, 0, 1:])
-    assert torch.equal(found.labels, wanted.state.labels[:, 0, 1:])
-    torch.testing.assert_close(found.log_prob, local_log_prob(*connected, wanted.decisions[:, 0]))
-    assert bool((found.arc_log_probs.sum(1) >= found.log_prob).all())
+    connected = unit.connect(system, projected)
+    parses, wanted = greedy_parses(system, unit, projected), greedy(*connected)
+    assert torch.equal(parses.heads, wanted.state.heads[:, 0, 1:])
+    assert torch.equal(parses.labels, wanted.state.labels[:, 0, 1:])
+    torch.testing.assert_close(parses.log_prob, local_log_prob(*connected, wanted.decisions[:, 0]))
+    assert bool((parses.arc_log_probs.sum(1) >= parses.log_prob).all())
 
 
 @pytest.mark.parametrize("is_local", [True, False])
@@ -241,29 +241,29 @@ def test_greedy_parses_are_those_of_greedy_search(name: str) -> None:
 def test_beams_are_those_of_beam_search(name: str, is_local: bool) -> None:
     """A unit that gives states no value is a local model."""
     system, unit, projected = parts(name)
-    connected, scorer = unit.valued(system, projected)
+    connected, scorer = unit.connect_global(system, projected)
     if is_local:
         torch.nn.init.zeros_(unit.value.weight)
         torch.nn.init.zeros_(unit.value.bias)
-        scorer = locally_normalised(*unit.connected(system, projected))
+        scorer = locally_normalised(*unit.connect(system, projected))
     for beam in (1, 3, 8):
-        found = beam_parses(system, unit, projected, beam)
+        parses = beam_parses(system, unit, projected, beam)
         wanted = beam_search(connected, scorer, beam)
         width = wanted.scores.shape[1]
-        torch.testing.assert_close(found.scores[:, :width], wanted.scores)
+        torch.testing.assert_close(parses.scores[:, :width], wanted.scores)
         there = wanted.scores > -np.inf
-        assert torch.equal(found.heads[:, :width][there], wanted.state.heads[there][:, 1:])
-        assert torch.equal(found.labels[:, :width][there], wanted.state.labels[there][:, 1:])
+        assert torch.equal(parses.heads[:, :width][there], wanted.state.heads[there][:, 1:])
+        assert torch.equal(parses.labels[:, :width][there], wanted.state.labels[there][:, 1:])
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_the_loss_of_gold_states_is_the_local_likelihood(name: str) -> None:
     system, unit, projected = parts(name)
     gold = system.decisions_of(gold_trees(projective=name != "swap"))
-    found = local_loss(unit, projected, gold_states(system, gold))
-    wanted = -local_log_prob(*unit.connected(system, projected), gold).sum()
-    torch.testing.assert_close(found, wanted)
-    same_gradients(found, wanted, unit)
+    loss = local_loss(unit, projected, gold_states(system, gold))
+    wanted = -local_log_prob(*unit.connect(system, projected), gold).sum()
+    torch.testing.assert_close(loss, wanted)
+    same_gradients(loss, wanted, unit)
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS))
@@ -273,10 +273,10 @@ def test_the_global_loss_is_that_of_the_beam_with_early_update(name: str) -> Non
     gold = system.decisions_of(gold_trees(projective=name != "swap"))
     fell = set()
     for beam in (1, 4, 60, 500):
-        found = global_loss(system, unit, projected, right_decisions(gold), beam)
-        wanted = beam_log_prob(*unit.valued(system, projected), gold, beam)
-        torch.testing.assert_close(found, -wanted.log_prob.sum())
-        same_gradients(found, -wanted.log_prob.sum(), unit)
+        loss = global_loss(system, unit, projected, right_decisions(gold), beam)
+        wanted = beam_log_prob(*unit.connect_global(system, projected), gold, beam)
+        torch.testing.assert_close(loss, -wanted.log_prob.sum())
+        same_gradients(loss, -wanted.log_prob.sum(), unit)
         fell |= set(wanted.fell_off.tolist())
     assert fell == {True, False}
 
@@ -288,14 +288,14 @@ def test_every_way_to_the_right_tree_is_right() -> None:
     heads[0, :4] = torch.tensor([0, 1, 4, 1])  # word 2 may get its head before or after word 3
     right, n_right = right_trees(system, heads, labels), set[int]()
     for beam in (1, 4, 60, 500):
-        found = global_loss(system, unit, projected, right, beam)
+        loss = global_loss(system, unit, projected, right, beam)
         wanted = torch.zeros((), dtype=torch.float64)
         for row, n in enumerate(LENGTHS):
             gold = tuple(heads[row, :n].tolist()), labels[row, :n].tolist()
             lost, counted = plain_tree_loss(unit, projected[row : row + 1], gold, beam)
             wanted, n_right = wanted + lost, n_right | {counted}
-        torch.testing.assert_close(found, wanted)
-        same_gradients(found, wanted, unit)
+        torch.testing.assert_close(loss, wanted)
+        same_gradients(loss, wanted, unit)
     assert {0, 1} < n_right and max(n_right) > 1  # fell off, one way, several
 
 
@@ -314,7 +314,7 @@ def plain_tree_loss(
         after = list[tuple[Tensor, Plain]]()
         for total, state in hypotheses:
             words = torch.tensor([state.features()])
-            hidden = unit(unit.gathered(projected, torch.zeros(1, dtype=torch.long), words))[0][0]
+            hidden = unit(unit.gather(projected, torch.zeros(1, dtype=torch.long), words))[0][0]
             takes = {move_number(m, y): (m, y) for m, y in itertools.product(state.moves(), range(N_LABELS))}
             log_probs = unit.output(hidden)[list(takes)].log_softmax(-1)
             base = total + unit.value.weight[0] @ hidden + unit.value.bias[0]
@@ -330,9 +330,9 @@ def plain_tree_loss(
     return every.logsumexp(0) - torch.stack(right).logsumexp(0), len(right)
 
 
-def same_gradients(found: Tensor, wanted: Tensor, unit: ParsingUnit) -> None:
+def same_gradients(loss: Tensor, wanted: Tensor, unit: ParsingUnit) -> None:
     weights = list(unit.parameters())
-    pair = (torch.autograd.grad(each, weights, retain_graph=True, materialize_grads=True) for each in (found, wanted))
+    pair = (torch.autograd.grad(each, weights, retain_graph=True, materialize_grads=True) for each in (loss, wanted))
     for a, b in zip(*pair, strict=True):
         torch.testing.assert_close(a, b)
 
@@ -362,7 +362,7 @@ def test_explored_states_and_what_is_right_in_them(explore: float) -> None:
             assert set(states.allowed[i].nonzero().flatten().tolist()) == {
                 move_number(move, label) for move in here.moves() for label in range(N_LABELS)
             }
-            scores = unit.scores(unit(unit.gathered(projected, states.rows[i : i + 1], states.words[i : i + 1]))[0])[0]
+            scores = unit.scores(unit(unit.gather(projected, states.rows[i : i + 1], states.words[i : i + 1]))[0])[0]
             among = states.allowed[i] if chances[i] else states.right[i]
             here = here.take(*taken_move(int(torch.where(among, scores, -np.inf).argmax())))
             i += 1
@@ -376,20 +376,20 @@ def test_pins_are_kept_whatever_the_scores_say() -> None:
         known = torch.tensor([[-1, *(h if on else -1 for h, on in zip(heads, each, strict=True))] for each in chosen])
         system = ArcHybrid(torch.full((len(chosen),), 4), N_LABELS)
         unit = unit_for(system)
-        projected = unit.projected(torch.randn(len(chosen), 4, DIM, dtype=torch.float64))
+        projected = unit.project(torch.randn(len(chosen), 4, DIM, dtype=torch.float64))
         pinned = Pinned(known.numpy(), torch.where(known >= 0, 1, -1).numpy())
         greedily = greedy_parses(system, unit, projected, pinned)
         beam = beam_parses(system, unit, projected, 2, pinned)
-        for found, labels in ((greedily.heads, greedily.labels), (beam.heads[:, 0], beam.labels[:, 0])):
-            assert bool((found == known[:, 1:])[known[:, 1:] >= 0].all())
+        for heads_found, labels in ((greedily.heads, greedily.labels), (beam.heads[:, 0], beam.labels[:, 0])):
+            assert bool((heads_found == known[:, 1:])[known[:, 1:] >= 0].all())
             assert bool((labels == 1)[known[:, 1:] >= 0].all())
-            assert all(dependencies.is_projective(tuple(row)) for row in found.tolist())
+            assert all(dependencies.is_projective(tuple(row)) for row in heads_found.tolist())
 
 
 def test_pins_that_no_tree_has_are_refused() -> None:
     system = ArcHybrid(torch.tensor([4]), N_LABELS)
     unit = unit_for(system)
-    projected = unit.projected(torch.randn(1, 4, DIM, dtype=torch.float64))
+    projected = unit.project(torch.randn(1, 4, DIM, dtype=torch.float64))
     crossing = Pinned(np.array([[-1, 3, 4, -1, -1]]), np.full((1, 5), -1))
     with pytest.raises(ConstraintError, match="expected pins that a projective tree with one root can have"):
         greedy_parses(system, unit, projected, crossing)

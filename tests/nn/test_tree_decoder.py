@@ -41,7 +41,7 @@ TEXTS = ["bx(x(y)z)(w)", "b((()))xxxxx", "bxx(x)xxxxxx", "b(((x(y)))zz"]
 def recursive(decoder: TreeDecoder, memory: Memory, row: int, text: str) -> list[Tensor]:
     """The hidden vector of the open sequence after each character: a bracket is a call, and its state is kept."""
     vectors = symbols_of([text])[0, :, :-2]
-    found: list[Tensor] = []
+    states: list[Tensor] = []
 
     def cell(vector: Tensor, parent: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         hidden, kept = decoder.cell(torch.cat([vector, parent])[None], (state[0][None], state[1][None]))
@@ -55,18 +55,18 @@ def recursive(decoder: TreeDecoder, memory: Memory, row: int, text: str) -> list
             state = cell(vectors[at], parent, state)
             if text[at] == "(":
                 inner = cell(decoder.begin, state[0], state)
-                found.append(inner[0])
+                states.append(inner[0])
                 at = sequence(at + 1, inner, state[0])
                 if text[at - 1] == ")":
-                    found.append(state[0])
+                    states.append(state[0])
             else:
-                found.append(state[0])
+                states.append(state[0])
                 at += 1
         return at
 
     root = decoder._root(memory)[row]
     sequence(0, (root[0], root[1]), torch.zeros(decoder.dim, dtype=torch.double))
-    return found
+    return states
 
 
 @pytest.mark.parametrize("row", range(4))
@@ -76,9 +76,9 @@ def test_states_are_those_of_a_recursion_over_brackets(row: int) -> None:
     hidden = torch.stack(recursive(decoder, memory, row, TEXTS[row]))
     one = Memory(*(part[row : row + 1] for part in memory))
     expected, weights = decoder._attend(one, hidden[None])
-    found = decoder(memory, symbols_of(TEXTS))
-    torch.testing.assert_close(found.hidden[row], expected[0])
-    torch.testing.assert_close(found.weights[row], weights[0])
+    unrolled = decoder(memory, symbols_of(TEXTS))
+    torch.testing.assert_close(unrolled.hidden[row], expected[0])
+    torch.testing.assert_close(unrolled.weights[row], weights[0])
 
 
 def test_level_by_level_is_step_by_step_and_so_are_gradients() -> None:
@@ -87,10 +87,10 @@ def test_level_by_level_is_step_by_step_and_so_are_gradients() -> None:
     grads = []
     for forward in (TreeDecoder.forward, Decoder.forward):
         symbols = symbols_of(TEXTS).requires_grad_()
-        found = forward(decoder, memory, symbols)
-        weight = torch.linspace(-1, 1, found.hidden.numel(), dtype=torch.double).view_as(found.hidden)
-        loss = (found.hidden * weight).sum()
-        grads.append([found.hidden, *torch.autograd.grad(loss, [symbols, *decoder.parameters()], retain_graph=True)])
+        unrolled = forward(decoder, memory, symbols)
+        weight = torch.linspace(-1, 1, unrolled.hidden.numel(), dtype=torch.double).view_as(unrolled.hidden)
+        loss = (unrolled.hidden * weight).sum()
+        grads.append([unrolled.hidden, *torch.autograd.grad(loss, [symbols, *decoder.parameters()], retain_graph=True)])
     for one, other in zip(*grads, strict=True):
         torch.testing.assert_close(one, other)
 

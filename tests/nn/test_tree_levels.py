@@ -21,11 +21,11 @@ def given(widths: tuple[int, ...], dtype: torch.dtype = torch.float64) -> list[T
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_fused_step_is_the_plain_one(widths: tuple[int, ...], dtype: torch.dtype) -> None:
     gates, *others = given(widths, dtype)
-    found, expected = read_sequences(gates, widths, *others), Sequences(widths).reference(gates, *others)
-    assert found[0].grad_fn.name() == found[1].grad_fn.name() == "_FusedBackward"  # type: ignore[union-attr]
-    torch.testing.assert_close(found, expected)
+    states, expected = read_sequences(gates, widths, *others), Sequences(widths).reference(gates, *others)
+    assert states[0].grad_fn.name() == states[1].grad_fn.name() == "_FusedBackward"  # type: ignore[union-attr]
+    torch.testing.assert_close(states, expected)
     seeds = [torch.randn_like(each) for each in expected]
-    grads = [torch.autograd.grad(each, (gates, *others), seeds) for each in (found, expected)]
+    grads = [torch.autograd.grad(each, (gates, *others), seeds) for each in (states, expected)]
     torch.testing.assert_close(*grads)
 
 

@@ -257,8 +257,8 @@ def test_viterbi_carries_scores_or_nonnegative_weights() -> None:
         weight, same_weight = both_sides(a, b, c)
         assert weight == same_weight
         x, y, z = (torch.tensor([w], dtype=torch.float64).log() for w in (a, b, c))
-        found = Max().times(x, Max().plus(y, z)).exp()
-        assert found.item() == pytest.approx(weight, abs=1e-12)
+        best = Max().times(x, Max().plus(y, z)).exp()
+        assert best.item() == pytest.approx(weight, abs=1e-12)
 
 
 # --- logsumexp -----------------------------------------------------------------------------------------------

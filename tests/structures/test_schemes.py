@@ -44,8 +44,8 @@ def half_open(entities: list[tuple[str, int, int]]) -> list[tuple[int, int, str]
 
 
 def strict_seqeval(tags: list[str], scheme: str) -> list[tuple[int, int, str]]:
-    found = Entities([tags], SEQEVAL_SCHEMES[scheme]).entities[0]
-    return sorted((entity.start, entity.end, entity.tag) for entity in found)
+    entities = Entities([tags], SEQEVAL_SCHEMES[scheme]).entities[0]
+    return sorted((entity.start, entity.end, entity.tag) for entity in entities)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_violations(tags: list[str], scheme: str, expected: list[tuple[int, str]
 
 
 def test_violations_name_a_tag_that_does_not_fit() -> None:
-    (found,) = schemes.violations(["B-X", "NN"], "IOB2")
-    assert found == (1, "'NN' does not fit IOB2: expected O or a tag that starts with B/I")
+    (violation,) = schemes.violations(["B-X", "NN"], "IOB2")
+    assert violation == (1, "'NN' does not fit IOB2: expected O or a tag that starts with B/I")
 
 
 @pytest.mark.parametrize("scheme", SPAN_SCHEMES)

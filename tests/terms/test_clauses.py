@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 
 from trelliswork.terms.brackets import Nested
-from trelliswork.terms.clauses import canonical_clause, printed, variables
+from trelliswork.terms.clauses import canonical_clause, clause_text, variables
 
 
 def orders(clause: Nested) -> Iterator[Nested]:
@@ -30,7 +30,7 @@ def by_enumeration(clause: Nested) -> str:
     texts = []
     for each in orders(clause):
         numbers = {name: str(i) for i, name in enumerate(dict.fromkeys(variables(each)))}
-        texts.append(printed(_named(each, numbers)))
+        texts.append(clause_text(_named(each, numbers)))
     return min(texts)
 
 
@@ -54,12 +54,12 @@ def test_clauses_are_one_exactly_if_some_order_and_some_names_make_them_equal() 
     rng = random.Random(0)
     clauses: list[Nested] = [["&", "A", drawn(rng)] for _ in range(150)]
     clauses += [_named(rng.choice(list(orders(each))), dict(zip("ABCD", "DABC", strict=True))) for each in clauses]
-    found, expected = {}, {}
+    forms, expected = {}, {}
     for clause in clauses:
-        found.setdefault(printed(canonical_clause(clause)), set()).add(by_enumeration(clause))
-        expected.setdefault(by_enumeration(clause), set()).add(printed(canonical_clause(clause)))
+        forms.setdefault(clause_text(canonical_clause(clause)), set()).add(by_enumeration(clause))
+        expected.setdefault(by_enumeration(clause), set()).add(clause_text(canonical_clause(clause)))
     assert len(expected) > 100
-    assert all(len(each) == 1 for each in found.values())
+    assert all(len(each) == 1 for each in forms.values())
     assert all(len(each) == 1 for each in expected.values())
 
 
@@ -67,16 +67,16 @@ def test_the_form_is_one_of_the_orders_and_stays_as_it_is() -> None:
     rng = random.Random(1)
     for _ in range(50):
         clause = ["&", "A", drawn(rng)]
-        found = canonical_clause(clause)
-        assert by_enumeration(found) == by_enumeration(clause)
-        assert canonical_clause(found) == found
+        form = canonical_clause(clause)
+        assert by_enumeration(form) == by_enumeration(clause)
+        assert canonical_clause(form) == form
 
 
 def test_variables_that_nothing_tells_apart_are_any() -> None:
-    assert printed(canonical_clause(["&", ["p", "X"], ["p", "Y"]])) == "(& (p A) (p B))"
-    assert printed(canonical_clause(["&", ["p", "X", "Y"], ["p", "Y", "X"]])) == "(& (p A B) (p B A))"
+    assert clause_text(canonical_clause(["&", ["p", "X"], ["p", "Y"]])) == "(& (p A) (p B))"
+    assert clause_text(canonical_clause(["&", ["p", "X", "Y"], ["p", "Y", "X"]])) == "(& (p A B) (p B A))"
 
 
 def test_more_than_26_variables_have_numbers() -> None:
     clause: Nested = ["&", *[["p", f"V{i}"] for i in range(28)]]
-    assert printed(canonical_clause(clause)).endswith("(p Z) (p A1) (p B1))")
+    assert clause_text(canonical_clause(clause)).endswith("(p Z) (p A1) (p B1))")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.terms.test_clauses import by_enumeration, drawn
 from trelliswork.terms.brackets import Nested
-from trelliswork.terms.clauses import printed, variables
+from trelliswork.terms.clauses import clause_text, variables
 from trelliswork.terms.nesting import flat_clause, is_mark, nested_clause
 
 
@@ -29,18 +29,18 @@ def test_there_and_back_is_the_same_clause() -> None:
 
 def test_a_conjunct_stands_where_its_variable_is_new() -> None:
     clause: Nested = ["&", "X", ["&", ["state", "X"], ["const", "Y", "nile"], ["crosses", "Y", "X"]]]
-    assert printed(nested_clause(clause)) == "(& (? (& (state ^0) (crosses (? (const ^0 nile)) ^1))))"
-    assert printed(flat_clause(nested_clause(clause))) == "(& A (& (state A) (crosses B A) (const B nile)))"
+    assert clause_text(nested_clause(clause)) == "(& (? (& (state ^0) (crosses (? (const ^0 nile)) ^1))))"
+    assert clause_text(flat_clause(nested_clause(clause))) == "(& A (& (state A) (crosses B A) (const B nile)))"
 
 
 def test_a_conjunction_inside_keeps_its_conjuncts() -> None:
     clause: Nested = ["&", "X", ["\\+", ["&", ["p", "X", "Y"], ["q", "Y"]]], ["q", "X"]]
-    assert printed(nested_clause(clause)) == "(& (? (\\+ (& (p ^0 (? (q ^0))))) (q ^0)))"
+    assert clause_text(nested_clause(clause)) == "(& (? (\\+ (& (p ^0 (? (q ^0))))) (q ^0)))"
 
 
 def test_variables_of_a_term_are_in_scope_behind_them() -> None:
     clause: Nested = ["most", "X", "Y", ["&", ["p", "X", "Y"], ["q", "Y"]]]
-    assert printed(nested_clause(clause)) == "(most ? ? (& (p ^1 ^0) (q ^0)))"
+    assert clause_text(nested_clause(clause)) == "(most ? ? (& (p ^1 ^0) (q ^0)))"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_variables_of_a_term_are_in_scope_behind_them() -> None:
     ],
 )
 def test_any_tree_is_some_clause(tree: Nested, clause: str) -> None:
-    assert printed(flat_clause(tree)) == clause
+    assert clause_text(flat_clause(tree)) == clause
 
 
 def test_marks() -> None:

@@ -68,17 +68,17 @@ def meanings(written: str) -> terms.Term:
     term = terms.parse(written)
     assert_type(terms.alpha_equivalent(term, terms.parse_brackets(written)), bool)
     assert_type(terms.beta_step(term), terms.Term | None)
-    assert_type(terms.bracketed(terms.canonical(term)), str)
+    assert_type(terms.format_brackets(terms.canonical(term)), str)
     assert_type(terms.free_variables(term), frozenset[str])
-    kind: terms.Type = terms.inferred(term, {"e": terms.parse_type("e")})
+    kind: terms.Type = terms.infer_type(term, {"e": terms.parse_type("e")})
     if isinstance(kind, terms.Arrow):
         kind = kind.result
     assert_type(kind, terms.Base | terms.Arrow)
     if isinstance(term, terms.Abstraction):
-        assert_type(terms.renamed(term, "y"), terms.Abstraction)
+        assert_type(terms.rename_variable(term, "y"), terms.Abstraction)
     if isinstance(term, terms.Application):
         assert_type(term.arguments, tuple[terms.Term, ...])
-    applied = terms.substituted(term, "x", terms.Constant("a"))
+    applied = terms.substitute(term, "x", terms.Constant("a"))
     return terms.normal_form(next(terms.subterms(applied), terms.Variable("x")))
 
 

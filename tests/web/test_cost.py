@@ -25,7 +25,7 @@ from tests.web.conftest import Served
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.transducers.edit.transducer import EditTransducer
-from trelliswork.nn.edit.search import Beam, widths_tried
+from trelliswork.nn.edit.search import StringBeam, beam_widths
 from trelliswork.web import Client, ServerError, worker
 from trelliswork.web.frames import PIECES, Reply, unpacked_pieces
 from trelliswork.web.limits import Limits
@@ -173,21 +173,21 @@ def test_costs_grow_with_what_is_asked_for(tagger: Path) -> None:
 
 def test_an_edit_transducer_costs_as_much_as_its_widest_beams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: a prefix takes 0.05 ms or more of one core, and nothing makes this one certain of a name."""
-    counted, run = list[int](), Beam.run
+    counted, run = list[int](), StringBeam.run
 
-    def counting(self: Beam) -> Any:
+    def counting(self: StringBeam) -> Any:
         answers = run(self)
         counted.append(sum(map(len, self.parents)))
         return answers
 
-    monkeypatch.setattr(Beam, "run", counting)
+    monkeypatch.setattr(StringBeam, "run", counting)
     torch.manual_seed(0)
     pairs = [Sentence(tuple(word), target=tuple(word[::-1])) for word in ("abcde", "bdace", "ecdab")]
     model = EditTransducer.from_data(pairs, format=PairFormat("characters", "characters", "none"))
     for n in (60, 150, 300):
         counted.clear()
         model.predict(("abcde" * n)[:n], confidence=False)
-        assert len(counted) == len(widths_tried(n, model.config.beam)) > 1
+        assert len(counted) == len(beam_widths(n, model.config.beam)) > 1
         assert 5e-5 * sum(counted) <= model.cost(n) <= 1e-3 * sum(counted)
     assert model.cost(8) < 0.02  # or a list of words would be refused
 

@@ -1,4 +1,4 @@
-"""Weighted finite-state machines: the public names in one place.
+"""Weighted finite-state machines: acceptors, transducers, n-gram models and their file formats.
 
 >>> from trelliswork import fst
 >>> spell = fst.Transducer([(0, 0, "a", "a"), (0, 0, "b", "b"), (0, 0, "a", "b")], [0.0, 0.0, -2.0], final=0)

@@ -1,10 +1,10 @@
-"""OpenFst's text format (AT&T): one arc or last state a line, weights as costs, symbol tables beside it.
+"""OpenFst's text format (AT&T): one arc or final state per line, weights as costs, symbol tables in separate files.
 
     source target input output [cost]       an arc of a transducer
     source target label [cost]              an arc of an acceptor
-    state [cost]                            a last state
+    state [cost]                            a final state
 
-The state of the first line is the first state. Costs are minus log scores; none is 0.
+The initial state is that of the first line. A cost is a negative log score; the default is 0.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols
 from trelliswork.writing import atomic_write
 
 INF = float("inf")
-MOST = 2**31 - 1  # of state and label numbers, as in OpenFst
-FEW = 1_000_000  # so many states are made room for, whether they are named or not
+MOST = 2**31 - 1  # largest state and label number, as in OpenFst
+FEW = 1_000_000  # state numbers below may have gaps; far above, a gap is taken for a mistake before memory is allocated
 
 
 def read_symbols(path: str | Path) -> Symbols:
-    """A symbol table: `symbol number` a line, epsilon as 0, the others numbered from 1 without gaps."""
-    found: dict[int, str] = {}
+    """Read a symbol table: one `symbol number` per line, epsilon as 0 and the others numbered from 1 without gaps."""
+    name_of_number: dict[int, str] = {}
     names: set[str] = set()
     for line, text in numbered_lines(path):
         fields = text.split()
         if not fields:
             continue
         if len(fields) != 2 or not _is_number(fields[1]):
-            raise DataError(name_of(path), f"expected `symbol number`, got {_short(text)}", line=line)
-        if int(fields[1]) in found or fields[0] in names:
-            raise DataError(name_of(path), f"{text!r}: symbol or number is there already; remove one", line=line)
-        found[int(fields[1])] = fields[0]
+            raise DataError(name_of(path), f"expected `symbol number`; got {_short(text)}", line=line)
+        if int(fields[1]) in name_of_number or fields[0] in names:
+            raise DataError(name_of(path), f"{text!r}: symbol or number occurs twice; remove one", line=line)
+        name_of_number[int(fields[1])] = fields[0]
         names.add(fields[0])
-    if found.get(0, EPSILON_NAMES[0]) not in EPSILON_NAMES:
-        raise DataError(name_of(path), f"number 0 must be epsilon ({EPSILON_NAMES[0]}); got {found[0]!r}")
-    numbers = sorted({0, *found})
+    if name_of_number.get(0, EPSILON_NAMES[0]) not in EPSILON_NAMES:
+        raise DataError(name_of(path), f"number 0 must be epsilon ({EPSILON_NAMES[0]}); got {name_of_number[0]!r}")
+    numbers = sorted({0, *name_of_number})
     if numbers != list(range(len(numbers))):
         gap = next(i for i, number in enumerate(numbers) if i != number)
         raise DataError(name_of(path), f"symbols must be numbered without gaps; {gap} is missing")
-    return Symbols(found[number] for number in numbers[1:])
+    return Symbols(name_of_number[number] for number in numbers[1:])
 
 
 def write_symbols(symbols: Symbols, path: str | Path) -> None:
-    """A symbol table as OpenFst reads it."""
+    """Write a symbol table in OpenFst's format."""
     with atomic_write(path) as file:
         file.writelines(f"{_name(symbols, number)}\t{number}\n" for number in range(len(symbols)))
 
 
 def read_acceptor(path: str | Path, symbols: Symbols | Iterable[str] | None = None) -> Acceptor:
-    """An acceptor from text; labels are symbols if there is a table, else numbers. Weights are float64."""
+    """Read an acceptor with float64 weights; labels are symbols if a table is given, else numbers."""
     table = _table(symbols)
     machine = _Reader(path, "acceptor", (table, table)).machine()
     return Acceptor.from_machine(machine, table)
@@ -72,7 +72,13 @@ def read_transducer(
     input_symbols: Symbols | Iterable[str] | None = None,
     output_symbols: Symbols | Iterable[str] | None = None,
 ) -> Transducer:
-    """A transducer from text; labels are symbols if there are tables, else numbers. Weights are float64."""
+    """Read a transducer with float64 weights.
+
+    Args:
+        path: The file.
+        input_symbols: Symbol table of the input labels; without one they are numbers.
+        output_symbols: Symbol table of the output labels.
+    """
     tables = _table(input_symbols), _table(output_symbols)
     machine = _Reader(path, "transducer", tables).machine()
     return Transducer.from_machine(machine, *tables)
@@ -91,7 +97,7 @@ def _table(symbols: Symbols | Iterable[str] | None) -> Symbols | None:
 
 
 class _Reader:
-    """Arcs and ends of one file, gathered line by line."""
+    """Arcs and final states of one file, collected line by line."""
 
     def __init__(
         self,
@@ -115,12 +121,12 @@ class _Reader:
         self.first = state if self.first is None else self.first
         if len(fields) <= 2:
             if state in self.ends:
-                self._fail(f"state {state} ends twice", line)
+                self._fail(f"state {state} is declared final twice; remove one line", line)
             self.ends[state] = self._weight(fields[1:], line)
             return
         if len(fields) not in (2 + self.n_labels, 3 + self.n_labels):
             wanted = "label" if self.n_labels == 1 else "input output"
-            self._fail(f"expected `source target {wanted} [cost]` or `state [cost]`, got {len(fields)} fields", line)
+            self._fail(f"expected `source target {wanted} [cost]` or `state [cost]`; got {len(fields)} fields", line)
         labels_end = 2 + self.n_labels
         labels = [self._label(each, side, line) for side, each in enumerate(fields[2:labels_end])]
         self.arcs.append((state, self._state(fields[1], line), labels[0], labels[-1]))
@@ -135,10 +141,10 @@ class _Reader:
     def _label(self, text: str, side: int, line: int) -> int:
         table = self.tables[side]
         if table is None and not _is_number(text):
-            wanted = f"a label must be a whole number to {MOST} without a symbol table"
+            wanted = f"without a symbol table, a label must be a whole number up to {MOST}"
             self._fail(f"{wanted}; got {_short(text)}; give the table", line)
         if table is not None and text not in table:
-            self._fail(f"{text!r} is not in the symbol table; add it or spell it as there", line)
+            self._fail(f"{text!r} is not in the symbol table; add it or correct its spelling", line)
         return int(text) if table is None else table.number(text)
 
     def _weight(self, fields: list[str], line: int) -> float:
@@ -149,7 +155,7 @@ class _Reader:
         except ValueError:
             cost = math.nan
         if math.isnan(cost) or cost == -INF:
-            self._fail(f"a cost must be a number or Infinity (forbidden); got {fields[0]!r}", line)
+            self._fail(f"a cost must be a number, or Infinity to forbid the arc; got {fields[0]!r}", line)
         return -cost
 
     def _fail(self, problem: str, line: int) -> NoReturn:
@@ -157,11 +163,13 @@ class _Reader:
 
     def machine(self) -> Machine:
         if self.first is None:
-            raise DataError(name_of(self.path), "expected at least one state, got an empty file")
+            raise DataError(name_of(self.path), "expected at least one state; got an empty file")
         source, target, read, written = np.array(self.arcs, np.int64).reshape(-1, 4).T.copy()
         n = 1 + self.highest[0]
         if n > max(FEW, 100 * (len(self.arcs) + len(self.ends))):
-            self._fail(f"states must be numbered without wide gaps; got {n - 1} as one of few", self.highest[1])
+            self._fail(
+                f"states must be numbered without wide gaps; got {n - 1} in a file of few states", self.highest[1]
+            )
         final = torch.full((n,), -INF, dtype=torch.float64)
         for state, weight in self.ends.items():
             final[state] = weight
@@ -170,7 +178,10 @@ class _Reader:
 
 
 def write_att(automaton: Acceptor | Transducer, path: str | Path) -> None:
-    """The text format; labels as symbols if there are tables. Several first states become one with epsilon arcs."""
+    """Write the text format, with symbols for labels if there are tables.
+
+    The format has a single initial state: several become one with epsilon arcs to them.
+    """
     machine = single_initial(automaton.machine)
     sides = (machine.input,) if isinstance(automaton, Acceptor) else (machine.input, machine.output)
     tables = (automaton.symbols,) if isinstance(automaton, Acceptor) else automaton._tables
@@ -184,16 +195,16 @@ def write_att(automaton: Acceptor | Transducer, path: str | Path) -> None:
         lines[source].append("\t".join([str(source), str(target), *labels, _cost(weights[arc])]) + "\n")
     with atomic_write(path) as file:
         if not lines.get(0):
-            file.write("0\tInfinity\n")  # the first line names the first state, even where nothing leaves it
-        for each in lines.values():
-            file.writelines(each)
+            file.write("0\tInfinity\n")  # the first line names the initial state, even if no arc leaves it
+        for lines_of_state in lines.values():
+            file.writelines(lines_of_state)
 
 
 def _name(table: Symbols, number: int) -> str:
-    """A symbol's name, which must be one field of a line."""
+    """Return the name of a symbol, which must fit in one field of a line."""
     name = table.name(number)
     if name.split() != [name]:
-        raise OutputError(f"fields are separated by blanks; the symbol {name!r} contains one; rename it")
+        raise OutputError(f"symbols must not contain spaces, which separate fields; got {name!r}; rename it")
     return name
 
 

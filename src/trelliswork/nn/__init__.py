@@ -1,12 +1,16 @@
-"""Layers: scores in, structured distributions and losses out.
+"""Neural network layers: structured output layers, and the inputs, encoders and scorers that feed them.
 
-crf.py, semi_crf.py, tree_crf.py, dependency_crf.py, ctc.py    the structured layers; structured.py is what they share
-attention.py                attention whose weights are marginals of a structure
-inputs/, encoders/, scorers/    from words to vectors, to vectors that know their neighbours, to scores
-transitions/, event_factors.py, pooling.py    networks that build trees action by action; models of events
-rbm.py, initialization.py   how weights begin
-dropout.py                  dropout with masks that are drawn fast
-kernel_math.py              an exponential for kernels of networks
+crf.py, semi_crf.py, tree_crf.py, dependency_crf.py, ctc.py    structured layers; structured.py is their base class
+attention.py                    attention whose weights are marginals of a structure
+inputs/, encoders/, scorers/    words to vectors, vectors in context, scores
+decoders/, output_layers/       generation of strings and trees; softmaxes over large vocabularies
+edit/                           neural edit transducers
+transitions/                    networks that build trees action by action
+event_factors.py, pooling.py    models of events
+query_parts.py                  parts of a network that writes database queries
+rbm.py, initialization.py       pre-training and initialization of weights
+dropout.py                      dropout with fast masks on a CPU
+kernel_math.py                  an exponential for kernels of networks
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""An exponential for kernels of networks, in the precision of its argument."""
+"""For kernels of networks: where they can replace torch, and an exponential in the precision of its argument."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from trelliswork.lazy import lazy_module
+from trelliswork.runtime.bridge import out_of_reach
 from trelliswork.runtime.compilation import ORDERED, intrinsic, kernel, overload
 from trelliswork.runtime.kernel_math import exp
 
@@ -18,6 +21,18 @@ _C3, _C4, _C5 = np.float32(1.6666665459e-1), np.float32(4.1665795894e-2), np.flo
 _C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 
 
+def can_fuse(*tensors: Tensor) -> bool:
+    """Return True if kernels can read these tensors.
+
+    They cannot where operations are only recorded, say for an export, or where torch chooses the precision of each.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
+        return False
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
+    fits = kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
+    return fits and not out_of_reach()
+
+
 @intrinsic
 def _bits_as_single(typing_context, bits):
     def generate(context, builder, signature, arguments):
@@ -28,7 +43,12 @@ def _bits_as_single(typing_context, bits):
 
 @kernel(ORDERED, inline=True)
 def _single_exp(x):
-    """e^x for x <= 0 in single precision, to about 1 ulp: twice as many in a register as `kernel_math.exp`."""
+    """Return e^x for x <= 0 in single precision, to about 1 ulp.
+
+    A vector register holds twice as many of these as of `runtime.kernel_math.exp`, which computes in double.
+    """
+    # e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2: a polynomial for e^r, and n put into the exponent.
+    # ln 2 is subtracted in two parts, so that r keeps all its bits.
     clipped = max(x, _LOWEST)
     n = np.floor(clipped * _LOG2_E + _HALF)
     r = clipped - n * _LN2_HIGH
@@ -40,7 +60,7 @@ def _single_exp(x):
 
 
 def exp_of(x):
-    """e^x for x <= 0: in single precision for a float32, in double for a float64. For kernels only."""
+    """Return e^x for x <= 0, in single precision for a float32 and in double for a float64; for kernels only."""
     return float(np.exp(x))
 
 

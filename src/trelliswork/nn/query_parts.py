@@ -1,4 +1,4 @@
-"""Parts of a network that writes queries to one table: which aggregate, which column, and a condition by pointers.
+"""Parts of a network that writes queries to one table: scorers of aggregates and columns, a pointer for the condition.
 
 Zhong, Xiong and Socher (2017), Seq2SQL: generating structured queries from natural language using reinforcement
 learning; Vinyals, Fortunato and Jaitly (2015), Pointer networks.
@@ -19,10 +19,10 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 INF = float("inf")
 
 
-def joined_input(columns: Sequence[Sequence[str]], keywords: Sequence[str], question: Sequence[str]) -> list[str]:
-    """All that a query can be made of, as one input: names of columns, words of SQL, the question, with marks between.
+def join_input(columns: Sequence[Sequence[str]], keywords: Sequence[str], question: Sequence[str]) -> list[str]:
+    """Join all words that a query can consist of: names of columns, words of SQL and the question, with separators.
 
-    >>> joined_input([["state", "name"], ["area"]], ["SELECT"], ["how", "large"])
+    >>> join_input([["state", "name"], ["area"]], ["SELECT"], ["how", "large"])
     ['<col>', 'state', 'name', '<col>', 'area', '<sql>', 'SELECT', '<question>', 'how', 'large']
     """
     named = [word for column in columns for word in ("<col>", *column)]
@@ -30,7 +30,12 @@ def joined_input(columns: Sequence[Sequence[str]], keywords: Sequence[str], ques
 
 
 class PointerScorer(nn.Module):
-    """w · tanh(U g + V h): how well each position h of the input fits a state g.
+    """Scores w · tanh(U g + V h) of how well each position h of the input fits a state g.
+
+    Args:
+        state_dim: Width of the states.
+        input_dim: Width of the encoded positions.
+        dim: Units of the hidden layer.
 
     >>> PointerScorer(8, 6, 4)(torch.zeros(2, 3, 8), torch.zeros(2, 5, 6)).shape
     torch.Size([2, 3, 5])
@@ -45,7 +50,7 @@ class PointerScorer(nn.Module):
     def forward(
         self, states: Float[Tensor, "batch m g"], inputs: Float[Tensor, "batch n h"], mask: Tensor | None = None
     ) -> Float[Tensor, "batch m n"]:
-        """Scores; -inf where `mask` is False."""
+        """Return the scores, -inf where `mask` is False."""
         inner = self.states(states)[:, :, None] + self.inputs(inputs)[:, None]
         scores = self.direction(inner.tanh()).squeeze(-1)  # [S4.248]
         return scores if mask is None else scores.masked_fill(~mask[:, None], -INF)
@@ -68,6 +73,14 @@ class AggregateScorer(nn.Module):
     """Scores of the aggregates of a query (none, count, min, max, ...): W tanh(V κ + b) + c.
 
     W has a row for each aggregate and a column for each hidden unit.
+
+    Args:
+        dim: Width of the encoded positions.
+        n_aggregates: Number of aggregates.
+        hidden: Units of the hidden layer.
+
+    >>> AggregateScorer(6, n_aggregates=5, hidden=8)(torch.zeros(2, 7, 6), torch.ones(2, 7, dtype=torch.bool)).shape
+    torch.Size([2, 5])
     """
 
     def __init__(self, dim: int, n_aggregates: int, hidden: int) -> None:
@@ -78,13 +91,24 @@ class AggregateScorer(nn.Module):
     def forward(
         self, encoded: Float[Tensor, "batch n h"], mask: Bool[Tensor, "batch n"]
     ) -> Float[Tensor, "batch aggregates"]:
-        """Their softmax has the probabilities."""
-        found: Tensor = self.layers(self.summary(encoded, mask))  # [S4.252-253]
-        return found
+        """Return the scores, unnormalised log probabilities."""
+        scores: Tensor = self.layers(self.summary(encoded, mask))  # [S4.252-253]
+        return scores
 
 
 class ColumnScorer(nn.Module):
-    """Scores of the columns of a table: W tanh(V κ + V_c e_j), where e_j is the last state of an LSTM over the name."""
+    """Scores of the columns of a table: W tanh(V κ + V_c e_j), where e_j is the last state of an LSTM over the name.
+
+    Args:
+        dim: Width of the encoded positions.
+        word_dim: Width of the vectors of the words in names.
+        hidden: Units of the LSTM and of the hidden layer.
+
+    >>> scorer = ColumnScorer(6, word_dim=4, hidden=8)
+    >>> names = scorer.encode_names(torch.zeros(3, 2, 4), torch.tensor([2, 1, 1]))  # 3 columns
+    >>> scorer(torch.zeros(1, 7, 6), torch.ones(1, 7, dtype=torch.bool), names).shape
+    torch.Size([1, 3])
+    """
 
     def __init__(self, dim: int, word_dim: int, hidden: int) -> None:
         super().__init__()
@@ -94,34 +118,34 @@ class ColumnScorer(nn.Module):
         self.columns = nn.Linear(hidden, hidden, bias=False)  # V_c
         self.direction = nn.Linear(hidden, 1, bias=False)  # W
 
-    def names_read(
+    def encode_names(
         self, words: Float[Tensor, "columns t e"], lengths: Int[Tensor, " columns"]
     ) -> Float[Tensor, "columns h"]:
-        """e_j: the state behind the last word of each name."""
+        """Return e_j, the state after the last word of each name."""
         if bool((lengths < 1).any()):
-            raise ScoreError("every column needs a name of at least one word; got an empty one")
+            raise ScoreError("every column needs a name of at least one word; got an empty name")
         packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
         return self.names(packed)[1][0][0]  # [S4.254]
 
     def forward(
         self, encoded: Float[Tensor, "batch n h"], mask: Bool[Tensor, "batch n"], names: Float[Tensor, "columns h"]
     ) -> Float[Tensor, "batch columns"]:
-        """Their softmax has the probabilities."""
-        asked = self.questions(self.summary(encoded, mask))[:, None]
-        return self.direction((asked + self.columns(names)).tanh()).squeeze(-1)  # [S4.255-256]
+        """Return the scores of columns with these encoded names, unnormalised log probabilities."""
+        question = self.questions(self.summary(encoded, mask))[:, None]
+        return self.direction((question + self.columns(names)).tanh()).squeeze(-1)  # [S4.255-256]
 
 
-class Sampled(NamedTuple):
-    """Pointers that were drawn or given, and their log probabilities."""
+class PointerSequence(NamedTuple):
+    """Pointers, sampled or given, and their log probabilities."""
 
     pointers: Int[Tensor, "batch steps"]
     log_probs: Float[Tensor, "batch steps"]
 
 
 class ConditionDecoder(nn.Module):
-    """Writes a condition by pointing at positions of the input, one after the other; position 0 is the end.
+    """Decoder that writes a condition by pointing at positions of the input, one after the other.
 
-    The input holds all that a condition can be made of: names of columns, words of SQL, the question.
+    The input holds all words that a condition can consist of (see `join_input`); pointing at position 0 ends it.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -138,34 +162,42 @@ class ConditionDecoder(nn.Module):
         *,
         n_steps: int = 1,
         generator: torch.Generator | None = None,
-    ) -> Sampled:
-        """Log probabilities of given pointers (teacher forcing), or of drawn ones, each read at the next step.
+    ) -> PointerSequence:
+        """Score given pointers (teacher forcing), or sample pointers, each of which is read at the next step.
 
-        Behind the end there are zeros, whose log probabilities are 0.
+        Args:
+            encoded: Vectors of the input positions.
+            mask: True at positions that may be pointed at.
+            pointers: Pointers to score; sampled if None.
+            n_steps: Number of pointers to sample.
+            generator: Source of the random numbers.
+
+        Returns:
+            Pointers and log probabilities; after the end, both are 0.
         """
         batch, steps = len(encoded), n_steps if pointers is None else pointers.shape[1]
         rows = torch.arange(batch, device=encoded.device)
         read, state = self.start.expand(batch, -1), None
         done = torch.zeros(batch, dtype=torch.bool, device=encoded.device)
-        chosen, found = [], []
+        chosen, log_probs_of_chosen = [], []
         for step in range(steps):
             state = self.cell(read, state)
             log_probs = self.pointer(state[0][:, None], encoded, mask)[:, 0].log_softmax(-1)
             drawn = torch.multinomial(log_probs.detach().exp(), 1, generator=generator)[:, 0]
             now = drawn if pointers is None else pointers[:, step]
             now = now.masked_fill(done, 0)
-            found.append(log_probs[rows, now].masked_fill(done, 0.0))
+            log_probs_of_chosen.append(log_probs[rows, now].masked_fill(done, 0.0))
             chosen.append(now)
             done = done | (now == 0)
             read = encoded[rows, now]
-        return Sampled(torch.stack(chosen, 1), torch.stack(found, 1))
+        return PointerSequence(torch.stack(chosen, 1), torch.stack(log_probs_of_chosen, 1))
 
 
 WRONG_QUERY, WRONG_ANSWER, RIGHT_ANSWER = -2.0, -1.0, 1.0
 
 
 def execution_reward(answer: object | None, right: object) -> float:
-    """-2 for a query that does not run (None), -1 for a wrong answer, 1 for the right one.
+    """Return the reward of a query: -2 if it does not run (None), -1 for a wrong answer, 1 for the right one.
 
     >>> execution_reward(None, 3), execution_reward(2, 3), execution_reward(3, 3)
     (-2.0, -1.0, 1.0)
@@ -178,16 +210,23 @@ def execution_reward(answer: object | None, right: object) -> float:
 def reinforce_loss(
     log_probs: Float[Tensor, "batch samples"], rewards: Float[Tensor, "batch samples"], *, baseline: bool = True
 ) -> Float[Tensor, ""]:
-    """A loss whose gradient estimates that of minus the expected reward; `log_probs` are those of whole samples.
+    """Return a loss whose gradient estimates that of the negative expected reward (REINFORCE).
 
-    With a baseline, each sample is compared with the mean reward of the others of its row, which does not change the
-    expected gradient and makes it less noisy.
+    Args:
+        log_probs: Log probability of each whole sample.
+        rewards: Reward of each sample.
+        baseline: Subtract from each reward the mean reward of the other samples of its row, which leaves the expected
+            gradient the same and reduces its variance.
+
+    >>> log_probs = torch.tensor([[-1.0, -2.0]])
+    >>> reinforce_loss(log_probs, torch.tensor([[1.0, 0.0]]))  # -(1 · -1 - 1 · -2) / 2
+    tensor(-0.5000)
 
     Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning; Kool,
     van Hoof and Welling (2019), Buy 4 REINFORCE samples, get a baseline for free!
     """
     n = rewards.shape[1]
     if baseline and n < 2:
-        raise ScoreError(f"a baseline needs at least 2 samples of each input; got {n}; draw more, or go without")
+        raise ScoreError(f"a baseline needs at least 2 samples of each input; got {n}; draw more or set baseline=False")
     others = (rewards.sum(1, keepdim=True) - rewards) / max(1, n - 1) if baseline else 0.0
     return -((rewards - others).detach() * log_probs).sum() / n  # [S4.258-261]

@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machines: how the layers of a deep network find their first weights without labels.
+"""Restricted Boltzmann machines: unsupervised pre-training of the layers of a deep network.
 
 >>> layers = [nn.Linear(128, 200), nn.Linear(200, 200)]
 >>> pretrain_layers(layers, torch.rand(500, 128).round(), epochs=2)          # doctest: +SKIP
@@ -21,9 +21,10 @@ Visible = Literal["binary", "gaussian"]
 
 
 class RBM(nn.Module):
-    """p(v, h) ∝ exp(-E(v, h)) with binary hidden units h; W and c are those of `layer`, which therefore trains with it.
+    """Restricted Boltzmann machine p(v, h) ∝ exp(-E(v, h)) with binary hidden units h.
 
-    Binary v: E = -b·v - c·h - h·Wv. Gaussian v, of variance 1: E = |v - b|² / 2 - c·h - h·Wv.
+    Binary v: E = -b·v - c·h - h·Wv. Gaussian v, of variance 1: E = |v - b|² / 2 - c·h - h·Wv. Training it trains
+    `layer`, whose weight and bias are W and c.
 
     >>> RBM(nn.Linear(6, 4)).free_energy(torch.zeros(2, 6)).shape
     torch.Size([2])
@@ -37,24 +38,25 @@ class RBM(nn.Module):
         self.visible_bias = nn.Parameter(torch.zeros(layer.in_features))
 
     def free_energy(self, v: Float[Tensor, "batch d"]) -> Float[Tensor, " batch"]:
-        """-ln Σ_h exp(-E(v, h)): the hidden units are independent given v, each sums to ln(1 + e^(c + Wv))."""
+        """Return the free energy -ln Σ_h exp(-E(v, h))."""
+        # The hidden units are independent given v: the sum over each is 1 + e^(c + Wv).
         hidden = F.softplus(self.layer(v)).sum(-1)
         if self.visible == "binary":
             return -(v @ self.visible_bias) - hidden
         return (v - self.visible_bias).square().sum(-1) / 2 - hidden
 
     def hidden_probabilities(self, v: Float[Tensor, "batch d"]) -> Float[Tensor, "batch h"]:
-        """p(h = 1 | v)."""
+        """Return p(h = 1 | v)."""
         return torch.sigmoid(self.layer(v))
 
     def visible_means(self, h: Float[Tensor, "batch h"]) -> Float[Tensor, "batch d"]:
-        """E(v | h)."""
+        """Return the expectation of v given h."""
         means = self.visible_bias + h @ self.layer.weight
         return torch.sigmoid(means) if self.visible == "binary" else means
 
     @torch.no_grad()
     def gibbs(self, v: Float[Tensor, "batch d"], steps: int = 1) -> Float[Tensor, "batch d"]:
-        """v after `steps` rounds of h given v and v given h."""
+        """Sample v by `steps` rounds of Gibbs sampling, h given v and v given h."""
         for _ in range(steps):
             means = self.visible_means(torch.bernoulli(self.hidden_probabilities(v)))
             v = torch.bernoulli(means) if self.visible == "binary" else means + torch.randn_like(means)
@@ -63,22 +65,35 @@ class RBM(nn.Module):
     def divergence(
         self, data: Float[Tensor, "batch d"], fantasy: Float[Tensor, "batch d"] | None = None, *, steps: int = 1
     ) -> Float[Tensor, ""]:
-        """Its gradient is that of contrastive divergence: free energy of the data less that of the model's `fantasy`.
+        """Return a loss with the gradient of contrastive divergence: free energy of the data minus that of `fantasy`.
 
-        Fantasies are `steps` of Gibbs away from the data; drawn from the model itself they give the exact gradient.
+        Args:
+            data: Training data.
+            fantasy: Samples of the model, which give the exact gradient if they follow its distribution; by default
+                they are `steps` rounds of Gibbs sampling away from the data.
+            steps: Number of these rounds.
         """
         fantasy = self.gibbs(data, steps) if fantasy is None else fantasy
         return self.free_energy(data).mean() - self.free_energy(fantasy).mean()
 
     @torch.no_grad()
     def reconstruction_error(self, v: Float[Tensor, "batch d"]) -> float:
-        """Mean squared difference between v and what its hidden probabilities bring back."""
+        """Return the mean squared difference between v and its reconstruction from the hidden probabilities."""
         return F.mse_loss(self.visible_means(self.hidden_probabilities(v)), v).item()
 
 
 @dataclass(frozen=True)
 class PretrainingConfig:
-    """How each layer is pre-trained: passes through the data, rows at a time, rate, momentum, decay of the weights."""
+    """Settings of the pre-training of each layer.
+
+    Attributes:
+        epochs: Passes through the data.
+        batch: Rows per step.
+        lr: Learning rate.
+        momentum: Momentum of SGD.
+        l2: Weight decay.
+        seed: Seed of the random numbers.
+    """
 
     epochs: int = 5
     batch: int = 100
@@ -101,9 +116,16 @@ def pretrain_layers(
     *,
     visible: Visible = "binary",
 ) -> list[float]:
-    """Train layer upon layer as RBMs, each on the hidden probabilities of the one below.
+    """Train layers one by one as RBMs, each on the hidden probabilities of the one below.
 
-    Returns the reconstruction error of each. `visible` is the kind of `data`; binary data lies in [0, 1].
+    Args:
+        layers: The layers of a network with sigmoid units, from the bottom up; trained in place.
+        data: Inputs of the first layer.
+        config: Settings of the training.
+        visible: Distribution of `data`; binary data lies in [0, 1].
+
+    Returns:
+        The reconstruction error of each layer.
 
     Hinton, Osindero and Teh (2006), A fast learning algorithm for deep belief nets.
     """
@@ -111,11 +133,11 @@ def pretrain_layers(
     config = config or PretrainingConfig()
     if data.dim() != 2 or not len(data) or data.shape[1] != layers[0].in_features:
         raise ScoreError(
-            f"data must be (rows, {layers[0].in_features}) with a row at least; got {tuple(data.shape)}; "
+            f"data must be (rows, {layers[0].in_features}) with at least one row; got {tuple(data.shape)}; "
             "give one row per token"
         )
     if visible == "binary" and not bool(((data >= 0) & (data <= 1)).all()):
-        raise ScoreError('binary data must lie in 0..1; got values outside; scale it or use visible="gaussian"')
+        raise ScoreError('binary data must lie in 0..1; got values outside; scale them or use visible="gaussian"')
     errors = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -128,7 +150,7 @@ def pretrain_layers(
 
 
 def _fit(rbm: RBM, data: Float[Tensor, "rows d"], config: PretrainingConfig) -> None:
-    """Contrastive divergence with one step (CD-1) by SGD with momentum."""
+    """Train by contrastive divergence with one Gibbs step (CD-1) and SGD with momentum."""
     nn.init.normal_(rbm.layer.weight, std=0.01)
     nn.init.zeros_(rbm.layer.bias)
     groups = [

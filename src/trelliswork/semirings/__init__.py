@@ -1,4 +1,10 @@
-"""Semirings: what a recursion computes is decided here, how it runs through a structure is not."""
+"""Semirings: the same recursion over a structure yields sums, best scores, counts or samples, depending on these.
+
+>>> from trelliswork.semirings import Counting, Log, Max
+>>> scores = torch.tensor([0.0, 1.0, -torch.inf])
+>>> [semiring.sum(semiring.lift(scores), dim=-1).item() for semiring in (Max(), Counting())]
+[1.0, 2.0]
+"""
 
 from trelliswork.semirings.arithmetic import Boolean, Counting, Real
 from trelliswork.semirings.base import Semiring

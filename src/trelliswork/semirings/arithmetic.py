@@ -11,7 +11,7 @@ INF = float("inf")
 
 
 class Real(Semiring):
-    """(+, ×, 0, 1): its total is Z itself. Small inputs and closures; use `Log` for long ones."""
+    """(+, ×, 0, 1): the total is Z itself. For short inputs and closures; Z of long inputs overflows: use `Log`."""
 
     # [S2, inside semiring]
 
@@ -34,16 +34,17 @@ class Real(Semiring):
         return left @ right
 
     def star(self, elements: Tensor) -> Tensor:
-        """1 / (1 - a) inside the unit circle; outside the series diverges, +inf."""
+        """Return 1 / (1 - a) for |a| < 1 and +inf elsewhere, where the geometric series diverges."""
         inside = elements.abs() < 1
+        # Both branches of `where` are differentiated: 1 / (1 - a) must be finite in the one that is not taken too.
         safe = torch.where(inside, elements, torch.zeros_like(elements))
         return torch.where(inside, 1 / (1 - safe), torch.full_like(elements, INF))
 
 
 class Counting(Semiring):
-    """(+, ×, 0, 1) on whole numbers: its total is how many structures have a score above -inf.
+    """(+, ×, 0, 1) on whole numbers: the total is the number of structures with a score above -inf.
 
-    Counts are float64: exact to 2^53, and large ones keep 15 digits instead of wrapping round.
+    Counts are float64: exact up to 2^53; larger ones keep 15 digits instead of overflowing.
     """
 
     def lift(self, log_scores: Tensor) -> Tensor:
@@ -59,10 +60,11 @@ class Counting(Semiring):
         return elements.sum(dim)
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
-        return torch.where((left == 0) | (right == 0), 0.0, left * right)  # a count past 1e308 times 0 is 0
+        # A count above 1e308 is +inf; times 0 it must be 0, not NaN.
+        return torch.where((left == 0) | (right == 0), 0.0, left * right)
 
     def star(self, elements: Tensor) -> Tensor:
-        """1 if there is no way round; with one there are infinitely many."""
+        """Return 1 where there is no loop and +inf elsewhere: a loop can be taken any number of times."""
         return torch.where(elements == 0, torch.ones_like(elements), torch.full_like(elements, INF))
 
 

@@ -1,4 +1,4 @@
-"""The two semirings of best paths: max-plus (scores) and min-plus (costs)."""
+"""The two semirings of best paths: max-plus for scores and min-plus for costs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ INF = float("inf")
 
 
 class Max(OverScores):
-    """(max, +, -inf, 0) on scores: its total is the best score, its gradient one best path.
+    """(max, +, -inf, 0) on scores: the total is the best score, its gradient the indicator of one best path.
 
-    Among ties the gradient goes to the first label only, so that it always marks a single path.
+    >>> Max().sum(torch.tensor([1.0, 3.0, 2.0]), dim=-1)
+    tensor(3.)
     """
 
     # [S2, Viterbi semiring]
 
     def sum(self, elements: Tensor, dim: int) -> Tensor:
+        # Unlike `amax`, `max` sends the gradient of a tie to one entry only, so that it always marks a single path.
         return elements.max(dim).values
 
     def star(self, elements: Tensor) -> Tensor:
-        """0 (the empty loop) unless going round gains: then there is no best path, +inf."""
+        """Return 0 (the empty loop), or +inf where the loop has a positive score and there is no best path."""
         return torch.where(elements <= 0, torch.zeros_like(elements), torch.full_like(elements, INF))
 
 
@@ -47,5 +49,5 @@ class Tropical(Semiring):
         return left + right
 
     def star(self, elements: Tensor) -> Tensor:
-        """0 (the empty loop) unless going round costs less than nothing: then -inf."""
+        """Return 0 (the empty loop), or -inf where the loop has a negative cost and there is no cheapest path."""
         return torch.where(elements >= 0, torch.zeros_like(elements), torch.full_like(elements, -INF))

@@ -1,4 +1,7 @@
-"""The k best: an element is the k highest scores, best first."""
+"""The k-best semiring: an element is the k highest scores, best first.
+
+Goodman (1999), Semiring parsing; Huang and Chiang (2005), Better k-best parsing.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ INF = float("inf")
 
 
 class KBest(Semiring):
-    """Axis 0 holds k scores in descending order, filled up with -inf where there are fewer.
+    """Axis 0 holds k scores in descending order, padded with -inf where there are fewer.
 
-    ⊕ merges lists and keeps the k highest, ⊗ adds every pair and keeps the k highest. Scores that stand
-    for different structures are kept even when equal; none is counted twice. The gradient of score r
-    marks the parts of the r-th best structure.
+    ⊕ merges lists and keeps the k highest scores, ⊗ adds every pair and keeps the k highest sums. Equal scores of
+    different structures are all kept, and no structure is counted twice. The gradient of the r-th score is the
+    indicator of the parts of the r-th best structure.
 
     >>> semiring = KBest(2)
     >>> semiring.sum(semiring.lift(torch.tensor([1.0, 3.0, 2.0])), dim=-1)
@@ -36,15 +39,16 @@ class KBest(Semiring):
         return self.lift(like.new_zeros(shape))
 
     def sum(self, elements: Tensor, dim: int) -> Tensor:
-        together = elements.movedim(dim, 0).flatten(0, 1)
-        return together.topk(self.k, dim=0).values
+        candidates = elements.movedim(dim, 0).flatten(0, 1)
+        return candidates.topk(self.k, dim=0).values
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
         pairs = (left.unsqueeze(0) + right.unsqueeze(1)).flatten(0, 1)
         return pairs.topk(self.k, dim=0).values
 
     def star(self, elements: Tensor) -> Tensor:
-        """Σ_{m<k} a^m: while no loop gains, longer ones cannot enter the k best; a gaining loop is +inf."""
+        """Return ⊕_{m<k} a^m, or +inf where the loop has a positive score."""
+        # If no loop has a positive score, m rounds never beat fewer than m: the k best need at most k - 1 rounds.
         closure = power = self.one(tuple(elements.shape[1:]), elements)
         for _ in range(self.k - 1):
             power = self.times(power, elements)

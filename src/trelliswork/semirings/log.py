@@ -1,4 +1,4 @@
-"""The log semiring (logaddexp, +, -inf, 0): its total is log Z."""
+"""The log semiring (logaddexp, +, -inf, 0): the total is log Z."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ INF = float("inf")
 
 
 def logsumexp(scores: Tensor, dim: int) -> Tensor:
-    """log Σ exp with real -inf: an all -inf row gives -inf and passes gradients of exactly 0, never NaN.
-
-    The maximum is a constant shift: it cancels, so treating it as one leaves all derivatives exact.
+    """Return log Σ exp(scores) over one axis; a row of only -inf gives -inf, with a gradient of 0 instead of NaN.
 
     >>> logsumexp(torch.tensor([0.0, 0.0]), dim=-1)
     tensor(0.6931)
     """
     # [S2, softmax]
+    # The shift by the maximum cancels, so derivatives stay exact although it is detached.
     highest = scores.detach().amax(dim, keepdim=True)
     shift = torch.where(highest > -INF, highest, torch.zeros_like(highest))
     total = (scores - shift).exp().sum(dim)
@@ -28,20 +27,29 @@ def logsumexp(scores: Tensor, dim: int) -> Tensor:
 
 
 def log_ratio(log_part: Tensor, log_whole: Tensor) -> Tensor:
-    """log(part / whole) of a part of a whole: -inf for nothing, even of nothing; never above 0 by rounding."""
-    something = log_part > -INF
-    ratio = torch.where(something, log_part, 0.0) - torch.where(something, log_whole, 0.0)
-    return torch.where(something, ratio - ratio.detach().clamp(min=0), -INF)
+    """Return log(part / whole), which is at most 0; -inf where the part is -inf, even if the whole is -inf too.
+
+    >>> log_ratio(torch.tensor([0.0, -torch.inf]), torch.tensor([0.0, -torch.inf]))
+    tensor([0., -inf])
+    """
+    is_possible = log_part > -INF
+    ratio = torch.where(is_possible, log_part, 0.0) - torch.where(is_possible, log_whole, 0.0)
+    # Rounding can leave a ratio slightly above 0; subtracting the detached excess keeps the gradient.
+    return torch.where(is_possible, ratio - ratio.detach().clamp(min=0), -INF)
 
 
 class Log(OverScores):
-    """⊕ = logaddexp, ⊗ = +."""
+    """(logaddexp, +, -inf, 0) on log scores: the total is log Z.
+
+    >>> Log().sum(torch.tensor([0.0, 0.0]), dim=-1)
+    tensor(0.6931)
+    """
 
     def sum(self, elements: Tensor, dim: int) -> Tensor:
         return logsumexp(elements, dim)
 
     def star(self, elements: Tensor) -> Tensor:
-        """-log(1 - e^a) for a < 0; the geometric series diverges to +inf from a = 0 on."""
+        """Return -log(1 - e^a) for a < 0; from a = 0 on the geometric series diverges to +inf."""
         converging = torch.where(elements < 0, elements, torch.full_like(elements, -1.0))
         closed = -torch.log(-torch.expm1(converging))
         return torch.where(elements < 0, closed, torch.full_like(elements, INF))

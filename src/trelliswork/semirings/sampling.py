@@ -1,4 +1,4 @@
-"""The sampling semiring: sums like `Log`, but its gradient is one structure drawn from the distribution."""
+"""The sampling semiring: it sums like `Log`, but its gradient is one structure drawn from the distribution."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ class _DrawInBackward(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (scores,), dim = ctx.saved_tensors, ctx.dim
         uniform = torch.rand(scores.shape, generator=ctx.generator, dtype=scores.dtype, device=scores.device)
+        # Gumbel-max: the argmax of scores plus Gumbel noise is a draw from softmax(scores).
         gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(scores.dtype).tiny)))
         drawn = (scores + gumbel).argmax(dim, keepdim=True)
         return torch.zeros_like(scores).scatter_(dim, drawn, grads[0].unsqueeze(dim)), None, None
 
 
 class Sampling(Log):
-    """`Log` on the way up; on the way down each ⊕ picks one of its summands in proportion to its weight.
+    """`Log` in the forward pass; in the backward pass each ⊕ picks one of its summands in proportion to its weight.
 
-    The gradient of the total is therefore the indicator of one exact sample, part by part [ancestral
-    sampling, written once for every structure].
+    The gradient of the total is therefore the indicator of the parts of one exact sample. This is ancestral sampling,
+    written once for every structure.
+
+    Args:
+        generator: Source of the random numbers; the default generator of torch if None.
     """
 
     def __init__(self, generator: torch.Generator | None = None):

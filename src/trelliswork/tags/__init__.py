@@ -1,1 +1,1 @@
-"""Tag schemes such as IOB2 and IOBES: which tags may follow which, from tags to spans and back."""
+"""Tag schemes such as IOB2 and IOBES: which tags may follow which, and conversion between tags and spans."""

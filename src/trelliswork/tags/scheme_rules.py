@@ -1,7 +1,7 @@
-"""Which tag may follow which, and what a single span looks like, in each tag scheme.
+"""The rules of tag schemes: which tag may follow which, and how the tags of a single span look.
 
-Legality of neighbouring tags is stated once, in `_fault`: the violations of a file and the transitions that a
-constrained model may use both come from it.
+The rules are stated once, in `_fault`: both the violations in a file and the transitions of a constrained model are
+derived from it.
 
     >>> violations(["O", "I-NP"], "IOB2")
     [(1, 'I-NP after O: a span starts with B-NP in IOB2')]
@@ -26,7 +26,7 @@ _SAME_ROLE = {"L": "E", "U": "S"}
 
 
 def canonical(scheme: str) -> str:
-    """The one name of a scheme, whatever its spelling.
+    """Return the standard name of a scheme, given any of its names and spellings.
 
     >>> canonical("bio"), canonical("BILOU")
     ('IOB2', 'IOBES')
@@ -40,7 +40,7 @@ def canonical(scheme: str) -> str:
 
 @lru_cache(maxsize=4096)  # a data set has few tags and many tokens
 def split_tag(tag: str) -> tuple[str, str]:
-    """Prefix and type of a tag; the prefix is empty when the tag has none.
+    """Split a tag into prefix and type; the prefix is empty if the tag has none.
 
     >>> split_tag("B-NP"), split_tag("I-creative-work"), split_tag("O"), split_tag("B"), split_tag("NN")
     (('B', 'NP'), ('I', 'creative-work'), ('O', ''), ('B', ''), ('', 'NN'))
@@ -55,7 +55,11 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def part_of(tag: str, scheme: str) -> Part:
-    """Role and type of a tag; a tag that does not fit the scheme counts as outside."""
+    """Return role and type of a tag; a tag that does not fit the scheme counts as outside (O).
+
+    >>> part_of("L-PER", "IOBES"), part_of("L-PER", "IOB2")
+    (('E', 'PER'), ('O', ''))
+    """
     prefix, kind = split_tag(tag)
     if prefix not in _PREFIXES[scheme]:
         return "O", ""
@@ -63,12 +67,12 @@ def part_of(tag: str, scheme: str) -> Part:
 
 
 def continues(before: Part, here: Part) -> bool:
-    """Whether `here` carries on the span that `before` is in, within one well-formed span."""
+    """Return True if `here` continues the well-formed span that `before` belongs to."""
     return before[0] in "BI" and here[0] in "IE" and before[1] == here[1]
 
 
 def violations(tags: Sequence[str], scheme: str) -> list[tuple[int, str]]:
-    """Positions at which `tags` break the scheme, each with the reason.
+    """Return the positions at which `tags` violate the scheme, each with the reason.
 
     >>> violations(["B-NP", "O"], "IOBES")
     [(1, 'O after B-NP: a span of several tokens ends with E-NP in IOBES')]
@@ -76,21 +80,27 @@ def violations(tags: Sequence[str], scheme: str) -> list[tuple[int, str]]:
     scheme = canonical(scheme)
     if scheme == "plain":
         return []
-    found = []
+    faults = []
     before: str | None = None
     for i, tag in enumerate(tags):
         reason = _misfit(tag, scheme) or _fault(before, tag, scheme)
         if reason:
-            found.append((i, reason))
+            faults.append((i, reason))
         before = tag
     reason = _fault(before, None, scheme)
     if reason:
-        found.append((len(tags) - 1, reason))
-    return found
+        faults.append((len(tags) - 1, reason))
+    return faults
 
 
 def allowed_transitions(tags: Sequence[str], scheme: str) -> tuple[list[list[bool]], list[bool], list[bool]]:
-    """For a label inventory: `allowed[from][to]`, which labels may start a sentence, which may end it.
+    """Return which tags may follow which, which may start a sentence, and which may end one.
+
+    Args:
+        tags: The label inventory.
+
+    Returns:
+        `allowed[from][to]`, `starts[tag]` and `ends[tag]`, over indices of `tags`.
 
     >>> allowed_transitions(["O", "B-X", "I-X"], "IOB2")
     ([[True, True, False], [True, True, True], [True, True, True]], [True, True, False], [True, True, True])
@@ -109,7 +119,7 @@ def allowed_transitions(tags: Sequence[str], scheme: str) -> tuple[list[list[boo
 def unreachable(
     tags: Sequence[str], allowed: Sequence[Sequence[bool]], first: Sequence[bool], last: Sequence[bool]
 ) -> list[str]:
-    """The tags that are in no legal sequence, with what `allowed_transitions` gives.
+    """Return the tags that occur in no legal sequence; the other arguments are the result of `allowed_transitions`.
 
     >>> tags = ["O", "B-X", "I-Y"]
     >>> unreachable(tags, *allowed_transitions(tags, "IOB2"))
@@ -121,14 +131,14 @@ def unreachable(
 
 
 def _closure(allowed: Sequence[Sequence[bool]], first: Sequence[bool]) -> set[int]:
-    """What can be reached from the first ones."""
+    """Return the indices that can be reached from the `first` ones over `allowed` transitions."""
     waiting = [i for i, begins in enumerate(first) if begins]
-    found = set(waiting)
+    reached = set(waiting)
     while waiting:
-        new = [j for j, follows in enumerate(allowed[waiting.pop()]) if follows and j not in found]
-        found.update(new)
+        new = [j for j, follows in enumerate(allowed[waiting.pop()]) if follows and j not in reached]
+        reached.update(new)
         waiting += new
-    return found
+    return reached
 
 
 @lru_cache(maxsize=4096)
@@ -147,9 +157,14 @@ def _require_fit(tags: Sequence[str], scheme: str) -> None:
             raise TrellisworkError(f"{reason}; remove the tag or use the scheme 'plain'")
 
 
-@lru_cache(maxsize=65536)  # a corpus has few different pairs of tags, each of them many times
+@lru_cache(maxsize=65536)  # a corpus has few distinct pairs of tags, each of which occurs many times
 def _fault(before: str | None, tag: str | None, scheme: str) -> str | None:
-    """Why `tag` may not come right after `before`; None stands for the edge of the sentence."""
+    """Return the reason why `tag` may not follow `before`, or None if it may.
+
+    Args:
+        before: None at the start of a sentence.
+        tag: None at the end of a sentence.
+    """
     last = part_of(before, scheme) if before is not None else None
     here = part_of(tag, scheme) if tag is not None else None
     touches = last is not None and here is not None and last[0] != "O" and last[1] == here[1]
@@ -167,7 +182,7 @@ def _fault(before: str | None, tag: str | None, scheme: str) -> str | None:
 
 
 def _fault_iobes(last: Part | None, here: Part | None, place: str) -> str | None:
-    edge: Part = ("O", "")
+    edge: Part = ("O", "")  # the edges of a sentence count as outside
     if continues(last or edge, here or edge):
         return None
     if last is not None and last[0] in "BI":
@@ -183,11 +198,17 @@ def _suffix(part: Part) -> str:
 
 @dataclass(frozen=True)
 class SpanPattern:
-    """One way for tokens i..j-1 to be exactly one span: the label indices allowed at each place.
+    """One way for tokens i..j-1 to be exactly one span: the label indices allowed at each position.
 
-    A span of one token takes a label of `single`; a longer one takes `first`, then `inside` any number of
-    times, then `last`. The token before the span must be in `before` and the one after it in `after`; None
-    allows anything. With no token before (after), the pattern applies only if `at_start` (`at_end`) is true.
+    Attributes:
+        before: Labels of the token before the span; None allows any.
+        first: Labels of the first token of a span of several tokens.
+        inside: Labels of the tokens between the first and the last.
+        last: Labels of the last token of a span of several tokens.
+        single: Labels of a span of one token.
+        after: Labels of the token after the span; None allows any.
+        at_start: Whether the pattern applies to a span at the start of a sentence.
+        at_end: Whether the pattern applies to a span at the end of a sentence.
     """
 
     before: frozenset[int] | None
@@ -201,11 +222,15 @@ class SpanPattern:
 
 
 def span_patterns(tags: Sequence[str], scheme: str, label: str) -> list[SpanPattern]:
-    """The event "these tokens are exactly one span of type `label`", as disjoint patterns over label indices.
+    """Return the event "these tokens are exactly one span of type `label`" as disjoint patterns over label indices.
 
-    The patterns agree with `spans_of(..., policy="strict")`. IOB1 needs two, told apart by the first tag: B
-    after a span of the same type (or, as the shared-task script reads it, at the start of the sentence), and
-    I elsewhere; the first tags differ, so no sequence is counted twice.
+    The patterns agree with `spans_of(..., policy="strict")`. IOB1 needs two of them: the first tag is B after a span of
+    the same type (or, as in the shared-task script, at the start of the sentence) and I elsewhere. Since the first tags
+    differ, no sequence is counted twice.
+
+    Args:
+        tags: The label inventory.
+        label: Type of the span, such as "PER".
 
     >>> span_patterns(["O", "B-X", "I-X"], "IOB2", "X")[0].after
     frozenset({0, 1})
@@ -221,7 +246,7 @@ def span_patterns(tags: Sequence[str], scheme: str, label: str) -> list[SpanPatt
     if scheme == "IOBES":
         return [SpanPattern(None, begin, inside, last, single, None)]
     everything = frozenset(range(len(tags)))
-    after = everything - inside
+    after = everything - inside  # a following I of the same type would make the span longer
     if scheme == "IOB2":
         return [SpanPattern(None, begin, inside, inside, begin, after)]
     own = begin | inside

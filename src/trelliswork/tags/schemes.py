@@ -1,4 +1,4 @@
-"""Tag schemes: how a tag sequence spells out spans, and how to read, write, convert and recognise them.
+"""Tag schemes: reading spans from tags, writing spans as tags, converting between schemes and recognising them.
 
 A scheme marks where typed spans begin and end with a prefix on each tag:
 
@@ -8,7 +8,7 @@ A scheme marks where typed spans begin and end with a prefix on each tag:
     IOBES    B-NP E-NP S-NP O      E ends a span, S is a span of one token (also BIOES; BILOU: L=E, U=S)
     plain    tags without spans, such as parts of speech
 
-Spans are half-open `(start, end, type)`. Which tag may follow which is in `scheme_rules`, re-exported here.
+Spans are half-open `(start, end, type)`. The rules of which tag may follow which are in `scheme_rules`.
 
     >>> spans_of(["B-PER", "I-PER", "O", "B-LOC"], "IOB2")
     [(0, 2, 'PER'), (3, 4, 'LOC')]
@@ -42,7 +42,7 @@ __all__ = [
     "canonical",
     "convert",
     "infer_scheme",
-    "repaired",
+    "repair",
     "span_patterns",
     "spans_of",
     "split_tag",
@@ -57,10 +57,13 @@ POLICIES: tuple[str, ...] = ("conlleval", "strict")
 
 
 def spans_of(tags: Sequence[str], scheme: str, policy: str = "conlleval") -> list[Span]:
-    """The typed spans that `tags` spell out; none for plain tags.
+    """Return the typed spans of a tag sequence; plain tags have none.
 
-    `conlleval` reads illegal sequences generously, as the shared-task script does: a span begins wherever a
-    type appears. `strict` counts only well-formed spans: B I* in IOB2, B I* E or S in IOBES.
+    Args:
+        tags: One tag per token.
+        scheme: IOB1, IOB2, IOBES (or an alias) or plain.
+        policy: `"conlleval"` reads illegal sequences as the shared-task script does: a span begins wherever a type
+            appears. `"strict"` counts only well-formed spans: B I* in IOB2, B I* E or S in IOBES.
 
     >>> spans_of(["O", "I-PER", "I-PER"], "IOB2"), spans_of(["O", "I-PER", "I-PER"], "IOB2", "strict")
     ([(1, 3, 'PER')], [])
@@ -80,7 +83,7 @@ def _read_generously(parts: Sequence[Part]) -> list[Span]:
     spans: list[Span] = []
     start: int | None = None
     previous: Part = ("O", "")
-    for i, (role, kind) in enumerate([*parts, ("O", "")]):
+    for i, (role, kind) in enumerate([*parts, ("O", "")]):  # the extra O ends a span at the end of the sentence
         ended = role in "OBS" or previous[0] in "ES" or kind != previous[1]
         if start is not None and ended:
             spans.append((start, i, previous[1]))
@@ -112,12 +115,13 @@ def _starts_strictly(before: Part | None, here: Part, scheme: str) -> bool:
     role, kind = here
     if scheme != "IOB1":
         return role in "BS"
+    # IOB1 writes B only where a span touches one of its type; conlleval also accepts it at the start of a sentence.
     touches = before is not None and before[0] != "O" and before[1] == kind
     return (role == "I" and not touches) or (role == "B" and (touches or before is None))
 
 
 def tags_of(spans: Iterable[Span], n: int, scheme: str) -> list[str]:
-    """The tags of `n` tokens that spell out `spans`: the inverse of `spans_of`.
+    """Return the tags of `n` tokens with these spans, the inverse of `spans_of`; spans must not overlap.
 
     >>> tags_of([(0, 2, "NP"), (2, 3, "NP")], 4, "IOBES")
     ['B-NP', 'E-NP', 'S-NP', 'O']
@@ -145,7 +149,7 @@ def _roles(length: int, scheme: str, touches: bool) -> str:
 def _check_span(span: Span, previous: Span, n: int, scheme: str) -> None:
     start, end, _ = span
     if scheme == "plain":
-        raise TrellisworkError(f"plain tags cannot spell out spans; got {span}; choose IOB1, IOB2 or IOBES")
+        raise TrellisworkError(f"plain tags cannot represent spans; got {span}; choose IOB1, IOB2 or IOBES")
     if not 0 <= start < end <= n:
         raise TrellisworkError(f"spans must lie in 0..{n} with start < end; got {span}")
     if start < previous[1]:
@@ -153,54 +157,54 @@ def _check_span(span: Span, previous: Span, n: int, scheme: str) -> None:
 
 
 def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
-    """`tags` rewritten from one scheme into another; legal input loses nothing.
+    """Rewrite `tags` from one scheme in another; the spans of legal input stay the same.
 
     >>> convert(["I-NP", "I-NP", "B-NP", "O"], "IOB1", "IOBES")
     ['B-NP', 'E-NP', 'S-NP', 'O']
     """
     source, target = canonical(source), canonical(target)
     if (source == "plain") != (target == "plain"):
-        raise TrellisworkError(f"tags can be converted among IOB1, IOB2 and IOBES; got {source} to {target}")
+        raise TrellisworkError(f"tags can be converted between IOB1, IOB2 and IOBES; got {source} to {target}")
     if source == "plain":
         return list(tags)
     return tags_of(spans_of(tags, source), len(tags), target)
 
 
-def repaired(tags: Sequence[str], scheme: str) -> list[str]:
-    """Tags that break no rule of the scheme: those of the spans that conlleval reads; legal tags stay as they are.
+def repair(tags: Sequence[str], scheme: str) -> list[str]:
+    """Return tags that obey the rules of the scheme and have the spans that conlleval reads; legal tags do not change.
 
-    >>> repaired(["O", "I-NP", "I-NP"], "IOB2"), repaired(["B-NP", "O"], "BILOU")
+    >>> repair(["O", "I-NP", "I-NP"], "IOB2"), repair(["B-NP", "O"], "BILOU")
     (['O', 'B-NP', 'I-NP'], ['S-NP', 'O'])
     """
     return convert(tags, scheme, scheme) if violations(tags, scheme) else list(tags)
 
 
 def infer_scheme(sentences: Iterable[Sequence[str]]) -> str:
-    """The scheme that a collection of tag sequences is written in.
+    """Infer the scheme of a collection of tag sequences.
 
-    Any tag that is neither O nor prefixed makes the whole collection plain. Between IOB1 and IOB2 the one
-    with fewer broken rules wins, IOB2 on a tie.
+    A tag that is neither O nor prefixed makes the whole collection plain, an E or S (L or U) prefix IOBES. Between IOB1
+    and IOB2, the scheme with fewer violations is chosen, IOB2 on a tie.
 
     >>> infer_scheme([["B-NP", "I-NP", "O"]]), infer_scheme([["I-NP", "B-NP"]]), infer_scheme([["DT", "NN"]])
     ('IOB2', 'IOB1', 'plain')
     """
-    seen_any = ending = False
+    has_tags = has_end_prefix = False
     broken_iob1 = broken_iob2 = 0
     for tags in sentences:
         before: Part | None = None
         for tag in tags:
-            seen_any = True
+            has_tags = True
             prefix = split_tag(tag)[0]
             if not prefix:
                 return "plain"
-            ending = ending or prefix in "ESLU"
+            has_end_prefix = has_end_prefix or prefix in "ESLU"
             here = part_of(tag, "IOBES")
             touches = before is not None and before[0] != "O" and before[1] == here[1]
             broken_iob1 += here[0] == "B" and not touches
             broken_iob2 += here[0] == "I" and not touches
             before = here
-    if not seen_any:
+    if not has_tags:
         return "plain"
-    if ending:
+    if has_end_prefix:
         return "IOBES"
     return "IOB1" if broken_iob1 < broken_iob2 else "IOB2"

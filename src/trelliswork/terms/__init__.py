@@ -1,4 +1,4 @@
-"""Lambda terms: the meanings that questions are turned into.
+"""Lambda terms, the meaning representations that questions are mapped to: parsing, reduction, types and normal forms.
 
 >>> from trelliswork import terms
 >>> meaning = terms.parse("(λp.λx.(p x)) capital")
@@ -6,7 +6,7 @@
 λx.(capital x)
 """
 
-from trelliswork.terms.brackets import bracketed, parse_brackets
+from trelliswork.terms.brackets import format_brackets, parse_brackets
 from trelliswork.terms.canonical import canonical
 from trelliswork.terms.notation import parse
 from trelliswork.terms.reduction import beta_step, normal_form
@@ -18,11 +18,11 @@ from trelliswork.terms.term import (
     Variable,
     alpha_equivalent,
     free_variables,
-    renamed,
-    substituted,
+    rename_variable,
+    substitute,
     subterms,
 )
-from trelliswork.terms.types import Arrow, Base, Type, inferred, parse_type
+from trelliswork.terms.types import Arrow, Base, Type, infer_type, parse_type
 
 __all__ = [
     "Abstraction",
@@ -35,15 +35,15 @@ __all__ = [
     "Variable",
     "alpha_equivalent",
     "beta_step",
-    "bracketed",
     "canonical",
+    "format_brackets",
     "free_variables",
-    "inferred",
+    "infer_type",
     "normal_form",
     "parse",
     "parse_brackets",
     "parse_type",
-    "renamed",
-    "substituted",
+    "rename_variable",
+    "substitute",
     "subterms",
 ]

@@ -1,11 +1,13 @@
-"""One form for all terms that differ in the names of bound variables and the order of `and` and `or` alone.
+"""A canonical form: equal for terms that differ only in the names of bound variables or the order of `and` and `or`.
 
-    >>> from trelliswork.terms import parse_brackets, bracketed
-    >>> bracketed(canonical(parse_brackets("( lambda x e ( and ( to x denver ) ( flight x ) ) )")))
+    >>> from trelliswork.terms import parse_brackets, format_brackets
+    >>> format_brackets(canonical(parse_brackets("( lambda x e ( and ( to x denver ) ( flight x ) ) )")))
     '( lambda $0 e ( and ( flight $0 ) ( to $0 denver ) ) )'
 
-Names of bound variables do not depend on the order, nor the order on names: terms are sorted with each variable as the
-number of abstractions between it and its own. De Bruijn (1972), Lambda calculus notation with nameless dummies.
+The order must not depend on the names of bound variables: for sorting, each variable is replaced by the number of
+abstractions between it and the one that binds it.
+
+De Bruijn (1972), Lambda calculus notation with nameless dummies.
 """
 
 from __future__ import annotations
@@ -20,25 +22,29 @@ UNORDERED = frozenset({"and", "or"})
 
 
 def canonical(term: Term) -> Term:
-    """Arguments of `and` and `or` sorted, then bound variables named $0, $1, ... from the top down and the left."""
+    """Sort the arguments of `and` and `or`, then name bound variables $0, $1, ... from the top down and the left."""
     taken = free_variables(term)
     names = (name for name in (f"${i}" for i in count()) if name not in taken)
-    return _named(_sorted(term, ()), {}, names)
+    return _name_variables(_sort_arguments(term, ()), {}, names)
 
 
-def _sorted(term: Term, bound: tuple[str, ...]) -> Term:
+def _sort_arguments(term: Term, bound: tuple[str, ...]) -> Term:
     if isinstance(term, Abstraction):
-        return Abstraction(term.variable, _sorted(term.body, (*bound, term.variable)), term.type)
+        return Abstraction(term.variable, _sort_arguments(term.body, (*bound, term.variable)), term.type)
     if not isinstance(term, Application):
         return term
-    function, *arguments = [_sorted(part, bound) for part in term.parts]
+    function, *arguments = [_sort_arguments(part, bound) for part in term.parts]
     if isinstance(function, Constant) and function.name in UNORDERED:
-        arguments.sort(key=lambda each: nameless(each, bound))
+        arguments.sort(key=lambda argument: nameless_text(argument, bound))
     return Application(function, tuple(arguments))
 
 
-def nameless(term: Term, bound: tuple[str, ...] = ()) -> str:
-    """The term as text without names of bound variables; `bound` are those around it, the innermost last."""
+def nameless_text(term: Term, bound: tuple[str, ...] = ()) -> str:
+    """Write a term without the names of bound variables (de Bruijn indices).
+
+    Args:
+        bound: Variables bound around the term, the innermost last.
+    """
     if isinstance(term, Variable):
         if term.name in bound:
             return f"#{bound[::-1].index(term.name)}"
@@ -46,27 +52,27 @@ def nameless(term: Term, bound: tuple[str, ...] = ()) -> str:
     if isinstance(term, Constant):
         return term.name
     if isinstance(term, Abstraction):
-        return f"(λ {term.type} {nameless(term.body, (*bound, term.variable))})"
-    return f"({' '.join(nameless(part, bound) for part in term.parts)})"
+        return f"(λ {term.type} {nameless_text(term.body, (*bound, term.variable))})"
+    return f"({' '.join(nameless_text(part, bound) for part in term.parts)})"
 
 
-def _named(term: Term, values: Mapping[str, str], names: Iterator[str]) -> Term:
+def _name_variables(term: Term, values: Mapping[str, str], names: Iterator[str]) -> Term:
     if isinstance(term, Variable):
         return Variable(values.get(term.name, term.name))
     if isinstance(term, Abstraction):
         name = next(names)
-        return Abstraction(name, _named(term.body, {**values, term.variable: name}, names), term.type)
+        return Abstraction(name, _name_variables(term.body, {**values, term.variable: name}, names), term.type)
     if not isinstance(term, Application):
         return term
     if binds_together(term):
         name = next(names)
-        bodies = [_named(each.body, {**values, each.variable: name}, names) for each in term.arguments]  # type: ignore[union-attr]
+        bodies = [_name_variables(each.body, {**values, each.variable: name}, names) for each in term.arguments]  # type: ignore[union-attr]
         return Application(term.function, tuple(Abstraction(name, body) for body in bodies))
-    function, *arguments = [_named(part, values, names) for part in term.parts]
+    function, *arguments = [_name_variables(part, values, names) for part in term.parts]
     return Application(function, tuple(arguments))
 
 
 def binds_together(term: Application) -> bool:
-    """Whether its arguments are written with one variable, as those of argmax are."""
+    """Return True if all arguments share one variable in bracket notation, as those of argmax do."""
     is_binder = isinstance(term.function, Constant) and term.function.name in BINDERS
     return is_binder and all(isinstance(each, Abstraction) and each.type is None for each in term.arguments)

@@ -1,4 +1,4 @@
-"""Clauses as trees: each conjunct stands where the variable that it is about is new, and variables need no names.
+"""Clauses as trees without variable names: each conjunct is placed where the variable it is about first occurs.
 
 >>> clause = ["&", "A", ["&", ["_river", "A"], ["_loc", "A", "B"], ["_const", "B", ["_stateid", "texas"]]]]
 >>> nested_clause(clause)
@@ -6,10 +6,10 @@
 >>> flat_clause(nested_clause(clause)) == clause
 True
 
-A clause is nested lists with the head first, as in `clauses.py`. `?` is a new variable, with the conjuncts of the
-innermost conjunction that mention it as its arguments. A variable is in scope in these, and in the rest of the term
-that has it; `^0` is the one that came into scope last, `^1` the one before. `=n` is the n-th new one of the clause,
-for the few that are mentioned outside of their scope. Conjuncts have no order, and the way back has another one.
+A clause is nested lists with the head first, as in `clauses.py`. `?` is a new variable; its arguments are the conjuncts
+of the innermost conjunction that mention it. The variable is in scope in these and in the rest of the term it is in;
+`^0` is the variable that came into scope last, `^1` the one before. `=n` is the n-th new variable of the clause, for
+the few that are mentioned outside their scope. Conjuncts have no order: flattening may return them in another one.
 
 Liang, Jordan and Klein (2011), Learning dependency-based compositional semantics, write queries as such trees.
 """
@@ -24,44 +24,45 @@ from trelliswork.terms.clauses import UNORDERED, VARIABLE, variable_names, varia
 
 NEW = "?"
 SCOPED, NUMBERED = re.compile(r"\^(\d{1,4})"), re.compile(r"=(\d{1,4})")
-Scopes = tuple[str, ...]  # the variables in scope, the last one innermost
+Scopes = tuple[str, ...]  # the variables in scope, the innermost last
 
 
 def nested_clause(clause: Nested) -> Nested:
-    """The tree of a clause."""
+    """Return the tree of a clause."""
     return _Nesting().part(clause, (), [])[0]
 
 
 def flat_clause(tree: Nested) -> Nested:
-    """A clause of a tree, with variables A, B, ... in the order in which they are new.
+    """Return the clause of a tree, with variables A, B, ... in the order in which they first occur.
 
-    A reference to a scope that is not there is one to the outermost; without any, it is a new variable.
+    Every tree has a clause, so that models may write any: a reference beyond the outermost scope refers to the
+    outermost, and without a scope it is a new variable.
     """
     return _Flattening(tree).part(tree, (), [])[0]
 
 
 def is_mark(symbol: str) -> bool:
-    """Whether a symbol stands for a variable in trees."""
+    """Return True if a symbol stands for a variable in trees."""
     return symbol == NEW or bool(SCOPED.fullmatch(symbol) or NUMBERED.fullmatch(symbol))
 
 
 class _Nesting:
-    """The variables that were new so far."""
+    """Conversion of one clause into a tree; `known` lists the variables seen so far, in order."""
 
     def __init__(self) -> None:
         self.known: list[str] = []
 
     def part(self, part: Nested, scopes: Scopes, pool: list[Nested]) -> tuple[Nested, Scopes]:
-        """A part as a tree, and the scopes behind it. `pool` has the conjuncts that wait for their variable."""
+        """Return a part as a tree, and the scopes after it; `pool` holds the conjuncts that have no place yet."""
         if isinstance(part, str):
             return self._symbol(part, scopes, pool) if VARIABLE.fullmatch(part) else (part, scopes)
         if part and part[0] in UNORDERED:
             return [part[0], *self._conjuncts(part[1:], scopes)], scopes
-        found, inner = list[Nested](), scopes
-        for each in part:
-            tree, inner = self.part(each, inner, pool)
-            found.append(tree)
-        return found, scopes
+        trees, inner = list[Nested](), scopes
+        for child in part:
+            tree, inner = self.part(child, inner, pool)
+            trees.append(tree)
+        return trees, scopes
 
     def _symbol(self, name: str, scopes: Scopes, pool: list[Nested]) -> tuple[Nested, Scopes]:
         if name in scopes:
@@ -69,27 +70,28 @@ class _Nesting:
         if name in self.known:
             return f"={self.known.index(name)}", scopes
         self.known.append(name)
-        about = [each for each in pool if name in variables(each)]
-        pool[:] = [each for each in pool if each not in about]
-        scopes, found = (*scopes, name), list[Nested]()
+        about = [conjunct for conjunct in pool if name in variables(conjunct)]
+        pool[:] = [conjunct for conjunct in pool if conjunct not in about]
+        scopes, children = (*scopes, name), list[Nested]()
         while about:
+            # The first conjunct may introduce variables of its own, which take theirs out of `waiting`.
             waiting = [*about[1:], *pool]
-            found.append(self.part(about[0], scopes, waiting)[0])
-            about = [each for each in about[1:] if each in waiting]
-            pool[:] = [each for each in pool if each in waiting]
-        return ([NEW, *found] if found else NEW), scopes
+            children.append(self.part(about[0], scopes, waiting)[0])
+            about = [conjunct for conjunct in about[1:] if conjunct in waiting]
+            pool[:] = [conjunct for conjunct in pool if conjunct in waiting]
+        return ([NEW, *children] if children else NEW), scopes
 
     def _conjuncts(self, conjuncts: list[Nested], scopes: Scopes) -> list[Nested]:
-        """Those that mention a variable in scope come first, so that others are found through it."""
-        pool, found = list(conjuncts), list[Nested]()
+        """Return the trees of a conjunction, beginning with conjuncts that mention a variable in scope."""
+        pool, trees = list(conjuncts), list[Nested]()
         while pool:
-            first = next((i for i, each in enumerate(pool) if not set(scopes).isdisjoint(variables(each))), 0)
-            found.append(self.part(pool.pop(first), scopes, pool)[0])
-        return found
+            first = next((i for i, part in enumerate(pool) if not set(scopes).isdisjoint(variables(part))), 0)
+            trees.append(self.part(pool.pop(first), scopes, pool)[0])
+        return trees
 
 
 class _Flattening:
-    """The names of variables that were new so far, none of which is another symbol of the tree."""
+    """Conversion of one tree into a clause; variables get names that occur nowhere else in the tree."""
 
     def __init__(self, tree: Nested) -> None:
         taken = frozenset(variables(tree))
@@ -97,42 +99,43 @@ class _Flattening:
         self.known: list[str] = []
 
     def part(self, part: Nested, scopes: Scopes, group: list[Nested]) -> tuple[Nested, Scopes]:
-        """A part of the clause, and the scopes behind it; conjuncts about new variables are added to `group`."""
+        """Return a part of the clause, and the scopes after it; conjuncts about new variables are added to `group`."""
         if isinstance(part, str):
             return self._symbol(part, scopes)
         if part and part[0] in UNORDERED:
             return self._conjunction(part, scopes), scopes
         if part and part[0] == NEW:
-            return self._described(part[1:], scopes, group)
-        found, inner = list[Nested](), scopes
-        for each in part:
-            flat, inner = self.part(each, inner, group)
-            found.append(flat)
-        return found, scopes
+            return self._describe(part[1:], scopes, group)
+        flat_parts, inner = list[Nested](), scopes
+        for child in part:
+            flat, inner = self.part(child, inner, group)
+            flat_parts.append(flat)
+        return flat_parts, scopes
 
     def _symbol(self, symbol: str, scopes: Scopes) -> tuple[Nested, Scopes]:
         if scoped := SCOPED.fullmatch(symbol):
             if scopes:
                 return scopes[max(0, len(scopes) - 1 - int(scoped[1]))], scopes
         elif numbered := NUMBERED.fullmatch(symbol):
-            if found := list(islice(self.known, int(numbered[1]), int(numbered[1]) + 1)):
-                return found[0], scopes
+            if names := list(islice(self.known, int(numbered[1]), int(numbered[1]) + 1)):
+                return names[0], scopes
         elif symbol != NEW:
             return symbol, scopes
         self.known.append(next(self.names))
         return self.known[-1], (*scopes, self.known[-1])
 
-    def _described(self, about: list[Nested], scopes: Scopes, group: list[Nested]) -> tuple[Nested, Scopes]:
+    def _describe(self, about: list[Nested], scopes: Scopes, group: list[Nested]) -> tuple[Nested, Scopes]:
         name, scopes = self._symbol(NEW, scopes)
-        for each in about:
-            place = len(group)  # before the conjuncts about the variables that are new in it
-            flat, _ = self.part(each, scopes, behind := list[Nested]())
-            group[place:] = [flat, *behind]
+        for conjunct in about:
+            place = len(group)
+            flat, _ = self.part(conjunct, scopes, nested := list[Nested]())
+            # A conjunct comes before those about variables that are new in it.
+            group[place:] = [flat, *nested]
         return name, scopes
 
     def _conjunction(self, part: list[Nested], scopes: Scopes) -> Nested:
-        found = list[Nested](part[:1])
-        for each in part[1:]:
-            flat, _ = self.part(each, scopes, behind := list[Nested]())
-            found += [flat, *behind]
-        return found
+        conjunction = list[Nested](part[:1])
+        for conjunct in part[1:]:
+            flat, _ = self.part(conjunct, scopes, nested := list[Nested]())
+            conjunction += [flat, *nested]
+        return conjunction

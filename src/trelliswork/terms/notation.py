@@ -1,7 +1,7 @@
-r"""Terms as they are written on paper: λx.(x y), \x.x y, λx:e.λp:<e,t>.(p x).
+r"""Parser of the usual notation of terms: λx.(x y), \x.x y, λx:e.λp:<e,t>.(p x).
 
-An abstraction reaches as far to the right as it can; arguments follow their function. Names without an abstraction are
-free variables.
+An abstraction extends as far to the right as possible; arguments follow their function. Names that no abstraction binds
+are free variables.
 """
 
 from __future__ import annotations
@@ -16,33 +16,34 @@ _TOKENS = re.compile(r"\s*(?:(?P<sign>[λ\\().])|(?P<name>[^\s λ\\().:]+)(?::(?
 
 
 def parse(text: str) -> Term:
-    r"""The term of a text.
+    r"""Parse a term in the usual notation.
 
     >>> parse("λx.x y") == parse(r"\x.(x y)"), parse("λx y.x") == parse("λx.λy.x"), str(parse("λx:e.(f x)"))
     (True, True, 'λx:e.(f x)')
     """
     reader = _Reader(text, _tokens(text))
-    found = reader.term(0)
+    term = reader.term(0)
     if reader.at < len(reader.tokens):
         reader.fail("the end")
-    return found
+    return term
 
 
 def _tokens(text: str) -> list[tuple[str, str | None, int]]:
-    """Each sign or name, the type that follows it, and its place."""
-    found: list[tuple[str, str | None, int]] = []
-    at, end = 0, len(text.rstrip())
-    while at < end:
-        match = _TOKENS.match(text, at)
+    """Return (sign or name, type after it or None, position) for each token of a text."""
+    tokens: list[tuple[str, str | None, int]] = []
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKENS.match(text, position)
         if match is None:
-            raise TermError(f"expected a name or one of λ \\ . ( ) at character {at} of {text!r}; got {text[at]!r}")
-        found.append((match["sign"] or match["name"], match["type"], match.start(match.lastgroup or 0)))
-        at = match.end()
-    return found
+            problem = f"expected a name or one of λ \\ . ( ) at character {position} of {text!r}"
+            raise TermError(f"{problem}; got {text[position]!r}")
+        tokens.append((match["sign"] or match["name"], match["type"], match.start(match.lastgroup or 0)))
+        position = match.end()
+    return tokens
 
 
 class _Reader:
-    """Recursive descent over the tokens of a text."""
+    """Recursive-descent parser; `at` is the index of the next token."""
 
     def __init__(self, text: str, tokens: Sequence[tuple[str, str | None, int]]):
         self.text, self.tokens, self.at = text, tokens, 0
@@ -55,13 +56,13 @@ class _Reader:
         got = "the end" if self.next is None else f"{self.next!r} at character {self.tokens[self.at][2]}"
         raise TermError(f"expected {expected}; got {got} of {self.text!r}")
 
-    def taken(self, sign: str) -> None:
+    def expect(self, sign: str) -> None:
         if self.next != sign:
             self.fail(repr(sign))
         self.at += 1
 
     def term(self, level: int) -> Term:
-        """One or several parts, the first of them the function."""
+        """Parse one or more parts, of which the first is the function."""
         if level > DEEPEST:
             raise TermError(f"expected at most {DEEPEST} levels of brackets and abstractions; got more")
         parts: list[Term] = []
@@ -75,18 +76,18 @@ class _Reader:
         token, kind, _ = self.tokens[self.at]
         if token == "(":
             self.at += 1
-            found = self.term(level + 1)
-            self.taken(")")
-            return found
+            term = self.term(level + 1)
+            self.expect(")")
+            return term
         if token in ("λ", "\\"):
             return self.abstraction(level)
         if kind is not None:
-            self.fail(f"a type behind the variable of a λ alone, and not {kind!r} behind another name")
+            self.fail(f"a type only after the variable of a λ, not {kind!r} after another name")
         self.at += 1
         return Variable(token)
 
     def abstraction(self, level: int) -> Term:
-        """λx.M; λx y.M is λx.λy.M."""
+        """Parse λx.M; λx y.M is short for λx.λy.M."""
         self.at += 1
         variables: list[tuple[str, str | None]] = []
         while self.next not in (None, *"λ\\()."):
@@ -94,9 +95,9 @@ class _Reader:
             variables.append((name, kind))
             self.at += 1
         if not variables:
-            self.fail("a variable behind λ")
-        self.taken(".")
-        found = self.term(level + 1)
+            self.fail("a variable after λ")
+        self.expect(".")
+        term = self.term(level + 1)
         for name, kind in reversed(variables):
-            found = Abstraction(name, found, kind)
-        return found
+            term = Abstraction(name, term, kind)
+        return term

@@ -1,4 +1,4 @@
-"""β-reduction in normal order, which finds the normal form of every term that has one; with a limit of steps.
+"""β-reduction in normal order, which reaches the normal form of every term that has one, with a limit on the steps.
 
     >>> from trelliswork.terms import parse
     >>> print(normal_form(parse("(λx.λy.(x y)) y")))
@@ -10,13 +10,13 @@ Curry and Feys (1958), Combinatory logic.
 from __future__ import annotations
 
 from trelliswork.errors import TermError
-from trelliswork.terms.term import Abstraction, Application, Term, substituted
+from trelliswork.terms.term import Abstraction, Application, Term, substitute
 
 STEPS = 1000
 
 
 def beta_step(term: Term) -> Term | None:
-    """The term after reducing its leftmost outermost redex (λx.M) N -> M[x := N]; None in normal form.
+    """Reduce the leftmost outermost redex, (λx.M) N -> M[x := N]; return None if the term is in normal form.
 
     >>> from trelliswork.terms import parse
     >>> print(beta_step(parse("(λx.(f x)) a")))
@@ -29,8 +29,8 @@ def beta_step(term: Term) -> Term | None:
         return None
     if isinstance(term.function, Abstraction):
         first, *rest = term.arguments
-        found = substituted(term.function.body, term.function.variable, first)
-        return Application(found, tuple(rest)) if rest else found
+        contracted = substitute(term.function.body, term.function.variable, first)
+        return Application(contracted, tuple(rest)) if rest else contracted
     for i, part in enumerate(term.parts):
         reduced = beta_step(part)
         if reduced is not None:
@@ -40,15 +40,19 @@ def beta_step(term: Term) -> Term | None:
 
 
 def normal_form(term: Term, *, steps: int = STEPS) -> Term:
-    """The term without a redex; an error after this many steps, as some terms have no normal form."""
-    found = term
+    """Reduce a term until no redex is left; raise `TermError` if this takes more than `steps` steps.
+
+    >>> from trelliswork.terms import parse
+    >>> print(normal_form(parse("(λp.λx.(p x)) capital")))
+    λx.(capital x)
+    """
+    current = term
     for _ in range(steps + 1):
-        reduced = beta_step(found)
+        reduced = beta_step(current)
         if reduced is None:
-            return found
-        found = reduced
-    shown = str(term)
+            return current
+        current = reduced
     raise TermError(
-        f"expected a normal form of {shown[:60]} within {steps} steps of β-reduction; got none; it may have none, "
-        "as (λx.(x x)) (λx.(x x)) has none; raise the limit if it has"
+        f"expected a normal form of {str(term)[:60]} within {steps} steps of β-reduction; got none; "
+        "some terms have none, such as (λx.(x x)) (λx.(x x)); raise `steps` if this one has"
     )

@@ -1,7 +1,7 @@
-"""Terms of the lambda calculus with constants: variables, abstractions, applications, and substitution.
+"""Terms of the lambda calculus with constants: variables, constants, abstractions, applications, and substitution.
 
-    >>> from trelliswork.terms import parse, substituted, Variable
-    >>> print(substituted(parse("λy.(x y)"), "x", Variable("y")))
+    >>> from trelliswork.terms import parse, substitute, Variable
+    >>> print(substitute(parse("λy.(x y)"), "x", Variable("y")))
     λy'.(y y')
 
 Church (1936), An unsolvable problem of elementary number theory; Barendregt (1984), The lambda calculus: its syntax and
@@ -16,12 +16,12 @@ from typing import TypeAlias
 
 from trelliswork.errors import TermError
 
-DEEPEST = 200  # levels of a term
+DEEPEST = 200  # levels of a term: the functions below recurse, and Python's stack is limited
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A name that an abstraction may bind."""
+    """A name that an abstraction can bind."""
 
     name: str
     depth = 1
@@ -32,7 +32,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Constant:
-    """A name that nothing binds: a predicate, an entity, a number, `and`."""
+    """A name that is never bound: a predicate, an entity, a number, `and`."""
 
     name: str
     depth = 1
@@ -43,7 +43,12 @@ class Constant:
 
 @dataclass(frozen=True)
 class Abstraction:
-    """λ variable. body; `type` is that of the variable, if it was given: e, t, <e,t>."""
+    """λ variable. body.
+
+    Attributes:
+        type: Type of the variable as text, such as e, t or <e,t>; None if not given.
+        depth: Number of levels of the term.
+    """
 
     variable: str
     body: Term
@@ -51,7 +56,7 @@ class Abstraction:
     depth: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "depth", _checked(self.body.depth + 1))
+        object.__setattr__(self, "depth", _check_depth(self.body.depth + 1))
 
     def __str__(self) -> str:
         kind = "" if self.type is None else f":{self.type}"
@@ -62,7 +67,7 @@ class Abstraction:
 
 @dataclass(frozen=True)
 class Application:
-    """A function and its arguments, one at least; ((f a) b) and (f a b) are the same."""
+    """A function applied to one or more arguments; ((f a) b) and (f a b) are equal."""
 
     function: Term
     arguments: tuple[Term, ...]
@@ -71,33 +76,34 @@ class Application:
     def __post_init__(self) -> None:
         if not self.arguments:
             raise TermError(f"expected at least one argument of ({self.function}); got none; write {self.function}")
+        # The dataclass is frozen: its fields can only be set through `object`.
         if isinstance(self.function, Application):
             object.__setattr__(self, "arguments", (*self.function.arguments, *self.arguments))
             object.__setattr__(self, "function", self.function.function)
-        object.__setattr__(self, "depth", _checked(1 + max(part.depth for part in self.parts)))
+        object.__setattr__(self, "depth", _check_depth(1 + max(part.depth for part in self.parts)))
 
     @property
     def parts(self) -> tuple[Term, ...]:
-        """The function, then the arguments."""
+        """Return the function, then the arguments."""
         return (self.function, *self.arguments)
 
     def __str__(self) -> str:
         return " ".join(
-            f"({each})" if isinstance(each, Application | Abstraction) else str(each) for each in self.parts
+            f"({part})" if isinstance(part, Application | Abstraction) else str(part) for part in self.parts
         )
 
 
 Term: TypeAlias = Variable | Constant | Abstraction | Application
 
 
-def _checked(depth: int) -> int:
+def _check_depth(depth: int) -> int:
     if depth > DEEPEST:
-        raise TermError(f"expected a term of at most {DEEPEST} levels; got a deeper one; check its brackets")
+        raise TermError(f"expected a term of at most {DEEPEST} levels; got a deeper one; check the brackets")
     return depth
 
 
 def free_variables(term: Term) -> frozenset[str]:
-    """The names that no abstraction binds.
+    """Return the names of the variables that no abstraction binds.
 
     >>> from trelliswork.terms import parse
     >>> sorted(free_variables(parse("λx.(x y)")))
@@ -113,15 +119,22 @@ def free_variables(term: Term) -> frozenset[str]:
     return frozenset()
 
 
-def fresh(name: str, taken: frozenset[str]) -> str:
-    """The name, with as many primes as it takes to be none of those taken."""
+def fresh_name(name: str, taken: frozenset[str]) -> str:
+    """Append primes to `name` until it is not in `taken`."""
     while name in taken:
         name += "'"
     return name
 
 
-def substituted(term: Term, name: str, value: Term) -> Term:
-    """term[name := value]; a variable that would bind a free one of `value` is renamed first."""
+def substitute(term: Term, name: str, value: Term) -> Term:
+    """Return term[name := value]: replace the free variable `name` by a term, without capturing variables.
+
+    A bound variable with the name of a free variable of `value` is renamed first.
+
+    >>> from trelliswork.terms import parse
+    >>> print(substitute(parse("λy.(x y)"), "x", Variable("y")))
+    λy'.(y y')
+    """
     # [S2, beta-reduction]
     return _with(term, {name: value})
 
@@ -139,32 +152,32 @@ def _with(term: Term, values: Mapping[str, Term]) -> Term:
 
 
 def _inside(variable: str, body: Term, kind: str | None, values: Mapping[str, Term]) -> Term:
-    """An abstraction with values for its free variables."""
+    """Substitute values in an abstraction, renaming its variable if it would capture one of theirs."""
     free = free_variables(body) - {variable}
     used = {name: value for name, value in values.items() if name in free}
     if not used:
         return Abstraction(variable, body, kind)
-    coming = frozenset().union(*[free_variables(value) for value in used.values()])
-    if variable in coming:
-        renamed = fresh(variable, coming | free)
-        return Abstraction(renamed, _with(body, {**used, variable: Variable(renamed)}), kind)
+    inserted = frozenset().union(*[free_variables(value) for value in used.values()])
+    if variable in inserted:
+        new_name = fresh_name(variable, inserted | free)
+        return Abstraction(new_name, _with(body, {**used, variable: Variable(new_name)}), kind)
     return Abstraction(variable, _with(body, used), kind)
 
 
-def renamed(term: Abstraction, name: str) -> Abstraction:
-    """α-conversion: the same abstraction with another variable; a free variable of its body would be captured.
+def rename_variable(term: Abstraction, name: str) -> Abstraction:
+    """Rename the variable of an abstraction (α-conversion); `name` must not be free in it, or it would be captured.
 
     >>> from trelliswork.terms import parse
-    >>> print(renamed(parse("λx.(x y)"), "z"))
+    >>> print(rename_variable(parse("λx.(x y)"), "z"))
     λz.(z y)
     """  # [S2, alpha-conversion]
     if name in free_variables(term):
         raise TermError(f"expected a name that is not free in {term}; got {name!r}, which would be captured")
-    return Abstraction(name, substituted(term.body, term.variable, Variable(name)), term.type)
+    return Abstraction(name, substitute(term.body, term.variable, Variable(name)), term.type)
 
 
 def alpha_equivalent(one: Term, other: Term) -> bool:
-    """Whether two terms differ in nothing but the names of bound variables; types of variables count.
+    """Return True if two terms differ only in the names of bound variables; types of variables must be equal.
 
     >>> from trelliswork.terms import parse
     >>> alpha_equivalent(parse("λx.(x y)"), parse("λz.(z y)")), alpha_equivalent(parse("λx.(x y)"), parse("λy.(y y)"))
@@ -174,7 +187,7 @@ def alpha_equivalent(one: Term, other: Term) -> bool:
 
 
 def _same(one: Term, other: Term, left: Mapping[str, int], right: Mapping[str, int], level: int) -> bool:
-    """The same below abstractions, whose variables are known by their level."""
+    """Compare two terms below abstractions; `left` and `right` map their bound variables to levels."""
     match one, other:
         case Variable(a), Variable(b):
             return left.get(a, a) == right.get(b, b)
@@ -188,7 +201,7 @@ def _same(one: Term, other: Term, left: Mapping[str, int], right: Mapping[str, i
 
 
 def subterms(term: Term) -> Iterator[Term]:
-    """The term and all below it, from the top down and from the left."""
+    """Yield the term and everything below it, from the top down and from left to right."""
     yield term
     if isinstance(term, Abstraction):
         yield from subterms(term.body)

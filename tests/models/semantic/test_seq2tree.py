@@ -266,7 +266,7 @@ def test_it_learns_a_small_language_and_comes_back_from_disk(tmp_path: Path) -> 
 
 
 def test_brackets_that_do_not_close_are_said_with_their_place() -> None:
-    with pytest.raises(DataError, match=r"pairs.tsv:7: expected every bracket to close"):
+    with pytest.raises(DataError, match=r"pairs.tsv:7: expected every bracket to be closed"):
         Seq2Tree.from_data([pair("a", "( b , c")], TreeConfig(form="prolog"))
     with pytest.raises(TrellisworkError, match="got none"):
         Seq2Tree.from_data([])

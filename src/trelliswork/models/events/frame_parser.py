@@ -121,7 +121,7 @@ class FrameParser(WordNetwork):
     def connected(self, tokens: TokenBatch) -> tuple[FrameSystem, RecurrentSystem[FrameState]]:
         """The system of a batch, and the unit run through it."""
         system = FrameSystem(tokens.mask.sum(1), self.actions)
-        return system, self.unit.connected(system, self.encode_tokens(tokens))
+        return system, self.unit.connect(system, self.encode_tokens(tokens))
 
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
         """-log p(decisions | words), summed over the batch."""

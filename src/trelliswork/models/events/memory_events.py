@@ -25,7 +25,7 @@ from trelliswork.models.events.event_network import EventNetwork, Extracted, Kno
 from trelliswork.models.events.inputs import SCHEME, Batch, Inventory
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.nn.scorers.event_memory import OTHER, EventMemory, Read
+from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory
 from trelliswork.nn.scorers.event_search import best_events
 from trelliswork.runtime.shapes import Float, Int
 
@@ -55,7 +55,7 @@ class MemoryEvents(EventNetwork):
             dropout=config.event_dropout, remember=config.memory, across=config.across,
         )  # fmt: skip
 
-    def with_entities(self, batch: Batch, entities: Rows) -> Read:
+    def with_entities(self, batch: Batch, entities: Rows) -> EventInputs:
         """x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder.
 
         What is read has a row for each record.
@@ -68,7 +68,8 @@ class MemoryEvents(EventNetwork):
                 types[row, start:end] = 1 + self.inventory.kinds.index(kind)
         x = torch.cat([batch.inputs, self.entity_types(types.to(device)), batch.dependencies], -1)
         hidden = batch.joined(self.hidden_dropout(self.reader(self.input_dropout(x), mask)))
-        return Read(hidden, batch.joined(batch.inputs), *(each.to(device) for each in self._places(batch, entities)))
+        places = (tensor.to(device) for tensor in self._places(batch, entities))
+        return EventInputs(hidden, batch.joined(batch.inputs), *places)
 
     def _places(self, batch: Batch, entities: Rows) -> tuple[Tensor, ...]:
         """The mask of tokens; tokens, types and presence of entities; dependencies, sentences, and who is the same."""
@@ -96,7 +97,7 @@ class MemoryEvents(EventNetwork):
         types, roles = self._targets(read, batch)
         return self.memory.loss(read, types, roles)
 
-    def _targets(self, read: Read, batch: Batch) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n k"]]:
+    def _targets(self, read: EventInputs, batch: Batch) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n k"]]:
         """Types of tokens and roles of entities in their events; names that training never saw are none."""
         types = torch.zeros(read.mask.shape, dtype=torch.long)
         roles = torch.zeros(*read.mask.shape, read.entity.shape[1], dtype=torch.long)
@@ -152,11 +153,11 @@ class MemoryEvents(EventNetwork):
             log_probs = [p if place < len(ways) else -INF for ways, (_, p) in zip(by_record, chosen, strict=True)]
             yield [spans for of_record, _ in chosen for spans in of_record], log_probs
 
-    def _judged(self, batch: Batch, entities: Rows, read: Read, i: int, decided: Decisions) -> list[Extracted]:
+    def _judged(self, batch: Batch, entities: Rows, read: EventInputs, i: int, decided: Decisions) -> list[Extracted]:
         """What was decided about record i, in each of several ways, with the probabilities of the decisions."""
         missing = read.mask.shape[1] - decided[0].shape[1]
         types, roles = F.pad(decided[0], (0, missing)), F.pad(decided[1], (0, 0, 0, missing))
-        one = Read(*(each[i : i + 1].expand(len(types), *each.shape[1:]) for each in read))
+        one = EventInputs(*(each[i : i + 1].expand(len(types), *each.shape[1:]) for each in read))
         of_types, of_roles = self.memory.log_probs(one, types, roles)
         whole = (of_types.sum(1) + of_roles.sum((1, 2))).exp().tolist()
         found = list[Extracted]()

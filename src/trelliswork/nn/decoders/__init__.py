@@ -1,13 +1,13 @@
-"""Decoders: from an encoded input and the symbols so far to what the output layer reads.
+"""Decoders: from an encoded input and the symbols so far to the vectors that the output layer reads.
 
-base.py                             what every decoder is
-bahdanau.py, luong.py               recurrent, with attention.py
-transformer.py, cache.py            self-attention
-tree.py, tree_levels.py             brackets, each a sequence of its own
+base.py                             the interface
+bahdanau.py, luong.py               recurrent decoders, with attention.py
+transformer.py                      self-attention
+tree.py, tree_levels.py             trees in brackets, each bracket a sequence of its own
 pointer.py, copynet.py              copying from the source
-coverage.py                         what attention has been at
-generation.py, truncation.py        greedy, beams and samples
-constraints.py, grammar_constraint.py    what may be generated
+coverage.py                         how much attention each source position has received
+generation.py, truncation.py        greedy search, beams and samples
+constraints.py, grammar_constraint.py    restrictions of the generated strings
 """
 
 from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow

@@ -1,4 +1,8 @@
-"""Attention of a decoder's states to the positions of an encoded input: scores, windows and the context."""
+"""Attention of a decoder's states to the positions of an encoded input: scores, windows and the context.
+
+Bahdanau, Cho and Bengio (2015), Neural machine translation by jointly learning to align and translate; Luong, Pham and
+Manning (2015), Effective approaches to attention-based neural machine translation.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,13 @@ Window = Literal["global", "local-m", "local-p"]
 
 
 class Memory(NamedTuple):
-    """An encoded input: its vectors, the part of the scores that depends on it alone, and which positions there are."""
+    """An encoded input.
+
+    Attributes:
+        values: Vectors of the positions.
+        keys: The part of the attention scores that does not depend on the query.
+        mask: True at positions that exist, False at padding.
+    """
 
     values: Float[Tensor, "batch n d"]
     keys: Float[Tensor, "batch n k"]
@@ -24,7 +34,7 @@ class Memory(NamedTuple):
 
 
 class DotScore(nn.Module):
-    """q · h: queries and values need the same width."""  # [S4.45, 52]
+    """Dot product score q · h; queries and values need the same width."""  # [S4.45, 52]
 
     def keys(self, values: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n k"]:
         return values
@@ -36,7 +46,7 @@ class DotScore(nn.Module):
 
 
 class GeneralScore(DotScore):
-    """q · W h."""  # [S4.45, 52]
+    """Bilinear score q · W h."""  # [S4.45, 52]
 
     def __init__(self, query_dim: int, value_dim: int) -> None:
         super().__init__()
@@ -47,9 +57,19 @@ class GeneralScore(DotScore):
 
 
 class AdditiveScore(nn.Module):
-    """v · tanh(W q + U h), which is v · tanh(W' [q; h]) with W' = [W, U]: the additive and the concat score are one.
+    """Additive score v · tanh(W q + U h).
 
-    With coverage, `covered` numbers for each position are one more input: see `coverage`.
+    It equals v · tanh(W' [q; h]) with W' = [W, U], the "concat" score of Luong, Pham and Manning (2015).
+
+    Args:
+        query_dim: Width of the queries.
+        value_dim: Width of the encoded positions.
+        dim: Width of the hidden layer.
+        covered: Width of the coverage vector of each position, one more input; 0 for none. See `coverage`.
+
+    >>> score = AdditiveScore(4, 6, 8)
+    >>> score(torch.zeros(2, 3, 4), score.keys(torch.zeros(2, 5, 6))).shape
+    torch.Size([2, 3, 5])
     """
 
     # [S4.11, 44-45, 52]
@@ -77,14 +97,14 @@ class AdditiveScore(nn.Module):
 
 
 def make_score(kind: Scoring, query_dim: int, value_dim: int, covered: int = 0) -> nn.Module:
-    """The score function of a name; coverage, `covered` numbers for each position, needs an additive one."""
+    """Create the score function of a name; coverage vectors, of width `covered`, need an additive one."""
     if covered and kind not in ("additive", "concat"):
-        raise ScoreError(f"coverage needs the additive score; got {kind!r}; choose additive, or leave coverage out")
+        raise ScoreError(f"coverage needs the additive score; got {kind!r}; choose additive, or do without coverage")
     if kind == "dot":
         if query_dim != value_dim:
             raise ScoreError(
-                f"the dot score needs states as wide as encoded positions; got {query_dim} and {value_dim}; "
-                "choose general, or make them equal"
+                f"the dot score needs decoder states and encoded positions of the same width; got {query_dim} and "
+                f"{value_dim}; choose general, or make them equal"
             )
         return DotScore()
     if kind == "general":
@@ -95,10 +115,15 @@ def make_score(kind: Scoring, query_dim: int, value_dim: int, covered: int = 0) 
 
 
 class LocalWindow(nn.Module):
-    """Attention to positions at most `reach` from p_t alone.
+    """Attention to the positions at a distance of at most `reach` from a centre p_t.
 
-    Monotonic windows ("local-m") have p_t = t. Predictive ones ("local-p") have p_t = n σ(v · tanh(W h_t)), and the
-    weights are multiplied by exp(-(s - p_t)^2 / (2 σ^2)) with σ = reach / 2; they then no longer sum to 1.
+    Monotonic windows ("local-m") have p_t = t. Predictive ones ("local-p") have p_t = n σ(v · tanh(W h_t)), and their
+    weights are multiplied by exp(-(s - p_t)^2 / (2 σ^2)) with σ = reach / 2, so that they no longer sum to 1.
+
+    Args:
+        query_dim: Width of the queries h_t.
+        reach: Largest distance to the centre.
+        predictive: Whether the window is predictive.
 
     Luong, Pham and Manning (2015), Effective approaches to attention-based neural machine translation, section 3.2.
     """
@@ -117,7 +142,7 @@ class LocalWindow(nn.Module):
         time: Float[Tensor, "batch m"],
         mask: Bool[Tensor, "batch n"],
     ) -> Float[Tensor, "batch m"]:
-        """p_t, counted from 0; a monotonic window stays within the input."""
+        """Return p_t, counted from 0; a monotonic window stays within the input."""
         last = (mask.sum(1, keepdim=True) - 1).to(queries.dtype)
         if self.hidden is None or self.direction is None:
             return torch.minimum(time.to(queries.dtype), last)
@@ -135,26 +160,28 @@ class LocalWindow(nn.Module):
 
 
 def attend(weights: Float[Tensor, "batch m n"], values: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch m d"]:
-    """c = Σ_j α_j h_j."""  # [S4.3, 13, 25, 55; S2, attention]
+    """Return the context c = Σ_j α_j h_j."""  # [S4.3, 13, 25, 55; S2, attention]
     return torch.bmm(weights, values)
 
 
 def align(scores: Float[Tensor, "batch m n"], mask: Bool[Tensor, "batch n"]) -> Float[Tensor, "batch m n"]:
-    """α = softmax of the scores over the positions that there are."""  # [S4.4, 12, 26, 46-47, 53-54, 447]
+    """Return the weights α, a softmax of the scores over unmasked positions."""  # [S4.4, 12, 26, 46-47, 53-54, 447]
     return scores.masked_fill(~mask[:, None], -INF).softmax(-1)
 
 
-def ends_of(encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Float[Tensor, "batch d"]:
-    """What an encoder that reads from both ends knows last: its forward half at the last position, the other half at
-    the first."""
+def final_states(encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Float[Tensor, "batch d"]:
+    """Return the final states of a bidirectional encoder, side by side.
+
+    The first half of its vectors is taken at the last position, the second half, which reads backwards, at the first.
+    """
     half = encoded.shape[-1] // 2
     last = (mask.sum(1) - 1).clamp(min=0)
     rows = torch.arange(len(encoded), device=encoded.device)
     return torch.cat([encoded[rows, last, :half], encoded[:, 0, half:]], -1)
 
 
-def window_of(kind: Window, query_dim: int, reach: int) -> LocalWindow | None:
-    """The window of a name; None attends to all positions."""
+def make_window(kind: Window, query_dim: int, reach: int) -> LocalWindow | None:
+    """Create the attention window of a name; None attends to all positions."""
     if kind not in ("global", "local-m", "local-p"):
-        raise ScoreError(f"the window of attention must be global, local-m or local-p; got {kind!r}")
+        raise ScoreError(f"the attention window must be global, local-m or local-p; got {kind!r}")
     return None if kind == "global" else LocalWindow(query_dim, reach, kind == "local-p")

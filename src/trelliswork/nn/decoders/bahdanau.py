@@ -7,25 +7,32 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trelliswork.nn.decoders.attention import AdditiveScore, Memory, align, attend, ends_of
+from trelliswork.nn.decoders.attention import AdditiveScore, Memory, align, attend, final_states
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
-from trelliswork.nn.decoders.coverage import Kind, make_coverage
+from trelliswork.nn.decoders.coverage import CoverageKind, make_coverage
 from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float
 
 
 class BahdanauState(NamedTuple):
-    """The state of the GRU, and the coverage of each position (no positions without it)."""
+    """The state of the GRU, and the coverage of each position (an empty tensor without coverage)."""
 
     hidden: Float[Tensor, "batch beam h"]
     covered: Float[Tensor, "batch beam n w"]
 
 
 class BahdanauDecoder(Decoder):
-    """A GRU whose gates read the symbol before, the state before and a context chosen by additive attention.
+    """A GRU whose gates read the previous symbol, the previous state and a context chosen by additive attention.
 
-    The output goes through a maxout layer of `dim // 2` pieces: u_j = max(ũ_{2j-1}, ũ_{2j}) with ũ a linear function
-    of state, context and the symbol before. `coverage` lets attention see where it has been.
+    The output goes through a maxout layer: u_j = max(ũ_{2j-1}, ũ_{2j}), where ũ is a linear function of state, context
+    and previous symbol.
+
+    Args:
+        symbol_dim: Width of the vectors of symbols.
+        source_dim: Width of the encoded positions.
+        hidden: Width of state and output.
+        dropout: Share of output units that are dropped.
+        coverage: How attention takes the attention of earlier steps into account; see `coverage`.
 
         >>> decoder = BahdanauDecoder(32, 64, hidden=48)
         >>> memory = decoder.remember(torch.zeros(2, 7, 64), torch.ones(2, 7, dtype=torch.bool))
@@ -36,7 +43,13 @@ class BahdanauDecoder(Decoder):
     """
 
     def __init__(
-        self, symbol_dim: int, source_dim: int, *, hidden: int = 256, dropout: float = 0.0, coverage: Kind = "none"
+        self,
+        symbol_dim: int,
+        source_dim: int,
+        *,
+        hidden: int = 256,
+        dropout: float = 0.0,
+        coverage: CoverageKind = "none",
     ) -> None:
         super().__init__()
         self.dim = hidden
@@ -54,8 +67,8 @@ class BahdanauDecoder(Decoder):
         return Memory(encoded, self.score.keys(encoded), mask)
 
     def initial(self, memory: Memory, room: int = 1) -> BahdanauState:
-        """s_0 = tanh(W_s h), of what the encoder knows at its ends."""
-        hidden = self.start(ends_of(memory.values, memory.mask)).tanh()[:, None]
+        """Return s_0 = tanh(W_s h), from the final states h of the encoder."""
+        hidden = self.start(final_states(memory.values, memory.mask)).tanh()[:, None]
         if self.coverage is None:
             return BahdanauState(hidden, hidden.new_zeros(len(hidden), 1, 0, 0))
         return BahdanauState(hidden, self.coverage.initial(memory.values))
@@ -65,14 +78,14 @@ class BahdanauDecoder(Decoder):
         return Step(self._maxout(stepped.hidden, context, symbols), weights, stepped)
 
     def forward(self, memory: Memory, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
-        """What depends on the symbols alone, and the output, is one product for all steps."""
+        """Read given symbols; the products that do not depend on the state are computed for all steps at once."""
         inputs, state = self.inputs(symbols), self.initial(memory)
         hidden, contexts, weights = [], [], []
         for t in range(symbols.shape[1]):
-            state, context, weight = self._recur(memory, state, inputs[:, t : t + 1])
+            state, context, weights_at_t = self._recur(memory, state, inputs[:, t : t + 1])
             hidden.append(state.hidden)
             contexts.append(context)
-            weights.append(weight)
+            weights.append(weights_at_t)
         return Unrolled(self._maxout(torch.cat(hidden, 1), torch.cat(contexts, 1), symbols), torch.cat(weights, 1))
 
     def _recur(
@@ -81,10 +94,10 @@ class BahdanauDecoder(Decoder):
         before, covered = state
         weights = align(self.score(before, memory.keys, covered), memory.mask)  # [S4.5, 11-12, 23]
         context = attend(weights, memory.values)  # [S4.3, 13]
-        read = inputs + self.contexts(context)
+        from_input = inputs + self.contexts(context)
         h = self.dim
-        update, reset = (read[..., : 2 * h] + self.gates(before)).sigmoid().chunk(2, -1)  # [S4.6-7]
-        proposed = (read[..., 2 * h :] + self.proposal(reset * before)).tanh()  # [S4.9]
+        update, reset = (from_input[..., : 2 * h] + self.gates(before)).sigmoid().chunk(2, -1)  # [S4.6-7]
+        proposed = (from_input[..., 2 * h :] + self.proposal(reset * before)).tanh()  # [S4.9]
         hidden = (1 - update) * before + update * proposed  # [S4.2, 10, 22]
         if self.coverage is not None:
             covered = self.coverage(covered, weights, memory.values, before)
@@ -96,5 +109,5 @@ class BahdanauDecoder(Decoder):
         context: Float[Tensor, "batch t d"],
         symbols: Float[Tensor, "batch t e"],
     ) -> Float[Tensor, "batch t h"]:
-        read = self.output(torch.cat([hidden, context, symbols], -1))  # [S4.1, 16]
-        return self.dropout(read.unflatten(-1, (self.dim, 2)).amax(-1))  # [S4.15]
+        pieces = self.output(torch.cat([hidden, context, symbols], -1))  # [S4.1, 16]
+        return self.dropout(pieces.unflatten(-1, (self.dim, 2)).amax(-1))  # [S4.15]

@@ -1,4 +1,4 @@
-"""What every decoder is: it reads the symbols so far and an encoded input, and says what the output layer needs."""
+"""The interface of decoders, which read an encoded input and the symbols so far, and feed the output layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ State = tuple[Tensor, ...]
 
 
 class Step(NamedTuple):
-    """One step of a decoder: what the output layer reads, the attention to each source position, the next state."""
+    """One step of a decoder.
+
+    Attributes:
+        hidden: The vector that the output layer reads.
+        weights: Attention to each source position.
+        state: The next state.
+    """
 
     hidden: Float[Tensor, "batch beam d"]
     weights: Float[Tensor, "batch beam n"]
@@ -22,17 +28,17 @@ class Step(NamedTuple):
 
 
 class Unrolled(NamedTuple):
-    """All steps of given symbols at once."""
+    """All steps of a decoder over given symbols; see `Step`."""
 
     hidden: Float[Tensor, "batch t d"]
     weights: Float[Tensor, "batch t n"]
 
 
 class Decoder(nn.Module):
-    """Reads symbols one by one, or all at once where they are known, and attends to an encoded input.
+    """Base class: reads symbols one by one, or all at once if they are known, and attends to an encoded input.
 
-    States are tuples of tensors [batch, beam, ...], several hypotheses for each input; what depends on the input alone
-    is computed once, by `remember`. Symbols are vectors: the caller embeds them.
+    States are tuples of tensors [batch, beam, ...], with several hypotheses for each input. `remember` computes once
+    what depends on the input alone. Symbols are given as vectors: the caller embeds them.
 
     >>> memory = decoder.remember(encoded, mask)                     # doctest: +SKIP
     >>> step = decoder.step(memory, decoder.initial(memory), begin)  # doctest: +SKIP
@@ -42,11 +48,11 @@ class Decoder(nn.Module):
 
     @abstractmethod
     def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Any:
-        """What is computed once for each input."""
+        """Compute what all steps need of an encoded input."""
 
     @abstractmethod
     def initial(self, memory: Any, room: int = 1) -> State:
-        """The state before the first symbol, [batch, 1, ...]; `room` is the number of steps that may follow."""
+        """Return the state before the first symbol, [batch, 1, ...]; at most `room` steps may follow."""
 
     @abstractmethod
     def step(self, memory: Any, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
@@ -59,4 +65,4 @@ class Decoder(nn.Module):
             step = self.step(memory, state, symbols[:, t : t + 1])
             steps.append(step)
             state = step.state
-        return Unrolled(torch.cat([each.hidden for each in steps], 1), torch.cat([each.weights for each in steps], 1))
+        return Unrolled(torch.cat([step.hidden for step in steps], 1), torch.cat([step.weights for step in steps], 1))

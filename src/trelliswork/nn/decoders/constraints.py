@@ -1,7 +1,7 @@
-"""What may be generated: constraints that say, after any prefix, which symbols may follow.
+"""Constraints on generated strings, which determine the symbols that may follow each prefix.
 
-A constraint has numbered states. `Constraint` is what generation asks; `PrefixConstraint` numbers states of any kind,
-such as parser configurations; `AcceptorConstraint` follows the paths of an automaton.
+`Constraint` is the interface that generation uses; its states are numbers. `PrefixConstraint` numbers states of any
+kind, such as parser configurations; `AcceptorConstraint` follows the paths of an automaton.
 """
 
 from __future__ import annotations
@@ -19,32 +19,36 @@ from trelliswork.errors import ConstraintError
 from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Bool, Int
 
-NEVER = np.iinfo(np.int16).max  # symbols to the end, where there is no way to it
-DONE = 0  # the state of what has ended
+NEVER = np.iinfo(np.int16).max  # number of symbols to the end if it cannot be reached
+DONE = 0  # the state of strings that have ended
 
 
 class Constraint(Protocol):
-    """Which symbols may follow. States are numbers, one for each hypothesis."""
+    """Interface of constraints; states are numbers, one for each hypothesis."""
 
     def initial(self, batch: int) -> Int[Tensor, "batch 1"]:
-        """The state before the first symbol of each input."""
+        """Return the state before the first symbol of each input."""
 
     def allowed(
         self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]
     ) -> Bool[Tensor, "batch beam v"]:
-        """True at the symbols that may come next; `room` is how many may still come, the end included.
+        """Return True at the symbols that may come next.
 
-        A constraint that knows how long it takes to end allows only what can end in time.
+        Args:
+            state: The state of each hypothesis.
+            room: How many symbols may still follow, including the end. A constraint that knows the distance to the end
+                allows only symbols after which the string can end in time.
         """
 
     def step(self, state: Int[Tensor, "batch beam"], symbols: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch beam"]:
-        """The state after one more symbol, which was allowed."""
+        """Return the state after one more symbol, which must be allowed."""
 
 
 class PrefixConstraint:
-    """Numbers states of any hashable kind as they are met, and remembers what may follow each.
+    """Base class for constraints with hashable states, which get numbers when they are first reached.
 
-    A subclass says where an input starts, what follows a state, and how far from its end a state is.
+    Subclasses define the initial state of an input, the successors of a state, and its distance to the end. Successors
+    and distances are computed once for each state.
     """
 
     def __init__(self, n_symbols: int, end: int) -> None:
@@ -57,31 +61,32 @@ class PrefixConstraint:
 
     @abstractmethod
     def start(self, row: int) -> Hashable:
-        """The state before the first symbol of an input."""
+        """Return the state before the first symbol of an input."""
 
     @abstractmethod
     def successors(self, state: Hashable) -> Mapping[int, Hashable]:
-        """The states that follow, by symbol; the end of the string is not among the symbols."""
+        """Return the next states by symbol, without the end of the string."""
 
     @abstractmethod
     def distance(self, state: Hashable) -> int | None:
-        """The fewest symbols to the end, which counts as one: 1 where the string may end; None where it never does.
+        """Return the fewest symbols to the end, including the end itself; None if it cannot be reached.
 
-        A lower bound is enough; 1 everywhere says that a string may end after any prefix.
+        It is 1 if and only if the string may end here; for other states a lower bound is enough.
         """
 
     def initial(self, batch: int) -> Int[Tensor, "batch 1"]:
         starts = [self._number(self.start(row)) for row in range(batch)]
         for row, number in enumerate(starts):
             if (self._needed_of(number) == NEVER).all():
-                raise ConstraintError(f"the constraint of input {row} accepts no string; look for a grammar of nothing")
+                raise ConstraintError(f"the constraint of input {row} accepts no string; check its grammar")
         return torch.tensor(starts)[:, None]
 
     def allowed(
         self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]
     ) -> Bool[Tensor, "batch beam v"]:
-        found, places = np.unique(state.cpu().numpy(), return_inverse=True)
-        needed = np.stack([self._needed_of(int(number)) for number in found])[places.reshape(state.shape)]
+        distinct, places = np.unique(state.cpu().numpy(), return_inverse=True)
+        needed = np.stack([self._needed_of(int(number)) for number in distinct])[places.reshape(state.shape)]
+        # If no symbol leads to the end in time, those on the shortest way to it are allowed.
         limit = np.maximum(room.cpu().numpy()[..., None], needed.min(-1, keepdims=True))
         return torch.from_numpy((needed <= limit) & (needed < NEVER)).to(state.device)
 
@@ -100,24 +105,25 @@ class PrefixConstraint:
 
     def _following_of(self, number: int) -> dict[int, int]:
         self._following += [None] * (len(self._states) - len(self._following))
-        found = self._following[number]
-        if found is None:
-            found = {symbol: self._number(next_) for symbol, next_ in self.successors(self._states[number]).items()}
-            self._following[number] = found
-        return found
+        following = self._following[number]
+        if following is None:
+            successors = self.successors(self._states[number])
+            following = {symbol: self._number(next_state) for symbol, next_state in successors.items()}
+            self._following[number] = following
+        return following
 
     def _needed_of(self, number: int) -> Array:
-        """How many symbols it takes to the end with each symbol first."""
+        """Return the fewest symbols to the end for each next symbol, itself included."""
         self._needed += [None] * (len(self._states) - len(self._needed))
-        found = self._needed[number]
-        if found is None:
+        needed = self._needed[number]
+        if needed is None:
             rest = {symbol: self.distance(self._states[n]) for symbol, n in self._following_of(number).items()}
-            found = self._row({symbol: 1 + steps for symbol, steps in rest.items() if steps is not None})
+            needed = self._row({symbol: 1 + steps for symbol, steps in rest.items() if steps is not None})
             if self.distance(self._states[number]) == 1:
-                found[self.end] = 1
-            self._needed += [None] * (len(self._states) - len(self._needed))
-            self._needed[number] = found
-        return found
+                needed[self.end] = 1
+            self._needed += [None] * (len(self._states) - len(self._needed))  # `_following_of` may number new states
+            self._needed[number] = needed
+        return needed
 
     def _row(self, needed: Mapping[int, int]) -> Array:
         row = np.full(self.n_symbols, NEVER, np.int16)
@@ -126,7 +132,12 @@ class PrefixConstraint:
 
 
 class AcceptorConstraint(PrefixConstraint):
-    """Only the strings of an acceptor, whatever their weights; `symbols` are the names of the symbols by number.
+    """Allows only the strings of an acceptor, whatever their weights.
+
+    Args:
+        acceptor: The automaton.
+        symbols: Names of the output symbols by number; arcs with other labels are ignored.
+        end: Number of the symbol that ends a string.
 
     >>> colours = Acceptor.from_strings([["dark", "red"], ["blue"]])
     >>> only = AcceptorConstraint(colours, ["<end>", "blue", "dark", "red"], end=0)
@@ -148,7 +159,7 @@ class AcceptorConstraint(PrefixConstraint):
         self._steps = self._steps_to_end()
 
     def _steps_to_end(self) -> dict[int, int]:
-        """Breadth first from the final states, backwards."""
+        """Return the distances of states to the end, by breadth-first search backwards from the final states."""
         before: dict[int, set[int]] = {}
         for source, arcs in self._arcs.items():
             for _, target in arcs:
@@ -164,12 +175,12 @@ class AcceptorConstraint(PrefixConstraint):
 
     def successors(self, state: Hashable) -> Mapping[int, Hashable]:
         assert isinstance(state, frozenset)
-        found: dict[int, set[int]] = {}
-        for each in state:
-            for symbol, target in self._arcs.get(each, ()):
-                found.setdefault(symbol, set()).add(target)
-        return {symbol: frozenset(targets) for symbol, targets in found.items()}
+        targets_of: dict[int, set[int]] = {}  # by symbol: the subset construction, state by state
+        for source in state:
+            for symbol, target in self._arcs.get(source, ()):
+                targets_of.setdefault(symbol, set()).add(target)
+        return {symbol: frozenset(targets) for symbol, targets in targets_of.items()}
 
     def distance(self, state: Hashable) -> int | None:
         assert isinstance(state, frozenset)
-        return min((self._steps[each] for each in state if each in self._steps), default=None)
+        return min((self._steps[q] for q in state if q in self._steps), default=None)

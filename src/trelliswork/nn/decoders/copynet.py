@@ -1,4 +1,4 @@
-"""Copying as in CopyNet: generating a symbol and copying one from each source position compete in one softmax."""
+"""The copying mechanism of CopyNet: generating a symbol and copying a source position compete in one softmax."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 class JointCopy(nn.Module):
     """P(y) = (exp ψ_g(y) + Σ_{j: x_j = y} exp ψ_c(x_j)) / Z with ψ_c(x_j) = tanh(W_c h_j) · s, and one Z for both.
 
-    ψ_g are the scores of the output layer, s is what it reads, and symbols of the source have numbers too (`places`):
-    those of the vocabulary 0..v-1, unknown ones v + position. The decoder's input is as without copying (CopyNet's
-    selective reading is not part of it).
+    ψ_g are the scores of the output layer and s is the vector that it reads. CopyNet's selective reading is not
+    included: the input of the decoder is the same as without copying.
 
     Gu, Lu, Li and Li (2016), Incorporating copying mechanism in sequence-to-sequence learning, equations 5 to 8.
     """
@@ -24,7 +23,7 @@ class JointCopy(nn.Module):
         self.product = nn.Linear(source_dim, dim, bias=False)  # W_c
 
     def keys(self, values: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n h"]:
-        """What depends on the source alone: tanh(W_c h_j)."""
+        """Return tanh(W_c h_j), the part that depends on the source alone."""
         return self.product(values).tanh()
 
     def forward(
@@ -35,7 +34,15 @@ class JointCopy(nn.Module):
         mask: Bool[Tensor, "batch n"],
         places: Int[Tensor, "batch n"],
     ) -> Float[Tensor, "batch t v+n"]:
-        """ln P of all symbols of the vocabulary and of those of the source."""
+        """Return ln P of all symbols of the vocabulary, then of unknown symbols at each source position.
+
+        Args:
+            scores: Scores of the output layer, ψ_g.
+            hidden: The vectors s that it reads.
+            keys: tanh(W_c h_j), from `keys`.
+            mask: True at source positions that exist.
+            places: Number of each source symbol: 0..v-1 in the vocabulary, v + position if unknown.
+        """
         v, n = scores.shape[-1], places.shape[1]
         copied = torch.bmm(hidden, keys.transpose(1, 2)).masked_fill(~mask[:, None], -torch.inf)
         shares = torch.cat([scores, copied], -1).softmax(-1)

@@ -1,4 +1,4 @@
-"""Coverage: what is known of the attention that each source position has had, as an input of its next scores.
+"""Coverage: a summary of the attention that each source position has received, as an input of its next score.
 
     >>> coverage = FertilityCoverage(6)
     >>> covered = coverage.initial(torch.zeros(2, 7, 6))
@@ -19,18 +19,18 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Float
 
-Kind = Literal["none", "sum", "fertility", "recurrent"]
-MOST = 2.0  # symbols that a source position is translated by, at most: N of the fertility
-WIDTH = 10  # numbers that a recurrent coverage has for each position
+CoverageKind = Literal["none", "sum", "fertility", "recurrent"]
+MAX_FERTILITY = 2.0  # N: a source position is translated into at most this many symbols
+WIDTH = 10  # width of the recurrent coverage vector of a position
 
 
 class Coverage(nn.Module):
-    """Numbers for each source position, `width` of them, that change with each attention to it."""
+    """Base class: a vector of `width` numbers for each source position, updated after each step of attention."""
 
     width = 1
 
     def initial(self, values: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch 1 n w"]:
-        """Before any attention."""
+        """Return the coverage before the first step."""
         batch, n, _ = values.shape
         return values.new_zeros(batch, 1, n, self.width)
 
@@ -42,11 +42,18 @@ class Coverage(nn.Module):
         values: Float[Tensor, "batch n d"],
         states: Float[Tensor, "batch m h"],
     ) -> Float[Tensor, "batch m n w"]:
-        """After one more attention, with these weights, of these states."""
+        """Return the coverage after one more step.
+
+        Args:
+            covered: The coverage before it.
+            weights: The attention weights of the step.
+            values: Vectors of the source positions.
+            states: States of the decoder.
+        """
 
 
 class SumCoverage(Coverage):
-    """C_j ← C_j + α_j.
+    """Sum of the attention weights: C_j ← C_j + α_j.
 
     See, Liu and Manning (2017), Get to the point: summarization with pointer-generator networks.
     """
@@ -56,19 +63,19 @@ class SumCoverage(Coverage):
 
 
 class FertilityCoverage(Coverage):
-    """C_j ← C_j + α_j / Φ_j, where Φ_j = N σ(u · h_j) is how many target symbols a position should have."""
+    """C_j ← C_j + α_j / Φ_j, where the fertility Φ_j = N σ(u · h_j) is the expected number of target symbols."""
 
     def __init__(self, value_dim: int) -> None:
         super().__init__()
         self.fertility = nn.Linear(value_dim, 1, bias=False)
 
     def forward(self, covered: Tensor, weights: Tensor, values: Tensor, states: Tensor) -> Tensor:
-        fertility = MOST * self.fertility(values).sigmoid()
+        fertility = MAX_FERTILITY * self.fertility(values).sigmoid()
         return covered + weights[..., None] / fertility[:, None]
 
 
 class RecurrentCoverage(Coverage):
-    """C_j ← GRU(C_j; α_j, h_j, s): a vector for each position, with gates that read weight, position and state."""
+    """C_j ← GRU(C_j; α_j, h_j, s): a vector for each position, updated from attention weight, position and state."""
 
     width = WIDTH
 
@@ -80,16 +87,16 @@ class RecurrentCoverage(Coverage):
         self.covered = nn.Linear(WIDTH, 3 * WIDTH)
 
     def forward(self, covered: Tensor, weights: Tensor, values: Tensor, states: Tensor) -> Tensor:
-        read = self.attention(weights[..., None]) + self.values(values)[:, None] + self.states(states)[:, :, None]
-        reset, update, new = read.chunk(3, -1)
+        inputs = self.attention(weights[..., None]) + self.values(values)[:, None] + self.states(states)[:, :, None]
+        reset, update, new = inputs.chunk(3, -1)
         own_reset, own_update, own_new = self.covered(covered).chunk(3, -1)
         update = (update + own_update).sigmoid()
         proposed = torch.tanh(new + (reset + own_reset).sigmoid() * own_new)
         return (1 - update) * proposed + update * covered
 
 
-def make_coverage(kind: Kind, value_dim: int, state_dim: int) -> Coverage | None:
-    """The coverage of a name."""
+def make_coverage(kind: CoverageKind, value_dim: int, state_dim: int) -> Coverage | None:
+    """Create the coverage of a name; None for "none"."""
     if kind == "none":
         return None
     if kind == "sum":

@@ -1,4 +1,4 @@
-"""Only the strings of a context-free grammar: what comes out always parses."""
+"""A constraint that allows only the strings of a context-free grammar, so that every generated string parses."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from trelliswork.structures.grammar.prefixes import NEVER, Prefix, PrefixGrammar
 
 
 class GrammarConstraint(PrefixConstraint):
-    """Only the strings of a grammar; `symbols` are the names of the symbols by number.
+    """Allows only the strings of a grammar.
 
-    `classes` say which word of the grammar a symbol stands for, if not for itself; with them, others are not written.
+    Args:
+        grammar: The grammar.
+        symbols: Names of the output symbols by number.
+        end: Number of the symbol that ends a string.
+        classes: The word of the grammar that each symbol stands for; symbols without one are not allowed. By default
+            each symbol stands for itself.
 
     >>> import torch
     >>> grammar = PrefixGrammar("S -> 'a' S 'b' | 'a' 'b'")

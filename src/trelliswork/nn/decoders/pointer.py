@@ -1,4 +1,4 @@
-"""Copying: the next symbol is generated from the vocabulary, or copied from a position of the source."""
+"""Pointer-generator: the next symbol is generated from the vocabulary or copied from a position of the source."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from torch import Tensor, nn
 
 from trelliswork.runtime.shapes import Float, Int
 
-TINY = 1e-20  # below it a probability is no longer distinguished from 0
+TINY = 1e-20  # lower bound of probabilities, so that logarithms and their gradients stay finite
 
 
 class PointerMixture(nn.Module):
     """P(y) = g P_vocabulary(y) + (1 - g) Σ_{i: x_i = y} α_i with a gate g = σ(w · h + b).
-
-    Symbols of the source have numbers too (`places`): those of the vocabulary 0..v-1, unknown ones v + position.
 
     See, Liu and Manning (2017), Get to the point: summarization with pointer-generator networks.
     """
@@ -29,7 +27,14 @@ class PointerMixture(nn.Module):
         weights: Float[Tensor, "batch t n"],
         places: Int[Tensor, "batch n"],
     ) -> Float[Tensor, "batch t v+n"]:
-        """ln P of all symbols of the vocabulary and of those of the source."""
+        """Return ln P of all symbols of the vocabulary, then of unknown symbols at each source position.
+
+        Args:
+            log_vocabulary: ln P_vocabulary.
+            hidden: The vectors h that the output layer reads.
+            weights: Attention weights α.
+            places: Number of each source symbol: 0..v-1 in the vocabulary, v + position if unknown.
+        """
         gate = self.gate(hidden).sigmoid()
         n = places.shape[1]
         generated = nn.functional.pad(gate * log_vocabulary.exp(), (0, n))
@@ -45,16 +50,27 @@ class PointerMixture(nn.Module):
         places: Int[Tensor, "batch n"],
         targets: Int[Tensor, "batch t"],
     ) -> Float[Tensor, "batch t"]:
-        """ln P of given targets; `log_vocabulary` is theirs, -inf for those outside the vocabulary."""
+        """Return ln P of given targets.
+
+        Args:
+            log_vocabulary: ln P_vocabulary of the targets, -inf for those outside the vocabulary.
+            hidden: The vectors h that the output layer reads.
+            weights: Attention weights α.
+            places: Number of each source symbol, as in `forward`.
+            targets: Numbers of the targets.
+        """
         gate = self.gate(hidden).sigmoid().squeeze(-1)
         copied = (weights * (places[:, None] == targets[:, :, None])).sum(-1)
         return (gate * log_vocabulary.exp() + (1 - gate) * copied).clamp(min=TINY).log()
 
 
 def coverage_loss(weights: Float[Tensor, "batch t n"]) -> Float[Tensor, "batch t"]:
-    """Σ_i min(α_t,i, Σ_{t' < t} α_t',i): what a step attends to again.
+    """Return Σ_i min(α_t,i, Σ_{t' < t} α_t',i), the repeated attention of each step.
 
-    See, Liu and Manning (2017), equation 12.
+    See, Liu and Manning (2017), Get to the point: summarization with pointer-generator networks, equation 12.
+
+    >>> coverage_loss(torch.tensor([[[1.0, 0.0], [0.5, 0.5]]]))  # half of the second step attends again
+    tensor([[0.0000, 0.5000]])
     """
     covered = weights.cumsum(1) - weights
     return torch.minimum(weights, covered).sum(-1)

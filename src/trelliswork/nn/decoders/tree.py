@@ -1,4 +1,4 @@
-"""A decoder of trees: brackets open sequences of their own, each read from the state of the symbol that opened it."""
+"""A decoder of trees: each bracket is a sequence of its own, read from the state of the symbol that opens it."""
 
 from __future__ import annotations
 
@@ -10,31 +10,38 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.decoders.attention import Memory, Scoring, align, attend, ends_of, make_score
+from trelliswork.nn.decoders.attention import Memory, Scoring, align, attend, final_states, make_score
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.decoders.tree_levels import read_sequences
 from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float, Int
 
-N_FLAGS = 2  # behind the vector of a symbol: 1 if it opens a subtree, 1 if it closes one
+N_FLAGS = 2  # last numbers of the vector of a symbol: 1 if it opens a subtree, 1 if it closes one
 
 
 class TreeState(NamedTuple):
-    """The state of the open sequence at each level, hidden and cell; and how many levels are open below the root."""
+    """Hidden vector and cell of the open sequence at each level, and the number of levels open below the root."""
 
     levels: Float[Tensor, "batch beam deepest 2 h"]
     depth: Int[Tensor, "batch beam"]
 
 
 class TreeDecoder(Decoder):
-    """Reads a tree in brackets, each bracket a sequence of its own.
+    """Decoder of trees in brackets, in which each bracket is a sequence of its own.
 
-    A symbol that opens a subtree stands for the nonterminal: the sequence around it reads it and waits. The sequence
-    inside starts from that state and reads, with each symbol, the hidden vector of the nonterminal (parent feeding).
-    The symbol that closes it is its end, and the sequence around it goes on from where it was, so that p(tree) is the
-    product of the sequences' probabilities. Trees may be `deepest` - 1 levels deep.
+    A symbol that opens a subtree stands for a nonterminal: the outer sequence reads it and waits. The inner sequence
+    starts from that state and reads, with each symbol, the hidden vector of the nonterminal (parent feeding). The
+    symbol that closes the subtree ends it, and the outer sequence continues from where it was, so that p(tree) is the
+    product of the probabilities of its sequences.
 
-    The last two numbers of a symbol's vector say whether it opens or closes a subtree.
+    Args:
+        symbol_dim: Width of the vectors of symbols, without their last two numbers, which are 1 if the symbol opens or
+            closes a subtree.
+        source_dim: Width of the encoded positions.
+        hidden: Width of states and output.
+        score: Attention score: "dot", "general" or "concat".
+        deepest: Number of levels, including the root: subtrees can be nested `deepest` - 1 times.
+        dropout: Share of output units that are dropped.
 
         >>> decoder = TreeDecoder(32, 64, hidden=48, deepest=8)
         >>> memory = decoder.remember(torch.zeros(2, 7, 64), torch.ones(2, 7, dtype=torch.bool))
@@ -55,7 +62,7 @@ class TreeDecoder(Decoder):
             raise ScoreError(f"deepest must be at least 1 level; got {deepest}")
         self.dim, self.deepest = hidden, deepest
         self.start = nn.Linear(source_dim, 2 * hidden)
-        self.begin = nn.Parameter(torch.randn(symbol_dim) * 0.1)  # what a subtree reads first
+        self.begin = nn.Parameter(torch.randn(symbol_dim) * 0.1)  # the first input of a subtree
         self.cell = nn.LSTMCell(symbol_dim + hidden, hidden)
         self.score = make_score(score, hidden, source_dim)
         self.output = nn.Linear(source_dim + hidden, hidden)
@@ -71,17 +78,18 @@ class TreeDecoder(Decoder):
         return TreeState(levels, torch.zeros(len(root), 1, dtype=torch.long, device=root.device))
 
     def _root(self, memory: Memory) -> Float[Tensor, "batch 2 h"]:
-        return self.start(ends_of(memory.values, memory.mask)).tanh().view(-1, 2, self.dim)
+        return self.start(final_states(memory.values, memory.mask)).tanh().view(-1, 2, self.dim)
 
     def step(self, memory: Memory, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
         levels, depth = state
         vectors, opens, closes = _parts(symbols)
         parent = _at(levels, depth - 1)[..., 0, :] * (depth > 0)[..., None]
         read = self._read(vectors, parent, _at(levels, depth))
+        # The closing symbol is not read: the state of the outer sequence stays as it was.
         levels = levels.index_put(
             (*_grid(depth), depth), torch.where(closes[..., None, None], _at(levels, depth), read)
         )
-        if bool(opens.any()):
+        if bool(opens.any()):  # the sequence of each new subtree reads `begin` from the state of its nonterminal
             above = read[opens]
             below = ((depth[opens] + 1).clamp(max=levels.shape[2] - 1),)
             levels = levels.index_put(
@@ -94,10 +102,10 @@ class TreeDecoder(Decoder):
     def _read(
         self, vectors: Float[Tensor, "*rows e"], parent: Float[Tensor, "*rows h"], state: Float[Tensor, "*rows 2 h"]
     ) -> Float[Tensor, "*rows 2 h"]:
-        """The state of a sequence after one more symbol."""
-        given = torch.cat([vectors, parent], -1).flatten(0, -2)
+        """Return the state of a sequence after one more symbol."""
+        inputs = torch.cat([vectors, parent], -1).flatten(0, -2)
         hidden, cell = state.flatten(0, -3).unbind(1)
-        return torch.stack(self.cell(given, (hidden, cell)), 1).view_as(state)
+        return torch.stack(self.cell(inputs, (hidden, cell)), 1).view_as(state)
 
     def _attend(
         self, memory: Memory, hidden: Float[Tensor, "batch m h"]
@@ -109,12 +117,12 @@ class TreeDecoder(Decoder):
     # All symbols known
 
     def forward(self, memory: Memory, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
-        """Level by level: the sequences of one level, of all trees, are read together."""
+        """Read given symbols level by level; the sequences of one level, of all trees, are read together."""
         vectors, opens, closes = _parts(symbols)
         places = TreePlaces(opens.tolist(), closes.tolist(), self.deepest)
-        table = torch.cat([self.begin[None], vectors.flatten(0, 1)])  # the first row begins subtrees
+        table = torch.cat([self.begin[None], vectors.flatten(0, 1)])  # row 0 is the first input of subtrees
         inputs = F.linear(table, self.cell.weight_ih[:, : vectors.shape[-1]], self.cell.bias_ih + self.cell.bias_hh)
-        states = self._root(memory)  # those of all sequences so far, by number
+        states = self._root(memory)  # of all sequences so far, by number
         for number, level in enumerate(places.levels):
             start = states[_index(level.openers, states)]
             parents = start[:, 0] if number else torch.zeros_like(start[:, 0])
@@ -131,7 +139,14 @@ class TreeDecoder(Decoder):
         state: Float[Tensor, "sequences 2 h"],
         parents: Float[Tensor, "sequences h"],
     ) -> Float[Tensor, "symbols 2 h"]:
-        """The states after each symbol of some sequences; `widths` has how many read at each step."""
+        """Return the states after each symbol of the sequences of one level.
+
+        Args:
+            inputs: Gates from the symbols, step by step.
+            widths: How many sequences read a symbol at each step.
+            state: The state that each sequence starts from.
+            parents: Hidden vectors of the nonterminals of the sequences.
+        """
         fed = F.linear(parents, self.cell.weight_ih[:, -self.dim :])
         reading = torch.cat([torch.arange(width, device=state.device) for width in widths])
         gates = inputs + fed.index_select(0, reading)
@@ -139,13 +154,13 @@ class TreeDecoder(Decoder):
 
 
 def _parts(symbols: Float[Tensor, "batch t e"]) -> tuple[Tensor, Bool[Tensor, "batch t"], Bool[Tensor, "batch t"]]:
-    """The vectors of symbols, and which of them open and close subtrees."""
+    """Return the vectors of symbols, and which of them open and close subtrees."""
     vectors, flags = symbols[..., :-N_FLAGS], symbols[..., -N_FLAGS:].detach() > 0
     return vectors, flags[..., 0], flags[..., 1]
 
 
 def _at(levels: Float[Tensor, "batch beam deepest 2 h"], depth: Int[Tensor, "batch beam"]) -> Tensor:
-    """The states of one level of each hypothesis."""
+    """Return the state of each hypothesis at its own level `depth`."""
     return levels[(*_grid(depth), depth.clamp(min=0))]
 
 
@@ -159,10 +174,12 @@ def _index(places: Sequence[Any], like: Tensor) -> Int[Tensor, "..."]:
 
 
 class Level(NamedTuple):
-    """The sequences of one level, the longest first: what they read, how many read at each step, where they start.
+    """The sequences of one level, the longest first.
 
-    `inputs` are numbers of symbols over all trees, from 1, step by step; 0 begins a sequence. `openers` are numbers of
-    the states that sequences start from.
+    Attributes:
+        inputs: Numbers of the symbols that are read, step by step, counted from 1 over all trees; 0 begins a sequence.
+        widths: How many sequences read a symbol at each step.
+        openers: Numbers of the states that the sequences start from.
     """
 
     inputs: list[int]
@@ -171,7 +188,7 @@ class Level(NamedTuple):
 
 
 class _Sequence(NamedTuple):
-    """A bracket: the numbers of its symbols, and the sequence and the step that opened it, on the level above."""
+    """A bracket: the numbers of its symbols, and the sequence and step on the level above that opened it."""
 
     symbols: list[int]
     parent: int
@@ -179,9 +196,15 @@ class _Sequence(NamedTuple):
 
 
 class TreePlaces:
-    """Which sequence each symbol of some trees belongs to, and the numbers of all states.
+    """The sequences of some trees by level, and the numbers of all states.
 
-    States are numbered as they are computed: the roots' first ones, then those of each level step by step.
+    States are numbered in the order of their computation: the initial states of the roots, then those of each level,
+    step by step. `tops` [tree, symbol] is the number of the state after each symbol.
+
+    Args:
+        opens: Whether each symbol of each tree opens a subtree.
+        closes: Whether it closes one.
+        deepest: Number of levels, including the root.
 
     >>> places = TreePlaces([[False, True, False, False]], [[False, False, False, True]], 8)   # a ( b )
     >>> places.levels[1], places.tops
@@ -190,19 +213,20 @@ class TreePlaces:
 
     def __init__(self, opens: Sequence[Sequence[bool]], closes: Sequence[Sequence[bool]], deepest: int) -> None:
         self._sequences: list[list[_Sequence]] = [[]]
-        found: list[list[tuple[int, int, int]]] = []  # level, sequence, step of the state after each symbol
+        positions: list[list[tuple[int, int, int]]] = []  # level, sequence, step of the state after each symbol
         n = len(opens[0])
         for tree, flags in enumerate(zip(opens, closes, strict=True)):
             self._sequences[0].append(_Sequence([], tree, -1))
-            found.append(list(self._walk(tree * n + 1, zip(*flags, strict=True), deepest)))
+            positions.append(list(self._walk(tree * n + 1, zip(*flags, strict=True), deepest)))
         self.levels: list[Level] = []
         numbers = [[[tree] for tree in range(len(opens))]]  # of states, by level, sequence and step
         for level, sequences in enumerate(self._sequences):
             above = numbers[0] if level == 0 else numbers[level]
             self.levels.append(self._level(sequences, above, numbers))
-        self.tops = [[numbers[level + 1][number][step] for level, number, step in tree] for tree in found]
+        self.tops = [[numbers[level + 1][number][step] for level, number, step in tree] for tree in positions]
 
     def _walk(self, first: int, flags: Iterable[tuple[bool, bool]], deepest: int) -> Iterator[tuple[int, int, int]]:
+        """Add the sequences of one tree, and yield (level, sequence, step) of the state after each symbol."""
         path = [len(self._sequences[0]) - 1]  # numbers of the open sequences
         for place, (opens, closes) in enumerate(flags):
             if closes:
@@ -220,16 +244,16 @@ class TreePlaces:
     def _level(
         self, sequences: Sequence[_Sequence], above: Sequence[Sequence[int]], numbers: list[list[list[int]]]
     ) -> Level:
-        """A level, whose states are added to `numbers`."""
+        """Return a level, and add the numbers of its states to `numbers`."""
         order = sorted(range(len(sequences)), key=lambda i: -len(sequences[i].symbols))
-        first = 1 + max(number for level in numbers for each in level for number in each)
-        mine: list[list[int]] = [[] for _ in sequences]
+        first = 1 + max(number for level in numbers for sequence in level for number in sequence)
+        numbers_here: list[list[int]] = [[] for _ in sequences]
         inputs, widths = list[int](), list[int]()
         for step in range(len(sequences[order[0]].symbols)):
             reading = [i for i in order if len(sequences[i].symbols) > step]
             for i in reading:
-                mine[i].append(first + len(inputs))
+                numbers_here[i].append(first + len(inputs))
                 inputs.append(sequences[i].symbols[step])
             widths.append(len(reading))
-        numbers.append(mine)
+        numbers.append(numbers_here)
         return Level(inputs, widths, [above[sequences[i].parent][sequences[i].step] for i in order])

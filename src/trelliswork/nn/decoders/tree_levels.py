@@ -1,4 +1,4 @@
-"""Sequences that an LSTM reads side by side, each from a state of its own; on the CPU as one step of autograd."""
+"""An LSTM over several sequences side by side, each from a state of its own; on the CPU as one step of autograd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
-from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float
 
@@ -25,26 +25,34 @@ def read_sequences(
     hidden: Float[Tensor, "sequences h"],
     cell: Float[Tensor, "sequences h"],
 ) -> States:
-    """Hidden vectors and cells after each symbol. Symbols stand step by step, of the longest sequence to the shortest;
-    `widths` has how many sequences read at each step, all of them at the first.
+    """Run an LSTM over sequences, which are sorted from the longest to the shortest.
 
-    `gates` are those of `nn.LSTM`, i, f, g and o, with all that does not depend on the state.
+    Args:
+        gates: The part of the gates i, f, g and o of `nn.LSTM` that does not depend on the state, for each symbol; the
+            first symbols of all sequences come first, then the second ones, and so on.
+        widths: How many sequences have a symbol at each step; all of them at the first.
+        w_on: Weights from the hidden vectors to the gates.
+        hidden: Hidden vectors that the sequences start from.
+        cell: Cells that they start from.
+
+    Returns:
+        Hidden vectors and cells after each symbol, in the order of `gates`.
     """
-    layer, given = Sequences(tuple(widths)), (gates, w_on, hidden, cell)
-    if torch.is_grad_enabled() and can_fuse(*given):
-        found: States = fused(layer, *given)
-        return found
-    return layer.reference(*given)
+    layer, tensors = Sequences(tuple(widths)), (gates, w_on, hidden, cell)
+    if torch.is_grad_enabled() and can_fuse(*tensors):
+        states: States = fused(layer, *tensors)
+        return states
+    return layer.reference(*tensors)
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """See `read_sequences`; rows of kept states are those that sequences start from, then those after each symbol."""
+    """`read_sequences` as one step of autograd; kept states are the initial ones, then those after each symbol."""
 
     widths: tuple[int, ...]
 
     def steps(self) -> Iterator[tuple[int, int, int]]:
-        """For each step its first symbol, the row of the state before that, and how many sequences read."""
+        """Yield for each step its first symbol, the row of the state before that, and the number of sequences."""
         starts = (0, *accumulate(self.widths))
         rows = (0, *(self.widths[0] + start for start in starts[:-2]))
         yield from zip(starts, rows, self.widths, strict=False)
@@ -53,8 +61,9 @@ class Sequences:
         (first, h), gates = hidden.shape, gates.clone()
         recurrent, bias = gates.new_empty(first * 4 * h), gates.new_zeros(1, 4 * h)
         squashed = gates.new_empty(len(gates), h)
-        cells, states = (torch.cat([each, torch.empty_like(squashed)]) for each in (cell, hidden))
-        arrays = [each.numpy() for each in (gates[None], bias, recurrent, cells[None], squashed[None], states[None])]
+        cells, states = (torch.cat([initial, torch.empty_like(squashed)]) for initial in (cell, hidden))
+        tensors = (gates[None], bias, recurrent, cells[None], squashed[None], states[None])
+        arrays = [tensor.numpy() for tensor in tensors]
         for start, before, count in self.steps():
             out = recurrent[: count * 4 * h].view(count, 4 * h)
             torch.mm(states[before : before + count], w_on, out=out)
@@ -65,8 +74,8 @@ class Sequences:
         (_, w_on, hidden, _), (gates, cells, squashed, states) = tensors, kept
         (first, h), by_gates, back, n_next = hidden.shape, torch.empty_like(gates), w_on.T.contiguous(), 0
         by_states, by_cells, by_next = grads[0].clone(), hidden.new_zeros(1, first, h), hidden.new_empty(first * h)
-        left = tuple(each[None].numpy() for each in (gates, cells, squashed))
-        arrays = [each.numpy() for each in (by_states[None], by_cells, by_gates[None], by_next)]
+        left = tuple(tensor[None].numpy() for tensor in (gates, cells, squashed))
+        arrays = [tensor.numpy() for tensor in (by_states[None], by_cells, by_gates[None], by_next)]
         for start, before, count in reversed(list(self.steps())):
             by_cells[0, :count] += grads[1][start : start + count]
             kernels.retreat(left, *arrays, start, before, count, n_next)
@@ -76,11 +85,11 @@ class Sequences:
         return by_gates, states.index_select(0, rows).T @ by_gates, by_next.view(first, h), by_cells[0]
 
     def reference(self, gates: Tensor, w_on: Tensor, hidden: Tensor, cell: Tensor) -> States:
-        found = []
+        states_by_step = []
         for count, part in zip(self.widths, gates.split(self.widths), strict=True):
             i, f, g, o = (part + hidden[:count] @ w_on).chunk(4, -1)
             cell = f.sigmoid() * cell[:count] + i.sigmoid() * g.tanh()
             hidden = o.sigmoid() * cell.tanh()
-            found.append((hidden, cell))
-        states, cells = zip(*found, strict=True)
+            states_by_step.append((hidden, cell))
+        states, cells = zip(*states_by_step, strict=True)
         return torch.cat(states), torch.cat(cells)

@@ -1,9 +1,17 @@
-"""Scores of edit steps from what a network says of each cell, and their gradient, in one pass over the cells.
+"""Scores of edit steps from the outputs of a network in each cell, and their gradient, in one pass over the cells.
 
-The cells of a batch are packed: of row b those (i, j), 0 <= i <= n, 0 <= j <= m, stand from `offsets[b]`, i by i. In
-each, `outputs` has one number for each of the operations DELETE, INSERT, SUBSTITUTE, COPY and then one for each symbol.
-`copies` has the symbol that copying x_i writes, -1 if there is none; symbols from `v` on are no outputs and can only be
-copied.
+The cells of a batch are packed. Arrays of the kernels:
+
+    offsets [batch]             index of cell (0, 0) of each row; cell (i, j), 0 <= i <= n, 0 <= j <= m, follows i by i
+    lengths, target_lengths     n and m of each row, [batch]
+    copies [batch, n]           the symbol that copying x_i writes, -1 if none
+    targets [batch, m]          the symbols of y; those from v on are no outputs of the network and can only be copied
+    hidden [cells, d]           tanh(left(i) + right(j))
+    outputs [cells, 4 + v]      scores of DELETE, INSERT, SUBSTITUTE and COPY, then of each symbol
+    steps [batch, n+1, m+1, 3]  log p of the step into each cell
+    ends [batch]                log p of the end
+
+A prefix `by_` marks the gradient of the loss by an array. Kernels work on rows first..last.
 """
 
 from __future__ import annotations
@@ -19,40 +27,40 @@ from trelliswork.runtime.kernel_math import higher
 NEG_INF = -np.inf
 N_OPERATIONS = 4
 DELETE, INSERT, SUBSTITUTE, COPY = 0, 1, 2, 3
-TINY = 1e-25  # gradients below are taken as 0: products of denormal numbers are many times slower
+TINY = 1e-25  # smaller gradients are set to 0: products of denormal numbers are many times slower
 BY_SUBSTITUTION, BY_DELETION, BY_INSERTION = 0, 1, 2  # the steps of `structures.edit`
 
 
 @kernel(FAST)
 def meet(first, last, left, right, offsets, lengths, target_lengths, hidden):
-    """hidden(i, j) = tanh(left(i) + right(j)) of rows first..last."""
+    """Fill hidden(i, j) = tanh(left(i) + right(j))."""
     one = hidden.dtype.type(1.0)
     for b in range(first, last):
         cell = offsets[b]
         for i in range(lengths[b] + 1):
             ahead = left[b, i]
             for j in range(target_lengths[b] + 1):
-                behind, found = right[b, j], hidden[cell]
-                for k in range(found.shape[0]):
+                behind, output = right[b, j], hidden[cell]
+                for k in range(output.shape[0]):
                     z = ahead[k] + behind[k]
-                    shrunk = exp_of(-abs(z + z))
+                    shrunk = exp_of(-abs(z + z))  # tanh |z| = (1 - e^-2|z|) / (1 + e^-2|z|) cannot overflow
                     size = (one - shrunk) / (one + shrunk)
-                    found[k] = size if z > 0 else -size
+                    output[k] = size if z > 0 else -size
                 cell += 1
 
 
 @kernel(FAST)
 def part(first, last, hidden, by_hidden, offsets, lengths, target_lengths, by_left, by_right):
-    """The gradient of `meet`, added to `by_left` and `by_right`."""
+    """Add the gradient of `meet` to `by_left` and `by_right`."""
     one = hidden.dtype.type(1.0)
     for b in range(first, last):
         cell = offsets[b]
         for i in range(lengths[b] + 1):
             to_left = by_left[b, i]
             for j in range(target_lengths[b] + 1):
-                to_right, found, grad = by_right[b, j], hidden[cell], by_hidden[cell]
-                for k in range(found.shape[0]):
-                    moved = grad[k] * (one - found[k] * found[k])
+                to_right, output, grad = by_right[b, j], hidden[cell], by_hidden[cell]
+                for k in range(output.shape[0]):
+                    moved = grad[k] * (one - output[k] * output[k])
                     to_left[k] += moved
                     to_right[k] += moved
                 cell += 1
@@ -60,7 +68,7 @@ def part(first, last, hidden, by_hidden, offsets, lengths, target_lengths, by_le
 
 @kernel(FAST)
 def normalise(row):
-    """exp(row - log Σ exp row) in its place; log Σ exp row."""
+    """Replace a row of scores by its softmax, and return log Σ exp of the scores."""
     top = row[0]
     for k in range(1, row.shape[0]):
         top = higher(top, row[k])
@@ -76,7 +84,7 @@ def normalise(row):
 
 @kernel(EXACT)
 def choose_operations(row, at_end, copies):
-    """The probabilities of the operations in place of their scores: at the end nothing is left to read."""
+    """Replace the scores of the operations by probabilities; at the end of x only DELETE and INSERT are possible."""
     top = max(row[DELETE], row[INSERT])
     if not at_end:
         top = max(top, row[SUBSTITUTE])
@@ -98,7 +106,7 @@ def _log(x):
 
 @kernel(EXACT)
 def log_add(x, y):
-    """log(e^x + e^y)."""
+    """Return log(e^x + e^y)."""
     if x < y:
         x, y = y, x
     return x if y == NEG_INF else x + math.log1p(math.exp(y - x))
@@ -106,9 +114,9 @@ def log_add(x, y):
 
 @kernel(EXACT)
 def score(first, last, outputs, offsets, lengths, target_lengths, copies, targets, steps, ends):
-    """steps[b, i, j]: log p of the step *into* (i, j), as `structures.edit` has them; ends[b]: log p(end | n, m).
+    """Fill steps[b, i, j] with log p of the step *into* (i, j), as in `structures.edit`, and ends[b] = log p(end).
 
-    `outputs` become probabilities: of the operations in each cell, and of the symbols where one is to be written.
+    `outputs` become probabilities: of the operations in each cell, and of the symbols where one can be written.
     """
     v = outputs.shape[1] - N_OPERATIONS
     for b in range(first, last):
@@ -138,7 +146,7 @@ def score(first, last, outputs, offsets, lengths, target_lengths, copies, target
 
 @kernel(EXACT)
 def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
-    """The gradient of `score`, from the probabilities that it has left in `outputs`."""
+    """Fill the gradient of `score`, from the probabilities that it has left in `outputs`."""
     offsets, lengths, target_lengths, copies, targets = arrays
     v = outputs.shape[1] - N_OPERATIONS
     grad = np.empty(N_OPERATIONS)
@@ -146,7 +154,7 @@ def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
         cell, n, m = offsets[b], lengths[b], target_lengths[b]
         for i in range(n + 1):
             for j in range(m + 1):
-                row, found, y = outputs[cell], by_outputs[cell], targets[b, j] if j < m else -1
+                row, by_row, y = outputs[cell], by_outputs[cell], targets[b, j] if j < m else -1
                 grad[:] = 0.0
                 if i < n:
                     grad[DELETE] = by_steps[b, i + 1, j, BY_DELETION]
@@ -156,6 +164,7 @@ def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
                     grad[INSERT] = by_steps[b, i, j + 1, BY_INSERTION]
                 if i < n and j < m:
                     moved = by_steps[b, i + 1, j + 1, BY_SUBSTITUTION]
+                    # Writing y for x_i is a substitution or a copy: its gradient is split by their shares.
                     if copies[b, i] == y and moved != 0.0:
                         grad[COPY] = moved * math.exp(_log(row[COPY]) - steps[b, i + 1, j + 1, BY_SUBSTITUTION])
                     grad[SUBSTITUTE] = moved - grad[COPY]
@@ -163,20 +172,20 @@ def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
                 total = grad.sum()
                 for k in range(N_OPERATIONS):
                     moved = grad[k] - row[k] * total
-                    found[k] = moved if abs(moved) > TINY else 0.0
+                    by_row[k] = moved if abs(moved) > TINY else 0.0
                 chosen = y if 0 <= y < v else -1
-                _unpick(row[N_OPERATIONS:], chosen, row.dtype.type(symbol), found[N_OPERATIONS:])
+                _unpick(row[N_OPERATIONS:], chosen, row.dtype.type(symbol), by_row[N_OPERATIONS:])
                 cell += 1
 
 
 @kernel(FAST)
-def _unpick(row, chosen, grad, found):
-    """found = grad (1[chosen] - row); 0 where nothing was chosen."""
+def _unpick(row, chosen, grad, by_row):
+    """Fill by_row = grad (1[chosen] - row), or 0 if chosen is -1."""
     if chosen < 0 or abs(grad) < TINY:
-        found[:] = 0
+        by_row[:] = 0
         return
     tiny, zero = row.dtype.type(TINY), row.dtype.type(0.0)
     for k in range(row.shape[0]):
         share = row[k] * grad
-        found[k] = -share if abs(share) > tiny else zero
-    found[chosen] += grad
+        by_row[k] = -share if abs(share) > tiny else zero
+    by_row[chosen] += grad

@@ -1,9 +1,9 @@
-"""The best strings among those in which places of x become what is known of them.
+"""Search for the best strings that agree with pins, which fix the output of parts of x.
 
-A symbol belongs to the symbol of x that was read last: what is inserted before the first one belongs to none. So a pin
-on x_i .. x_{j-1} says what is written from reading x_i until x_j is read. The lattice of edits gets a place for each
-row and each number of symbols of the pin that are written there; steps that write something else are left out. A prefix
-weighs what the paths to it weigh that agree with the pins, which no string behind it can surpass.
+An output symbol belongs to the symbol of x that was read last; symbols inserted before the first one belong to none. So
+a pin on x_i .. x_{j-1} fixes what is written from reading x_i until x_j is read. The edit lattice gets a place for each
+row and each number of symbols of the pin that have been written there; steps that write other symbols are left out. The
+mass of a prefix is that of the paths to it that agree with the pins, an upper bound for every longer string.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import torch
 
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
 from trelliswork.nn.edit.network import EditNetwork
-from trelliswork.nn.edit.search import AT_LEAST, NEG_INF, PER_SYMBOL, Answers, Found, Inputs
+from trelliswork.nn.edit.search import AT_LEAST, NEG_INF, PER_SYMBOL, ScoredString, SearchInputs, SearchResult
 from trelliswork.runtime.bridge import Array
 
 Pin = tuple[int, int, tuple[int, ...]]  # start, end, numbers of the symbols that are written
-Place = tuple[int, int]  # a row, and how many symbols are written of the pin on the symbol before it
+Place = tuple[int, int]  # a row, and how many symbols of the pin on the symbol before it have been written
 
 
 @dataclass(frozen=True)
 class PinnedLattice:
-    """The places of one x of `n` symbols: where steps lead, and which symbols they may write."""
+    """The lattice of one x of `n` symbols under its pins: where steps lead, and which symbols they may write."""
 
     n: int
     n_symbols: int
@@ -37,19 +37,19 @@ class PinnedLattice:
 
     @cached_property
     def places(self) -> list[Place]:
-        """In the order of their rows."""
-        found = []
+        """Return all places, sorted by row."""
+        places = []
         for row in range(self.n + 1):
             pin = self._pin_on(row - 1)
-            found += [(row, k) for k in range(1 if pin is None else len(pin[2]) + 1)]
-        return found
+            places += [(row, k) for k in range(1 if pin is None else len(pin[2]) + 1)]
+        return places
 
     @cached_property
     def rows(self) -> Array:
         return np.array([row for row, _ in self.places])
 
     def _progress(self, place: Place) -> int | None:
-        """How many symbols of the pin on x_row are written before it is read; None if it must not be read yet."""
+        """Return how many symbols of the pin on x_row precede its reading, or None if it must not be read yet."""
         row, k = place
         before, pin = self._pin_on(row - 1), self._pin_on(row) if row < self.n else None
         if before is not None and before is pin:
@@ -58,27 +58,31 @@ class PinnedLattice:
 
     @cached_property
     def final(self) -> Array:
-        """Whether the string may end there."""
+        """Return for each place whether the string may end there."""
         return np.array([row == self.n and self._progress((row, k)) is not None for row, k in self.places])
 
     @cached_property
     def steps(self) -> tuple[Array, Array, Array]:
-        """Where deletions lead, -1 for nowhere [place]; where inserting each symbol leads, and reading and writing it
-        [place, symbol]."""
+        """Return the places that steps lead to, -1 for steps that are not allowed.
+
+        Returns:
+            Targets of deletions [place], of insertions [place, symbol], and of reading a symbol of x and writing one
+            [place, symbol].
+        """
         number = {place: i for i, place in enumerate(self.places)}
-        deleted = np.full(len(number), -1)
-        inserted, read = np.full((2, len(number), self.n_symbols), -1)
+        deleting = np.full(len(number), -1)
+        inserting, reading = np.full((2, len(number), self.n_symbols), -1)
         for place, i in number.items():
             row, k = place
-            self._write(inserted[i], self._pin_on(row - 1), k, row, number)
+            self._write(inserting[i], self._pin_on(row - 1), k, row, number)
             progress = self._progress(place)
             if row < self.n and progress is not None:
-                deleted[i] = number[row + 1, progress]
-                self._write(read[i], self._pin_on(row), progress, row + 1, number)
-        return deleted, inserted, read
+                deleting[i] = number[row + 1, progress]
+                self._write(reading[i], self._pin_on(row), progress, row + 1, number)
+        return deleting, inserting, reading
 
     def _write(self, to: Array, pin: Pin | None, k: int, row: int, number: dict[Place, int]) -> None:
-        """Fill in where each symbol leads that may be written into `row` after `k` symbols of a pin."""
+        """Fill in the targets of the symbols that may be written into `row` after `k` symbols of a pin."""
         if pin is None:
             to[:] = number[row, 0]
         elif k < len(pin[2]) and pin[2][k] >= 0:
@@ -87,46 +91,51 @@ class PinnedLattice:
 
 @dataclass
 class PinnedBeam:
-    """A search for one x: the `width` heaviest prefixes of each length, with what is lost by that."""
+    """Beam search for one x, with the `width` heaviest prefixes of each length.
+
+    Hypotheses are prefixes of y. `arriving` and `alpha` [hypothesis, place] are log probabilities of the prefix being
+    written when a place is reached, before and after deletions.
+    """
 
     network: EditNetwork
-    inputs: Inputs
+    inputs: SearchInputs
     lattice: PinnedLattice
     k: int
     width: int
     best_path: bool
 
-    def run(self) -> Answers:
+    def run(self) -> SearchResult:
+        """Return the k best strings."""
         lattice, hidden = self.lattice, self.network.reader.hidden_size
-        found: list[Found] = []
+        best: list[ScoredString] = []
         prefixes: list[tuple[int, ...]] = [()]
         arriving = np.full((1, len(lattice.places)), NEG_INF)
-        arriving[0, 0], lost = 0.0, NEG_INF
+        arriving[0, 0], lost = 0.0, NEG_INF  # lost: the log mass of the heaviest prefix that was ever dropped
         state = (self.inputs.left.new_zeros(1, hidden),) * 2
         last = np.array([-1])
         for _ in range(AT_LEAST + PER_SYMBOL * lattice.n):
             right, after = self.network.read_on(torch.from_numpy(last), state)
             inserting, reading, deleting = self._log_probs(right)
-            alpha = self._deleted(arriving, deleting)
-            found = self._finished(found, prefixes, alpha, deleting)
+            alpha = self._with_deletions(arriving, deleting)
+            best = self._with_finished(best, prefixes, alpha, deleting)
             masses = self._masses(alpha, inserting, reading)
-            bound = found[-1].log_prob if len(found) == self.k else NEG_INF
+            bound = best[-1].log_prob if len(best) == self.k else NEG_INF
             parents, symbols, lost = self._survivors(masses, bound, lost)
             if not len(parents):
-                return Answers(found, lost <= (bound if found else NEG_INF))
+                return SearchResult(best, lost <= (bound if best else NEG_INF))
             prefixes = [(*prefixes[h], int(y)) for h, y in zip(parents, symbols, strict=True)]
             arriving = self._arriving(alpha, inserting, reading, parents, symbols)
             chosen, last = torch.from_numpy(parents), symbols
             state = (after[0][chosen], after[1][chosen])
-        return Answers(found, False)
+        return SearchResult(best, False)
 
     @property
     def _plus(self) -> np.ufunc:
-        """The sum of probabilities, or the larger one, by their logarithms."""
+        """Return ⊕ of log probabilities: of the sum over paths, or of the best path."""
         return np.maximum if self.best_path else np.logaddexp
 
     def _log_probs(self, right: torch.Tensor) -> tuple[Array, Array, Array]:
-        """log p of inserting and of reading and writing each symbol [hypothesis, row, symbol], and of deletions."""
+        """Return log p of inserting and of substituting each symbol [hypothesis, row, symbol], and of deletions."""
         outputs = self.network.outputs(torch.tanh(self.inputs.left + right[:, None])).double()
         n, v = self.lattice.n, self.network.n_targets
         copies = self.inputs.copies[0, :n] if n else np.empty(0, np.int64)
@@ -141,34 +150,34 @@ class PinnedBeam:
             reading[:, i, copies[i]] = self._plus(reading[:, i, copies[i]], chosen[:, i, COPY])
         return inserting, reading, chosen[..., DELETE]
 
-    def _deleted(self, arriving: Array, deleting: Array) -> Array:
-        """What arrives at each place, and what comes there by deletions."""
+    def _with_deletions(self, arriving: Array, deleting: Array) -> Array:
+        """Return α: the mass that arrives at each place, together with what comes there by deletions."""
         alpha, (to, _, _) = arriving.copy(), self.lattice.steps
         for place in np.flatnonzero(to >= 0):
             moved = alpha[:, place] + deleting[:, self.lattice.rows[place]]
             alpha[:, to[place]] = self._plus(alpha[:, to[place]], moved)
         return alpha
 
-    def _finished(
-        self, found: list[Found], prefixes: Sequence[tuple[int, ...]], alpha: Array, deleting: Array
-    ) -> list[Found]:
-        """The best strings so far, with those that end here."""
+    def _with_finished(
+        self, best: list[ScoredString], prefixes: Sequence[tuple[int, ...]], alpha: Array, deleting: Array
+    ) -> list[ScoredString]:
+        """Return the k best strings so far, including the prefixes that end here."""
         ends = self._plus.reduce(np.where(self.lattice.final, alpha, NEG_INF), axis=1) + deleting[:, self.lattice.n]
-        more = [Found(prefix, float(p), ()) for prefix, p in zip(prefixes, ends, strict=True)]
-        every = [*found, *(each for each in more if each.log_prob > NEG_INF)]
-        return sorted(every, key=lambda each: (-each.log_prob, each.symbols))[: self.k]
+        ended = [ScoredString(prefix, float(p), ()) for prefix, p in zip(prefixes, ends, strict=True)]
+        candidates = [*best, *(string for string in ended if string.log_prob > NEG_INF)]
+        return sorted(candidates, key=lambda string: (-string.log_prob, string.symbols))[: self.k]
 
     def _masses(self, alpha: Array, inserting: Array, reading: Array) -> Array:
-        """log p(the prefix and one more symbol are written) [hypothesis, symbol]."""
+        """Return log p(the prefix and one more symbol are written) [hypothesis, symbol]."""
         _, inserted, read = self.lattice.steps
         rows, before = self.lattice.rows, alpha[:, :, None]
         by_inserting = np.where(inserted >= 0, before + inserting[:, rows], NEG_INF)
         by_reading = np.where(read >= 0, before + reading[:, rows], NEG_INF)
-        found: Array = self._plus.reduce(np.concatenate([by_inserting, by_reading], 1), axis=1)
-        return found
+        masses: Array = self._plus.reduce(np.concatenate([by_inserting, by_reading], 1), axis=1)
+        return masses
 
     def _survivors(self, masses: Array, bound: float, lost: float) -> tuple[Array, Array, float]:
-        """The heaviest longer prefixes that may beat the bound, and the heaviest that was ever left out."""
+        """Return parents and symbols of the heaviest longer prefixes that can beat the bound, and the new `lost`."""
         flat = masses.ravel()
         order = np.argsort(-flat, kind="stable")[: self.width + 1]
         order = order[flat[order] > bound]
@@ -177,7 +186,7 @@ class PinnedBeam:
         return *np.divmod(order[: self.width], masses.shape[1]), lost
 
     def _arriving(self, alpha: Array, inserting: Array, reading: Array, parents: Array, symbols: Array) -> Array:
-        """What comes into the places of the longer prefixes by writing their last symbols."""
+        """Return the mass that arrives at the places of the longer prefixes by writing their last symbols."""
         _, inserted, read = self.lattice.steps
         arriving = np.full((len(parents), alpha.shape[1]), NEG_INF)
         for new, (h, y) in enumerate(zip(parents, symbols, strict=True)):

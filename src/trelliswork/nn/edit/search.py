@@ -1,8 +1,8 @@
-"""The most probable strings: prefixes grow symbol by symbol, each with the exact probability of all its scripts.
+"""Search for the most probable strings: prefixes grow symbol by symbol, each with the probability of all its scripts.
 
-No string is more probable than its prefixes, so prefixes lighter than the best whole strings found are dropped without
-loss, and at most 1/p prefixes of one length weigh p or more. What is lost by the limit `width` is known: the answer is
-certain if no prefix that was left out weighs more.
+No string is more probable than its prefixes, so prefixes with less mass than the best whole strings so far are dropped
+without loss; and at most 1/p prefixes of one length have mass p or more. The loss by the limit `width` is known: the
+result is certain if no dropped prefix has more mass than the k-th best string.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
-FIRST, WIDER = 4, 4  # the width that is tried first, and how much wider the next one is
-MOST_CELLS = 4_000  # of the columns of a row: very long sources are not searched more widely
+FIRST, WIDER = 4, 4  # the first width, and the factor from one width to the next
+MOST_CELLS = 4_000  # in the columns of a row: for very long sources the beam is not widened further
 NEG_INF = -np.inf
-AT_LEAST, PER_SYMBOL = 100, 5  # symbols that are written at most: for a model that never wants to end
+AT_LEAST, PER_SYMBOL = 100, 5  # limit of the output length, 100 + 5 n: some models never end
 
 
 @dataclass(frozen=True)
-class Found:
+class ScoredString:
     """A string with log p(string | x), and log p(symbol | x, symbols before it) of each of its symbols."""
 
     symbols: tuple[int, ...]
@@ -36,70 +36,92 @@ class Found:
     shares: tuple[float, ...]
 
 
-NOTHING = Found((), NEG_INF, ())  # the answer where writing did not end
+NO_STRING = ScoredString((), NEG_INF, ())  # the result if no string ended
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The best strings of a row, and whether no others can be better."""
+class SearchResult:
+    """The best strings of a row; `certain` if no other string can be better."""
 
-    best: list[Found]
+    best: list[ScoredString]
     certain: bool
 
 
 @dataclass
-class Inputs:
-    """What the search knows of a batch of x: cells' vectors, lengths, what copying writes, and how many symbols."""
+class SearchInputs:
+    """A batch of encoded x.
+
+    Attributes:
+        left: The vectors that the positions of x add in the cells.
+        lengths: The length of each x.
+        copies: The symbol that copying x_i writes, -1 if none, [batch, n].
+        n_symbols: Number of symbols that can be written.
+    """
 
     left: Float[Tensor, "batch n+1 d"]
     lengths: Array
     copies: Array
     n_symbols: int
 
-    def of(self, rows: Array) -> Inputs:
+    def of(self, rows: Array) -> SearchInputs:
+        """Return the inputs of some rows, padded to the longest of them."""
         longest = int(self.lengths[rows].max())
         left = self.left[torch.from_numpy(rows)][:, : longest + 1]
-        return Inputs(left, self.lengths[rows], np.ascontiguousarray(self.copies[rows, : longest or 1]), self.n_symbols)
+        copies = np.ascontiguousarray(self.copies[rows, : longest or 1])
+        return SearchInputs(left, self.lengths[rows], copies, self.n_symbols)
 
 
-def best_strings(network: EditNetwork, inputs: Inputs, k: int, width: int, *, best_path: bool = False) -> list[Answers]:
-    """The k best strings of each row; wider and wider beams until they are certain, or `width` is reached.
+def best_strings(
+    network: EditNetwork, inputs: SearchInputs, k: int, width: int, *, best_path: bool = False
+) -> list[SearchResult]:
+    """Return the k best strings of each row, from beams that widen until the result is certain.
 
-    The first of them is the same whatever k: heavy prefixes never give way to the lighter ones that a larger k keeps.
+    The best string does not depend on k: prefixes with more mass are never dropped for the lighter ones that a larger k
+    keeps.
+
+    Args:
+        network: The network.
+        inputs: The encoded x.
+        k: Number of strings.
+        width: Width of the widest beam.
+        best_path: Rank strings by their most probable script instead of the sum over all scripts.
     """
-    answers = [Answers([], False) for _ in inputs.lengths]
-    rows, now = np.arange(len(answers)), min(FIRST, width)
+    results = [SearchResult([], False) for _ in inputs.lengths]
+    rows, now = np.arange(len(results)), min(FIRST, width)
     while len(rows):
-        found = Beam(network, inputs.of(rows), k, now, best_path).run()
-        for row, new in zip(rows.tolist(), found, strict=True):
-            answers[row] = _together(answers[row], new, k)
-        room = np.minimum(width, MOST_CELLS // (inputs.lengths[rows] + 1))
-        certain = np.array([answers[row].certain for row in rows.tolist()])
-        rows, now = rows[~certain & (now < room)], min(now * WIDER, width)
-    return [each if each.best else Answers([NOTHING], False) for each in answers]
+        widened = StringBeam(network, inputs.of(rows), k, now, best_path).run()
+        for row, new in zip(rows.tolist(), widened, strict=True):
+            results[row] = _merge(results[row], new, k)
+        most = np.minimum(width, MOST_CELLS // (inputs.lengths[rows] + 1))
+        certain = np.array([results[row].certain for row in rows.tolist()])
+        rows, now = rows[~certain & (now < most)], min(now * WIDER, width)
+    return [result if result.best else SearchResult([NO_STRING], False) for result in results]
 
 
-def widths_tried(n: int, width: int) -> list[int]:
-    """The beams of a source of n symbols that none makes certain, the narrowest first."""
-    tried = [min(FIRST, width)]
-    while tried[-1] < min(width, MOST_CELLS // (n + 1)):
-        tried.append(min(tried[-1] * WIDER, width))
-    return tried
+def beam_widths(n: int, width: int) -> list[int]:
+    """Return the widths of all beams that are tried for a source of n symbols if none is certain, in rising order."""
+    widths = [min(FIRST, width)]
+    while widths[-1] < min(width, MOST_CELLS // (n + 1)):
+        widths.append(min(widths[-1] * WIDER, width))
+    return widths
 
 
-def _together(old: Answers, new: Answers, k: int) -> Answers:
-    """The best strings of two searches."""
-    every = {each.symbols: each for each in [*old.best, *new.best]}
-    best = sorted(every.values(), key=lambda each: (-each.log_prob, each.symbols))[:k]
-    return Answers(best, new.certain)
+def _merge(old: SearchResult, new: SearchResult, k: int) -> SearchResult:
+    """Return the k best strings of two searches."""
+    by_symbols = {string.symbols: string for string in [*old.best, *new.best]}
+    best = sorted(by_symbols.values(), key=lambda string: (-string.log_prob, string.symbols))[:k]
+    return SearchResult(best, new.certain)
 
 
 @dataclass
-class Beam:
-    """One search with a fixed width; hypotheses of all rows and levels are numbered as they come."""
+class StringBeam:
+    """One search with a fixed width; hypotheses of all rows and levels are numbered in the order of their creation.
+
+    `parents`, `symbols` and `masses` have for each level the parent, last symbol and log mass of its hypotheses.
+    """
 
     network: EditNetwork
-    inputs: Inputs
+    inputs: SearchInputs
     k: int
     width: int
     best_path: bool
@@ -107,10 +129,11 @@ class Beam:
     symbols: list[Array] = field(default_factory=list)
     masses: list[Array] = field(default_factory=list)
 
-    def run(self) -> list[Answers]:
+    def run(self) -> list[SearchResult]:
+        """Return the best strings of each row."""
         n_rows, n = len(self.inputs.lengths), int(self.inputs.lengths.max())
         best, numbers = np.full((n_rows, self.k), NEG_INF), np.full((n_rows, self.k), -1)
-        lost = np.full(n_rows, NEG_INF)
+        lost = np.full(n_rows, NEG_INF)  # the log mass of the heaviest prefix that was ever dropped
         rows, starts = np.arange(n_rows), np.arange(n_rows + 1)
         base, arriving = np.zeros(n_rows, np.int64), np.zeros((n_rows, 1))
         hidden = self.network.reader.hidden_size
@@ -119,7 +142,7 @@ class Beam:
         self._keep(np.full(n_rows, -1), np.full(n_rows, -1), np.zeros(n_rows))
         for _ in range(AT_LEAST + PER_SYMBOL * n):
             column = self._column(rows, state, Windows.around(base, arriving, self.inputs.lengths[rows]))
-            lost[rows[column.windows.cut(column.alpha)]] = 0.0
+            lost[rows[column.windows.cut(column.alpha)]] = 0.0  # an unknown mass was cut off, 1 at most
             search_kernels.finish(column.ends, starts, number, best, numbers)
             parents, symbols, masses, starts = self._survivors(column.masses, starts, best[:, -1], lost)
             if not len(parents):
@@ -129,9 +152,9 @@ class Beam:
             chosen = torch.from_numpy(parents)
             state, rows = (column.state[0][chosen], column.state[1][chosen]), rows[parents]
             self._keep(parents + number - len(column.ends), symbols, masses)
-        else:
+        else:  # the limit of the output length was reached
             lost[rows] = 0.0
-        return self._answers(best, numbers, lost)
+        return self._results(best, numbers, lost)
 
     def _keep(self, parents: Array, symbols: Array, masses: Array) -> None:
         self.parents.append(parents)
@@ -139,7 +162,7 @@ class Beam:
         self.masses.append(masses)
 
     def _column(self, rows: Array, state: tuple[Tensor, Tensor], windows: Windows) -> Column:
-        """The lattice's next column for each hypothesis: what the network says in its cells, and the sums."""
+        """Compute the next column of the lattice for each hypothesis: probabilities in its cells, sums over paths."""
         inputs, network, arriving = self.inputs, self.network, windows.arriving
         right, after = network.read_on(torch.from_numpy(self.symbols[-1]), state)
         lengths, copies = windows.sizes, windows.of(inputs.copies, rows)
@@ -151,40 +174,50 @@ class Beam:
         work = len(rows), hidden.numel() * 4
         outputs = network.outputs(hidden).numpy()
         ends, masses = np.empty(len(rows)), np.empty((len(rows), inputs.n_symbols))
-        given = outputs, offsets, lengths, copies, self.best_path
-        over_rows(search_kernels.columns, *work, *given, arriving, ends, masses)
+        cells = outputs, offsets, lengths, copies, self.best_path
+        over_rows(search_kernels.columns, *work, *cells, arriving, ends, masses)
         ends[~windows.whole] = NEG_INF
         return Column(outputs, offsets, windows, copies, ends, masses, after)
 
     def _survivors(self, masses: Array, starts: Array, bounds: Array, lost: Array) -> tuple[Array, ...]:
-        """Parents, symbols and masses of the hypotheses that go on, and where those of each row begin."""
-        room = (len(starts) - 1) * self.width
-        parents, symbols, found = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
-        count = search_kernels.survivors(masses, starts, bounds, self.width, parents, symbols, found, lost)
-        parents, symbols, found = parents[:count], symbols[:count], found[:count]
-        return parents, symbols, found, np.searchsorted(parents, starts)
+        """Return parents, symbols and masses of the hypotheses that go on, and where those of each row begin."""
+        most = (len(starts) - 1) * self.width
+        parents, symbols, kept = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+        count = search_kernels.survivors(masses, starts, bounds, self.width, parents, symbols, kept, lost)
+        parents, symbols, kept = parents[:count], symbols[:count], kept[:count]
+        return parents, symbols, kept, np.searchsorted(parents, starts)
 
-    def _answers(self, best: Array, numbers: Array, lost: Array) -> list[Answers]:
-        parents, symbols, masses = (np.concatenate(each) for each in (self.parents, self.symbols, self.masses))
+    def _results(self, best: Array, numbers: Array, lost: Array) -> list[SearchResult]:
+        parents, symbols, masses = (np.concatenate(levels) for levels in (self.parents, self.symbols, self.masses))
 
-        def spelled(number: int, log_prob: float) -> Found:
+        def trace(number: int, log_prob: float) -> ScoredString:
             written, shares = [], []
             while parents[number] >= 0:
                 written.append(int(symbols[number]))
                 shares.append(float(masses[number] - masses[parents[number]]))
                 number = int(parents[number])
-            return Found(tuple(written[::-1]), log_prob, tuple(shares[::-1]))
+            return ScoredString(tuple(written[::-1]), log_prob, tuple(shares[::-1]))
 
-        found = []
+        results = []
         for r in range(len(best)):
-            known = [(int(number), float(p)) for number, p in zip(numbers[r], best[r], strict=True) if p > NEG_INF]
-            found.append(Answers([spelled(*each) for each in known], bool(lost[r] <= best[r, -1])))
-        return found
+            ended = [(int(number), float(p)) for number, p in zip(numbers[r], best[r], strict=True) if p > NEG_INF]
+            results.append(SearchResult([trace(number, p) for number, p in ended], bool(lost[r] <= best[r, -1])))
+        return results
 
 
 @dataclass
 class Column:
-    """Of all hypotheses: probabilities in their cells, α, ends, masses of longer prefixes, and the reader's state."""
+    """A column of the lattice of each hypothesis.
+
+    Attributes:
+        outputs: Probabilities in the cells, packed: hypothesis h has those from offsets[h] on.
+        offsets: Index of the first cell of each hypothesis.
+        windows: The part of the source that the column covers, and α in it.
+        copies: Symbols that copying writes, in the window.
+        ends: log p(the prefix is the whole string).
+        masses: log p(the prefix and one more symbol are written), [hypothesis, symbol].
+        state: State of the reader after the prefix.
+    """
 
     outputs: Array
     offsets: Array
@@ -196,21 +229,29 @@ class Column:
 
     @property
     def alpha(self) -> Array:
-        """What arrives, and what deletions make of it, in its place."""
+        """Return α; the kernel has written it in place of what arrives."""
         return self.windows.arriving
 
     def after(self, parents: Array, symbols: Array, best_path: bool) -> Array:
-        """What comes into the columns of the longer prefixes."""
+        """Return the mass that arrives in the columns of the longer prefixes by writing their last symbols."""
         arriving: Any = np.empty((len(parents), self.alpha.shape[1]))
-        given = self.outputs, (self.offsets, self.windows.sizes, self.copies), best_path, self.alpha
-        over_rows(search_kernels.arrive, len(parents), arriving.size * 8, *given, parents, symbols, arriving)
+        column = self.outputs, (self.offsets, self.windows.sizes, self.copies), best_path, self.alpha
+        over_rows(search_kernels.arrive, len(parents), arriving.size * 8, *column, parents, symbols, arriving)
         return arriving
 
 
 def search_inputs(
     network: EditNetwork, sources: Int[Tensor, "batch n"], copies: Tensor, lengths: Tensor, n_symbols: int
-) -> Inputs:
-    """Encode a batch for the search."""
+) -> SearchInputs:
+    """Encode a batch for the search.
+
+    Args:
+        network: The network.
+        sources: Symbols of x.
+        copies: The symbol that copying x_i writes, -1 if none.
+        lengths: The length of each x.
+        n_symbols: Number of symbols that can be written, including those that can only be copied.
+    """
     left = network.encode(sources, lengths).contiguous()
     copied = copies.numpy() if copies.shape[1] else np.full((len(copies), 1), -1)
-    return Inputs(left, lengths.numpy(), np.ascontiguousarray(copied), n_symbols)
+    return SearchInputs(left, lengths.numpy(), np.ascontiguousarray(copied), n_symbols)

@@ -1,7 +1,8 @@
 """One level of the search for strings: the mass of each prefix, of its end, and of the prefixes one symbol longer.
 
-A hypothesis is a prefix of y with the column α(i, j) of its lattice: log p(the prefix is written when i symbols are
-read). `arriving` has what comes into the column by writing the last symbol; deletions run within it.
+A hypothesis h is a prefix of y with the column α(i, j) of its lattice: log p(the prefix is written when i symbols are
+read). `arriving` [h, i] is the part of it that comes from writing the last symbol; deletions move mass within a column.
+Cells of h are the rows of `outputs` from offsets[h] on; see `kernels` for the other arrays.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ from trelliswork.runtime.kernel_math import insert
 
 @kernel(EXACT)
 def _join(x, y, best):
-    """x ⊕ y: the sum of two probabilities, or the larger one."""
+    """Return x ⊕ y: the log of the sum of two probabilities, or the larger one if `best`."""
     return max(x, y) if best else log_add(x, y)
 
 
 @kernel(EXACT)
 def columns(first, last, outputs, offsets, lengths, copies, best, arriving, ends, masses):
-    """α in place of `arriving`, ends[h] = log p(the prefix is all), masses[h, y] = log p(the prefix and y are written).
+    """Fill ends[h] = log p(the prefix is the string) and masses[h, y] = log p(the prefix and y are written).
 
-    `outputs` become probabilities. With `best` the most probable path counts in place of all paths.
+    α takes the place of `arriving`, and probabilities that of `outputs`. With `best` the most probable path counts
+    instead of the sum over paths.
     """
     for h in range(first, last):
         n, alpha = lengths[h], arriving[h]
@@ -47,7 +49,7 @@ def columns(first, last, outputs, offsets, lengths, copies, best, arriving, ends
                 deleted = outputs[offsets[h] + i - 1, DELETE]
                 if deleted > 0.0:
                     alpha[i] = _join(alpha[i], alpha[i - 1] + math.log(deleted), best)
-        top = alpha[: n + 1].max()
+        top = alpha[: n + 1].max()  # masses are summed as probabilities relative to the highest α
         ended = outputs[offsets[h] + n, DELETE]
         ends[h] = alpha[n] + math.log(ended) if ended > 0.0 else NEG_INF
         masses[h] = 0.0
@@ -79,7 +81,7 @@ def _highest(share, row, to):
 
 @kernel(EXACT)
 def arrive(first, last, outputs, cells, best, alpha, parents, symbols, arriving):
-    """What comes into the column of each new hypothesis: its parent's α, and the symbol written from there."""
+    """Fill the mass that arrives in the column of each new hypothesis, from the α of its parent and its last symbol."""
     offsets, lengths, copies = cells
     v = outputs.shape[1] - N_OPERATIONS
     for new in range(first, last):
@@ -98,10 +100,10 @@ def arrive(first, last, outputs, cells, best, alpha, parents, symbols, arriving)
 
 
 @kernel(EXACT)
-def survivors(masses, starts, bounds, width, parents, symbols, found, lost):
-    """The `width` heaviest prefixes of each row that may still beat its bound; how many there are in all.
+def survivors(masses, starts, bounds, width, parents, symbols, kept, lost):
+    """Fill in the `width` heaviest longer prefixes of each row that can still beat its bound; return their number.
 
-    The hypotheses of row r stand from starts[r] to starts[r + 1]; lost[r] is raised to the heaviest prefix left out.
+    The hypotheses of row r are starts[r] to starts[r + 1]; lost[r] is raised to the heaviest prefix that is dropped.
     """
     count = 0
     best, origins = np.empty(width + 1), np.empty(width + 1, np.int64)
@@ -117,14 +119,14 @@ def survivors(masses, starts, bounds, width, parents, symbols, found, lost):
         for k in range(width):
             if best[k] == NEG_INF:
                 break
-            parents[count], symbols[count], found[count] = origins[k] // n_symbols, origins[k] % n_symbols, best[k]
+            parents[count], symbols[count], kept[count] = origins[k] // n_symbols, origins[k] % n_symbols, best[k]
             count += 1
     return count
 
 
 @kernel(EXACT)
 def finish(ends, starts, first_number, best, numbers):
-    """Take the ends of hypotheses, which are numbered from `first_number`, into the best of each row."""
+    """Insert the ends of hypotheses, numbered from `first_number`, into the k best of each row."""
     k = best.shape[1]
     for r in range(len(starts) - 1):
         for h in range(starts[r], starts[r + 1]):

@@ -1,4 +1,4 @@
-"""The part of a lattice's column that matters: a long source is read near one place at a time."""
+"""The part of a lattice's column that has mass: at any time, a long source is being read near one position."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 
 from trelliswork.runtime.bridge import Array
 
-NEGLIGIBLE = 60.0  # nats below the largest probability of a column: e^-60 is less than float64 can add to 1
-AHEAD = 64  # places behind the last one of any weight, for deletions in a row
+NEGLIGIBLE = 60.0  # nats below the largest probability of a column: adding e^-60 to 1 changes nothing in float64
+AHEAD = 64  # positions after the last one with mass, which consecutive deletions can reach
 NEG_INF = -np.inf
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Places `first`..`last` of the source of each hypothesis, and what comes into the cells there.
+    """Positions `first`..`last` of the source of each hypothesis, and the mass that arrives in the cells there.
 
-    Before `first`, nothing of weight arrives. Behind `last` it could only by deleting `AHEAD` symbols in a row; if it
-    does, `cut` says so. A window is `whole` if its `last` place is the end of the source.
+    Before `first` no mass arrives. After `last` it can only arrive by deleting `AHEAD` symbols in a row, which `cut`
+    reports. A window is `whole` if its `last` position is the end of the source.
     """
 
     first: Array
@@ -28,7 +28,14 @@ class Windows:
 
     @staticmethod
     def around(base: Array, arriving: Array, lengths: Array) -> Windows:
-        """The windows of columns that are known from place `base` on, in sources of these lengths."""
+        """Return the windows of columns.
+
+        Args:
+            base: Position of the first entry of each column.
+            arriving: Log mass that arrives at each position from `base` on, [hypothesis, positions].
+            lengths: Lengths of the sources.
+        """
+        # Only positions between the first and the last one with mass are kept, and AHEAD more.
         heavy = arriving >= arriving.max(1, keepdims=True) - NEGLIGIBLE
         skipped = heavy.argmax(1)
         end = heavy.shape[1] - 1 - heavy[:, ::-1].argmax(1)
@@ -39,19 +46,19 @@ class Windows:
 
     @property
     def sizes(self) -> Array:
-        """How many symbols of the source lie in each window."""
-        found: Array = self.last - self.first
-        return found
+        """Return the number of source symbols in each window."""
+        sizes: Array = self.last - self.first
+        return sizes
 
     def of(self, table: Array, rows: Array) -> Array:
-        """The entries of a table [batch, n, ...] in each window; what lies behind it is not read."""
+        """Return the entries of a table [batch, n, ...] in each window; entries after its end are arbitrary."""
         width = max(self.arriving.shape[1] - 1, 1)
         places = self.first[:, None] + np.arange(width)
-        found: Array = table[rows[:, None], places.clip(max=table.shape[1] - 1)]
-        return found
+        entries: Array = table[rows[:, None], places.clip(max=table.shape[1] - 1)]
+        return entries
 
     def cut(self, alpha: Array) -> Array:
-        """Whether something of weight has reached the last place of a window that is not the end."""
+        """Return for each window whether mass has reached its last position although that is not the end."""
         at_last = np.take_along_axis(alpha, self.sizes[:, None], 1)[:, 0]
-        found: Array = ~self.whole & (at_last >= alpha.max(1) - NEGLIGIBLE)
-        return found
+        is_cut: Array = ~self.whole & (at_last >= alpha.max(1) - NEGLIGIBLE)
+        return is_cut

@@ -1,11 +1,11 @@
-"""Encoders: a vector per token that knows its neighbours `[batch, n, d]`, or one per segment `[batch, n, k, d]`.
+"""Encoders: a vector for each token in its context `[batch, n, d]`, or for each segment `[batch, n, k, d]`.
 
-base.py                     what every encoder of tokens is
-identity.py, window.py, deep.py, sentence.py, dilated.py    no neighbours, some, all by convolution
-recurrent.py, transformer.py    all neighbours, by recurrence or attention
+base.py                     the interface of encoders of tokens
+identity.py, window.py, deep.py, sentence.py, dilated.py    no context, a window, the sentence by convolutions
+recurrent.py, transformer.py    the sentence by recurrence or attention
 grconv.py                   vectors of segments: a pyramid over the tokens
-pretrained.py, subwords.py  encoders of Hugging Face
-fusing.py, packing.py, lstm_*.py, grconv_*.py    the same networks by kernel, on the CPU
+pretrained.py, subwords.py  pretrained transformers of Hugging Face
+packing.py, lstm_*.py, grconv_*.py    the same networks by kernels, on the CPU
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every encoder of tokens is."""
+"""The interface of encoders of tokens."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class TokenEncoder(nn.Module):
-    """Vectors of tokens in, vectors of `dim` that know their neighbours out.
+    """Base class: maps vectors of tokens to vectors of width `dim` that depend on their context.
 
-    Values where `mask` is False never change a result; the output there is 0.
+    Inputs where `mask` is False never affect the result; the output there is 0.
     """
 
     __call__: Callable[..., Tensor]

@@ -1,4 +1,4 @@
-"""Several hidden layers over a window of tokens: the deep features of a neural CRF."""
+"""Several hidden layers over a window of tokens, the deep features of a neural CRF."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ Activation = Literal["sigmoid", "relu"]
 
 
 class DeepEncoder(TokenEncoder):
-    """Φ(x, t): `layers` hidden layers of `hidden` units over a window of tokens, zeros outside.
+    """Φ(x, t): hidden layers over a window of tokens, with zeros outside the sentence.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        window: Number of tokens in a window, odd.
+        hidden: Units of each layer.
+        layers: Number of layers.
+        activation: "sigmoid" (which `pretrain` needs) or "relu".
+        dropout: Share of units dropped between layers.
 
     >>> DeepEncoder(128, window=3, hidden=200, layers=2)(torch.zeros(2, 7, 128)).shape
     torch.Size([2, 7, 200])
@@ -57,7 +65,7 @@ class DeepEncoder(TokenEncoder):
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n hidden"]:
-        """Encode each token; dropout between the layers, not after the last; masked positions come back as zeros."""
+        """Encode each token; masked positions give zeros."""
         vectors = self.windows(tokens, mask)
         for i, layer in enumerate(self.layers):
             vectors = self._activate(layer(vectors if i == 0 else self.dropout(vectors)))
@@ -66,7 +74,7 @@ class DeepEncoder(TokenEncoder):
     def windows(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n wd"]:
-        """What the first layer reads: each token with its neighbours."""
+        """Return the input of the first layer, each token with its neighbours."""
         if mask is not None:
             tokens = tokens.masked_fill(~mask.unsqueeze(-1), 0.0)
         side = self.window // 2
@@ -80,7 +88,11 @@ class DeepEncoder(TokenEncoder):
         *,
         visible: Visible = "binary",
     ) -> list[float]:
-        """First weights from a stack of RBMs over the tokens; the reconstruction error of each layer."""
+        """Initialize the weights by training a stack of RBMs on the tokens; see `pretrain_layers`.
+
+        Returns:
+            The reconstruction error of each layer.
+        """
         if self.activation != "sigmoid":
             raise ScoreError(f'pre-training needs binary hidden units: activation="sigmoid"; got {self.activation!r}')
         layers = [layer for layer in self.layers if isinstance(layer, nn.Linear)]

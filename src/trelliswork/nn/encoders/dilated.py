@@ -1,4 +1,4 @@
-"""Dilated convolutions: each layer looks twice as far as the one below."""
+"""Dilated convolutions, in which each layer reaches twice as far as the one below."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class DilatedConvolution(TokenEncoder):
-    """x + W (tanh(W_f * x) ∘ σ(W_g * x)) in each layer, with 1, 2, 4, ... tokens from one tap to the next.
+    """Layers x + W (tanh(W_f * x) ∘ σ(W_g * x)) whose filters have 1, 2, 4, ... tokens between neighbouring taps.
 
-    With `width` 3, five layers see 63 tokens. A filter is centred at its token or, if `causal`, ends there: then
-    no token sees those after it. Outside the sentence there is 0.
+    With `width` 3, the output of five layers depends on 63 tokens. Outside the sentence inputs are 0.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        hidden: Width of the layers.
+        layers: Number of layers.
+        width: Number of taps of a filter; odd, unless causal.
+        causal: Whether filters end at their token, so that no token sees later ones; otherwise they are centred.
+        dropout: Share of units dropped in each layer.
 
         >>> import torch
         >>> DilatedConvolution(55, hidden=64, layers=3)(torch.zeros(2, 7, 55)).shape
@@ -39,7 +46,7 @@ class DilatedConvolution(TokenEncoder):
         super().__init__()
         if layers < 1 or width < 1 or (width % 2 == 0 and not causal):
             raise ScoreError(
-                f"layers must be at least 1 and width odd (or any from 1, if causal); got {layers} and {width}; "
+                f"layers must be at least 1 and width odd (any width from 1 if causal); got {layers} and {width}; "
                 "try layers=4, width=3"
             )
         self.dim, self.width, self.causal = hidden, width, causal
@@ -53,14 +60,14 @@ class DilatedConvolution(TokenEncoder):
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n hidden"]:
-        """Encode each token; masked positions count as outside and come back as zeros."""
-        found = _clear(self.entry(_clear(tokens, mask)), mask)
+        """Encode each token; masked positions count as outside and give zeros."""
+        vectors = _clear(self.entry(_clear(tokens, mask)), mask)
         for layer, (convolution, output) in enumerate(zip(self.filters_and_gates, self.outputs, strict=True)):
             reach = (self.width - 1) * 2**layer
             border = (reach, 0) if self.causal else (reach // 2, reach // 2)
-            tanh_part, gate_part = convolution(F.pad(found.transpose(1, 2), border)).transpose(1, 2).chunk(2, -1)
-            found = _clear(found + self.dropout(output(tanh_part.tanh() * gate_part.sigmoid())), mask)
-        return found
+            tanh_part, gate_part = convolution(F.pad(vectors.transpose(1, 2), border)).transpose(1, 2).chunk(2, -1)
+            vectors = _clear(vectors + self.dropout(output(tanh_part.tanh() * gate_part.sigmoid())), mask)
+        return vectors
 
 
 def _clear(tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None) -> Float[Tensor, "batch n d"]:

@@ -1,8 +1,8 @@
 """The whole pyramid of a gated recursive convolution as one step of autograd, on the CPU.
 
-A level is stored with neighbours first, [m, batch, dim]: then all left neighbours are one matrix and all right ones are
-the same matrix a batch further on. The scores of all gates and new vectors are two products, nothing is copied, and a
-kernel does the rest in one pass.
+A level is stored with the segment as first axis, [m, batch, dim]: then all left neighbours are one matrix, and all
+right neighbours are the same memory, shifted by one batch. The scores of all gates and new vectors take two matrix
+products without copies, and a kernel does the rest in one pass.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from trelliswork.runtime.shapes import Float
 def fused_pyramid(
     tokens: Float[Tensor, "n batch dim"], w_left: Tensor, w_right: Tensor, bias: Tensor, n_levels: int
 ) -> Float[Tensor, "k n batch dim"]:
-    """See `Pyramid`."""
-    found: Tensor = fused(Pyramid(n_levels), tokens, w_left, w_right, bias)
-    return found
+    """Compute `Pyramid` with its kernels."""
+    levels: Tensor = fused(Pyramid(n_levels), tokens, w_left, w_right, bias)
+    return levels
 
 
 @dataclass(frozen=True)
 class Pyramid:
-    """z of all segments [k, n, batch, dim], 0 where they would run past the end; k levels from the tokens up.
+    """z of all segments [k, n, batch, dim], 0 where they would extend past the end; k levels from the tokens up.
 
-    `w_left` and `w_right` [3 dim, dim] and `bias` [3 dim] have the gates L and R, less the gate M, then the new vector:
-    the softmax over three scores stays the same when one of them is taken off all.
+    `w_left` and `w_right` [3 dim, dim] and `bias` [3 dim] have the weights of gates L and R, minus those of gate M,
+    then those of the new vector.
     """
 
     n_levels: int
@@ -59,7 +59,7 @@ class Pyramid:
         levels, *states = kept
         n, batch, dim = tokens.shape
         by_levels = grads[0].clone(memory_format=torch.contiguous_format)  # becomes dL/dz, from the top down
-        found = [torch.zeros_like(part) for part in (w_left, w_right, bias)]
+        by_weights = [torch.zeros_like(weight) for weight in (w_left, w_right, bias)]
         workspace = tokens.new_empty(max(n - 1, 0) * batch, 3 * dim)
         for d in range(len(states), 0, -1):
             left, right = _neighbours(levels[d - 1], n - d)
@@ -72,27 +72,27 @@ class Pyramid:
             kernels.add_gated(own, state, 1, to_right.numpy())
             to_left.addmm_(by_scores, w_left)
             to_right.addmm_(by_scores, w_right)
-            found[0].addmm_(by_scores.T, left)
-            found[1].addmm_(by_scores.T, right)
-            found[2] += by_scores.sum(0)
-        return by_levels[0], *found
+            by_weights[0].addmm_(by_scores.T, left)
+            by_weights[1].addmm_(by_scores.T, right)
+            by_weights[2] += by_scores.sum(0)
+        return by_levels[0], *by_weights
 
     def reference(self, tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor) -> Tensor:
         return plain_pyramid(tokens, w_left, w_right, bias, self.n_levels)
 
 
 def _rows(level: Float[Tensor, "n batch dim"], m: int) -> Float[Tensor, "mbatch dim"]:
-    """The first m segments of a level as one matrix."""
+    """Return the first m segments of a level as one matrix."""
     return level[:m].flatten(0, 1)
 
 
 def _neighbours(level: Float[Tensor, "n batch dim"], m: int) -> tuple[Tensor, Tensor]:
-    """Segments 0..m-1 and 1..m, which share their memory."""
+    """Return segments 0..m-1 and 1..m of a level, which share memory."""
     return level[:m].flatten(0, 1), level[1 : m + 1].flatten(0, 1)
 
 
 def plain_pyramid(tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor, n_levels: int) -> Tensor:
-    """What `Pyramid` computes, in operations of torch that can be recorded for any number of tokens."""
+    """Compute `Pyramid` with torch operations, which can be traced for any number of tokens."""
     level, levels = tokens, [tokens]
     for d in range(1, n_levels):
         left, right = level[:-1], level[1:]

@@ -1,7 +1,13 @@
-"""The arithmetic between the products of a gated recursive convolution, and its gradient, each in one pass.
+"""The elementwise part of a gated recursive convolution and its gradient, each in one pass.
 
-Rows are the segments of one level, neighbours side by side. `scores` [m, 3 dim] are those of the gates L and R, less
-that of M, and of the new vector; the gates θ_L, θ_R and the vector ẑ take their place, and θ_M = 1 - θ_L - θ_R.
+Rows are the m segments of one level. Arrays of the kernels:
+
+    scores [m, 3 dim]       scores of gates L and R, minus that of gate M, and of the new vector; `mix` replaces them by
+                            θ_L, θ_R and ẑ, the `state` of the other kernels (θ_M = 1 - θ_L - θ_R)
+    bias [3 dim]            is added to the scores
+    left, right [m, dim]    z_L and z_R, the neighbours on the level below
+    output [m, dim]         z
+    grad [m, dim]           dL/dz
 """
 
 from __future__ import annotations
@@ -11,16 +17,13 @@ import numpy as np
 from trelliswork.nn.kernel_math import exp_of
 from trelliswork.runtime.compilation import FAST, kernel
 
-ROWS = 32  # that are worked on at once
+ROWS = 32  # worked on at once
 
 
 @kernel(FAST)
 def mix(scores, bias, left, right, output):
-    """scores + bias: softmax of two blocks and 0, tanh of the third, in place; output = θ_L z_L + θ_R z_R + θ_M ẑ.
-
-    Short loops over few arrays, because those are the ones that run in vector registers; some rows at a time, so that
-    they stay in the cache from loop to loop.
-    """
+    """Replace the scores by gates and new vectors, and fill output = θ_L z_L + θ_R z_R + θ_M ẑ."""
+    # Compilers vectorise short loops over few arrays; a few rows at a time stay in the cache from loop to loop.
     n_rows, dim = left.shape
     signs, thirds = np.empty((ROWS, dim), scores.dtype), np.empty((ROWS, dim), scores.dtype)
     for first in range(0, n_rows, ROWS):
@@ -35,7 +38,7 @@ def mix(scores, bias, left, right, output):
 
 @kernel(FAST)
 def _prepare(rows, bias, signs, middle):
-    """What e^x is taken of: gates less the highest, -2 |x| for the tanh, whose signs are kept."""
+    """Prepare the arguments of the exponentials: gates minus the highest, and -2 |x| for tanh x, with signs kept."""
     dim, zero = signs.shape[1], rows.dtype.type(0.0)
     for i in range(rows.shape[0]):
         for j in range(dim):
@@ -52,15 +55,15 @@ def _prepare(rows, bias, signs, middle):
 
 @kernel(FAST)
 def _exponentials(flat):
-    """flat = e^flat, in place, for entries that are not above 0."""
+    """Replace entries x <= 0 by e^x."""
     for j in range(flat.shape[0]):
         flat[j] = exp_of(flat[j])
 
 
 @kernel(FAST)
 def _normalise(rows, signs, middle):
-    """Exponentials become gates that sum to 1, and tanh from e^(-2 |x|)."""
-    dim, one = signs.shape[1], rows.dtype.type(1.0)  # a plain 1.0 would make everything double
+    """Turn exponentials into gates that sum to 1, and e^(-2 |x|) into tanh x."""
+    dim, one = signs.shape[1], rows.dtype.type(1.0)  # a literal 1.0 would make everything double precision
     for i in range(rows.shape[0]):
         for j in range(dim):
             scale = one / (rows[i, j] + rows[i, dim + j] + middle[i, j])
@@ -84,7 +87,7 @@ def _weigh(rows, middle, left, right, output):
 
 @kernel(FAST)
 def unmix(grad, state, left, right, output, by_scores):
-    """by_scores: dL/d(scores) from dL/d(output): θ ∘ (v - z) ∘ g of the gates, θ_M ∘ (1 - ẑ²) ∘ g."""
+    """Fill by_scores = dL/d(scores): θ ∘ (z_L - z) ∘ g and θ ∘ (z_R - z) ∘ g for the gates, θ_M ∘ (1 - ẑ²) ∘ g."""
     # [S0.14-17]
     n_rows, dim = left.shape
     one = state.dtype.type(1.0)
@@ -100,7 +103,7 @@ def unmix(grad, state, left, right, output, by_scores):
 
 @kernel(FAST)
 def add_gated(grad, state, block, to):
-    """to += θ ∘ grad with the gate of this block: what reaches a neighbour below without a product."""
+    """Add θ ∘ grad to `to` [m, dim], with the gate of a block: the gradient that bypasses the weights."""
     n_rows, dim = grad.shape
     for i in range(n_rows):
         for j in range(dim):

@@ -1,4 +1,4 @@
-"""No encoder: tokens as they come in."""
+"""The identity: tokens without context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class IdentityEncoder(TokenEncoder):
-    """The vectors that go in come out: a tag is scored by its own token alone.
+    """Returns its input: each tag is scored by its own token alone.
 
     >>> import torch
     >>> IdentityEncoder(55)(torch.zeros(2, 7, 55)).shape

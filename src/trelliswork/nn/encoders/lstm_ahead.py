@@ -1,4 +1,4 @@
-"""An LSTM that reads from the first token to the last, as one step of autograd on the CPU: see `lstm_fused.py`."""
+"""An LSTM from the first token to the last as one step of autograd, on the CPU; see `lstm_fused.py`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,35 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
-from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.encoders.packing import Packing
+from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Bool, Float
 
 
-def read_ahead(
+def read_forwards(
     reader: nn.LSTM, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]
 ) -> Float[Tensor, "batch n hidden"]:
-    """The states of an LSTM of one layer after each token; `mask` has no holes, and the states behind it are 0."""
+    """Return the states of a one-layer LSTM after each token.
+
+    Args:
+        reader: The LSTM, with `batch_first=True`.
+        tokens: Vectors of the tokens.
+        mask: True at the tokens of each row, which come first; states after them are 0.
+    """
     weights = reader.all_weights[0]
     if not (torch.is_grad_enabled() and can_fuse(tokens, weights[0]) and bool(mask.any())):
         states: Tensor = reader(tokens)[0]
         return states * mask.unsqueeze(-1)
     packing = Packing.of(mask)
-    given = weights[0].T, weights[1].T, weights[2] + weights[3]
-    states = fused(Reader(packing), tokens.flatten(0, 1), *given)
+    parameters = weights[0].T, weights[1].T, weights[2] + weights[3]
+    states = fused(ForwardLSTM(packing), tokens.flatten(0, 1), *parameters)
     return states.unflatten(0, tokens.shape[:2])
 
 
 @dataclass(frozen=True)
-class Reader:
-    """The states [positions, hidden] of an LSTM; weights and bias as in `nn.LSTM`, but transposed."""
+class ForwardLSTM:
+    """The states [positions, hidden] of an LSTM; weights and bias are those of `nn.LSTM`, transposed."""
 
     packing: Packing
 
@@ -49,8 +55,8 @@ class Reader:
         cells, states = (tokens.new_empty(first + len(gates), hidden) for _ in range(2))
         cells[:first], states[:first] = 0, 0
         recurrent = tokens.new_zeros(first * width)
-        arrays = [each.numpy() for each in (gates[None], bias[None], recurrent)]
-        arrays += [each[None].numpy() for each in (cells, squashed, states)]
+        arrays = [tensor.numpy() for tensor in (gates[None], bias[None], recurrent)]
+        arrays += [tensor[None].numpy() for tensor in (cells, squashed, states)]
         for start, before, count in packing.steps():
             if start:
                 torch.mm(states[before : before + count], w_on, out=recurrent[: count * width].view(count, width))
@@ -67,23 +73,23 @@ class Reader:
         return by_tokens, by_w_in, by_w_on, by_gates.sum(0)
 
     def reference(self, tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor) -> Tensor:
-        return plain_reader(tokens, w_in, w_on, bias, self.packing)
+        return plain_forward_lstm(tokens, w_in, w_on, bias, self.packing)
 
 
 def _unpack(states: Tensor, packing: Packing, n_positions: int) -> Tensor:
-    found = states.new_zeros(n_positions, states.shape[1])
-    return found.index_copy_(0, packing.order[0], states[packing.counts[0] :])
+    unpacked = states.new_zeros(n_positions, states.shape[1])
+    return unpacked.index_copy_(0, packing.order[0], states[packing.counts[0] :])
 
 
 def _back_through_steps(
     packing: Packing, w_on: Tensor, left: tuple[Tensor, ...], grad: Tensor
 ) -> Float[Tensor, "m 4hidden"]:
-    """dL/d(gates before σ and tanh), from the last step to the first."""
+    """Return dL/d(gates before σ and tanh), computed from the last step to the first."""
     first, hidden, n_next = packing.counts[0], len(w_on), 0
     by_states, by_gates, back = grad.index_select(0, packing.order[0]), torch.empty_like(left[0]), w_on.T.contiguous()
     by_cells, by_next = grad.new_zeros(1, first, hidden), grad.new_empty(first * hidden)
-    kept = tuple(each[None].numpy() for each in left)
-    arrays = [each.numpy() for each in (by_states[None], by_cells, by_gates[None], by_next)]
+    kept = tuple(tensor[None].numpy() for tensor in left)
+    arrays = [tensor.numpy() for tensor in (by_states[None], by_cells, by_gates[None], by_next)]
     for start, before, count in reversed(list(packing.steps())):
         kernels.retreat(kept, *arrays, start, before, count, n_next)
         if start:
@@ -92,8 +98,8 @@ def _back_through_steps(
     return by_gates
 
 
-def plain_reader(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
-    """What `Reader` computes, in operations of torch."""
+def plain_forward_lstm(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
+    """Compute `ForwardLSTM` with torch operations."""
     inputs = tokens.index_select(0, packing.order[0]) @ w_in + bias
     state = cell = tokens.new_zeros(packing.counts[0], len(w_on))
     states = []

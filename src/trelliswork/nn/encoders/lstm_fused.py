@@ -1,7 +1,7 @@
-"""An LSTM from either end as one step of autograd, on the CPU.
+"""A bidirectional LSTM as one step of autograd, on the CPU.
 
-Tokens are packed: sentences that have ended take no part in later steps, both directions go through a step at once, and
-what does not depend on the step before is one product for all tokens.
+Tokens are packed: sentences that have ended take no part in later steps, both directions take a step at once, and what
+does not depend on the previous step is one matrix product for all tokens.
 """
 
 from __future__ import annotations
@@ -18,20 +18,27 @@ from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float
 
 
-def read_both_ways(
+def read_bidirectional(
     forwards: nn.LSTM, backwards: nn.LSTM, tokens: Float[Tensor, "batch n d"], packing: Packing
 ) -> Float[Tensor, "batch n 2hidden"]:
-    """The states of both after each token, side by side; 0 where there is no token."""
+    """Return the states of two LSTMs after each token, side by side; 0 where there is no token.
+
+    Args:
+        forwards: The LSTM that reads from the first token to the last.
+        backwards: The LSTM that reads from the last token to the first.
+        tokens: Vectors of the tokens.
+        packing: The order in which they are read, from `Packing.of(mask)`.
+    """
     ahead, back = forwards.all_weights[0], backwards.all_weights[0]  # weights of tokens and of states, two biases
     w_in, w_on = (torch.stack([ahead[part].T, back[part].T]) for part in (0, 1))
     bias = torch.stack([ahead[2] + ahead[3], back[2] + back[3]])
-    states = fused(TwoReaders(packing), tokens.flatten(0, 1), w_in, w_on, bias)
+    states = fused(BiLSTM(packing), tokens.flatten(0, 1), w_in, w_on, bias)
     return states.unflatten(0, tokens.shape[:2])
 
 
 @dataclass(frozen=True)
-class TwoReaders:
-    """The states [positions, 2 hidden] of two LSTMs; weights and biases of both as in `nn.LSTM`, but transposed."""
+class BiLSTM:
+    """The states [positions, 2 hidden] of two LSTMs; weights and biases are those of `nn.LSTM`, transposed."""
 
     packing: Packing
 
@@ -49,7 +56,7 @@ class TwoReaders:
         cells, states = (tokens.new_empty(2, first + gates.shape[1], hidden) for _ in range(2))
         cells[:, :first], states[:, :first] = 0, 0
         recurrent = tokens.new_zeros(2 * first * width)
-        arrays = [each.numpy() for each in (gates, bias, recurrent, cells, squashed, states)]
+        arrays = [tensor.numpy() for tensor in (gates, bias, recurrent, cells, squashed, states)]
         for start, before, count in packing.steps():
             if start:
                 out = recurrent[: 2 * count * width].view(2, count, width)
@@ -67,18 +74,18 @@ class TwoReaders:
         return by_tokens, by_w_in, by_w_on, by_gates.sum(1)
 
     def reference(self, tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor) -> Tensor:
-        return plain_readers(tokens, w_in, w_on, bias, self.packing)
+        return plain_bilstm(tokens, w_in, w_on, bias, self.packing)
 
 
 def _back_through_steps(
     packing: Packing, w_on: Tensor, gates: Tensor, cells: Tensor, squashed: Tensor, grad: Tensor
 ) -> Float[Tensor, "2 m 4hidden"]:
-    """dL/d(gates before σ and tanh), from the last step to the first."""
+    """Return dL/d(gates before σ and tanh), computed from the last step to the first."""
     first, hidden, n_next = packing.counts[0], w_on.shape[1], 0
     by_states, by_gates, back = packing.pack_halves(grad), torch.empty_like(gates), w_on.transpose(1, 2).contiguous()
     by_cells, by_next = grad.new_zeros(2, first, hidden), grad.new_empty(2 * first * hidden)
     left = gates.numpy(), cells.numpy(), squashed.numpy()
-    arrays = [each.numpy() for each in (by_states, by_cells, by_gates, by_next)]
+    arrays = [tensor.numpy() for tensor in (by_states, by_cells, by_gates, by_next)]
     for start, before, count in reversed(list(packing.steps())):
         kernels.retreat(left, *arrays, start, before, count, n_next)
         if start:
@@ -88,8 +95,8 @@ def _back_through_steps(
     return by_gates
 
 
-def plain_readers(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
-    """What `TwoReaders` computes, in operations of torch."""
+def plain_bilstm(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
+    """Compute `BiLSTM` with torch operations."""
     inputs = packing.pack(tokens) @ w_in + bias.unsqueeze(1)
     state = cell = tokens.new_zeros(2, packing.counts[0], w_on.shape[1])
     states = [state]

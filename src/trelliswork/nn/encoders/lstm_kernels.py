@@ -1,8 +1,15 @@
-"""One step of two LSTMs, which read from either end, between its products; and its gradient.
+"""The elementwise part of one step of LSTMs in one or two directions, and its gradient.
 
-`gates` [2, m, 4 hidden] has the blocks i, f, g, o as `nn.LSTM` does; the first axis is the direction. The `count` rows
-from `start` belong to the sentences that go on in this step. `cells` and `states` [2, first + m, hidden] have those
-before the first step ahead of the others; the ones that this step begins with stand from `before`.
+Arrays of the kernels; the first axis is the direction, m is the number of tokens:
+
+    gates [s, m, 4 hidden]          blocks i, f, g, o, as in `nn.LSTM`
+    bias [s, 4 hidden]              is added to the gates
+    recurrent [s * count * 4 hidden]   the product of the previous states with the recurrent weights, flat
+    cells, states [s, first + m, hidden]   the initial cells and states of the `first` sentences, then those of tokens
+    squashed [s, m, hidden]         tanh of the cells
+
+A step works on `count` sentences: their tokens are the rows from `start`, their previous states those from `before`.
+A prefix `by_` marks the gradient of the loss by an array.
 """
 
 from __future__ import annotations
@@ -13,10 +20,7 @@ from trelliswork.runtime.compilation import FAST, kernel
 
 @kernel(FAST)
 def advance(gates, bias, recurrent, cells, squashed, states, start, before, count):
-    """gates + bias + recurrent become i, f, g, o; cells = f c + i g, squashed = tanh(cells), states = o squashed.
-
-    `recurrent` is flat: of both directions, `count` rows each.
-    """
+    """Take a step: gates become i, f, g and o, cells = f c + i g, squashed = tanh(cells), states = o squashed."""
     hidden, width = squashed.shape[2], gates.shape[2]
     own = cells.shape[1] - gates.shape[1] + start
     for side in range(gates.shape[0]):
@@ -32,15 +36,15 @@ def advance(gates, bias, recurrent, cells, squashed, states, start, before, coun
 
 @kernel(FAST)
 def _activate(row, bias, recurrent, hidden):
-    """σ of i, f and o, tanh of g: tanh x = 2 σ(2 x) - 1."""
-    one = row.dtype.type(1.0)  # a plain 1.0 would make everything double
+    """Apply σ to i, f and o, and tanh x = 2 σ(2 x) - 1 to g."""
+    one = row.dtype.type(1.0)  # a literal 1.0 would make everything double precision
     for j in range(row.shape[0]):
         row[j] += bias[j] + recurrent[j]
     g = row[2 * hidden : 3 * hidden]
     for j in range(hidden):
         g[j] += g[j]
     for j in range(row.shape[0]):
-        share = one / (one + exp_of(-abs(row[j])))
+        share = one / (one + exp_of(-abs(row[j])))  # σ(|x|), which cannot overflow
         row[j] = share if row[j] > 0 else one - share
     for j in range(hidden):
         g[j] += g[j] - one
@@ -64,10 +68,11 @@ def _tanh(cell, tanh):
 
 @kernel(FAST)
 def retreat(left, by_states, by_cells, by_gates, by_next, start, before, count, n_next):
-    """by_gates: dL/d(gates before σ and tanh), from dL/d(states) and what comes back from the next step.
+    """Go back a step: fill by_gates = dL/d(gates before σ and tanh).
 
-    `left` are gates, cells and tanh of the cells. `by_next`, flat, is dL/d(states) through that step, for `n_next`
-    sentences in both directions; `by_cells` is dL/d(cells) through it and becomes that of the cells before.
+    `left` are gates, cells and squashed cells. `by_next` is dL/d(states) through the next step, flat, for the `n_next`
+    sentences in each direction that take part in it. `by_cells` is dL/d(cells) through the next step, and becomes that
+    through this one.
     """
     gates, cells, squashed = left
     hidden = squashed.shape[2]

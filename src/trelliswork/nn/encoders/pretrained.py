@@ -1,4 +1,8 @@
-"""Encoders of Hugging Face: a word is the vector of its first sub-word. Needs the extra `[transformers]`."""
+"""Pretrained transformers of Hugging Face as encoders of words. Needs the extra `[transformers]`.
+
+Devlin, Chang, Lee and Toutanova (2019), BERT: Pre-training of deep bidirectional transformers for language
+understanding, for the use of the first sub-word.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +18,23 @@ from trelliswork.lazy import optional
 from trelliswork.nn.encoders.subwords import Subwords, windows
 from trelliswork.runtime.shapes import Float, Int
 
-OVERLAP = 64  # sub-words that windows share, unless they are short
-NO_LIMIT = 1 << 20  # tokenizers without a limit give a number above this
-BEFORE_THE_FIRST = ("roberta", "xlm-roberta", "camembert", "longformer")  # positions are counted from padding on
+OVERLAP = 64  # default number of sub-words that windows share, at most a quarter of a window
+NO_LIMIT = 1 << 20  # tokenizers without a limit state a number above this
+POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "longformer")  # count from the padding index on
 
 
 class PretrainedEncoder(nn.Module):
-    """Words in, one vector each out: that of the first sub-word in the last layer of a pretrained transformer.
+    """Encodes each word by the vector of its first sub-word in the last layer of a pretrained transformer.
 
-    A sentence with more sub-words than the model can take is read in windows that share `overlap` sub-words, and
-    each word is taken from the window where it is furthest from an edge; nothing is cut off.
+    A sentence with more sub-words than the model accepts is read in overlapping windows; each word is taken from the
+    window in which it is furthest from an edge, and nothing is truncated.
+
+    Args:
+        model: A transformer of Hugging Face.
+        tokenizer: Its fast tokenizer.
+        overlap: Number of sub-words that neighbouring windows share.
+        longest: Number of sub-words that the model accepts, including special tokens; by default what model and
+            tokenizer state.
 
         >>> encoder = PretrainedEncoder.from_name("bert-base-cased")         # doctest: +SKIP
         >>> encoder([["Ann", "sings", "."], ["Stop"]]).shape                 # doctest: +SKIP
@@ -44,7 +55,7 @@ class PretrainedEncoder(nn.Module):
 
     @classmethod
     def from_name(cls, name: str, *, overlap: int | None = None) -> Self:
-        """A model and its tokenizer by the name they have at the hub, or from a folder."""
+        """Load a model and its tokenizer by their name on the hub, or from a folder."""
         transformers = import_transformers()
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(name, add_prefix_space=True)
@@ -52,22 +63,27 @@ class PretrainedEncoder(nn.Module):
         except (OSError, ValueError) as error:
             problem = str(error).strip().splitlines()[0]
             raise TrellisworkError(
-                f"expected a model of Hugging Face, got {name!r} ({problem}); check the name or give its folder"
+                f"expected a model of Hugging Face, got {name!r} ({problem}); check the name or give a folder"
             ) from error
         return cls(model, tokenizer, overlap=overlap)
 
     def forward(
         self, sentences: Sequence[Sequence[str]], scales: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n dim"]:
-        """Vectors of words, 0 behind the last word of a sentence.
+        """Encode words.
 
-        `scales` multiply the embeddings of all sub-words of a word, before the first layer.
+        Args:
+            sentences: The words of each sentence.
+            scales: Factor of the embeddings of all sub-words of each word, before the first layer.
+
+        Returns:
+            Vectors of words, 0 after the last word of a sentence.
         """
         pieces = [self.subwords.split(words) for words in sentences]
         room = self.longest - self.subwords.n_special
         cuts = [windows(len(ids), room, self.overlap) for ids, _ in pieces]
         inputs = [
-            torch.tensor(self.subwords.framed(ids[first:last]))
+            torch.tensor(self.subwords.with_special_tokens(ids[first:last]))
             for (ids, _), bounds in zip(pieces, cuts, strict=True)
             for first, last in bounds
         ]
@@ -75,35 +91,35 @@ class PretrainedEncoder(nn.Module):
         if scales is not None:
             owners = [_owners(firsts, len(ids)) for ids, firsts in pieces]
             factors = [
-                self._framed_ones(scales[row].index_select(0, owners[row][first:last].to(scales.device)))
+                self._with_special_tokens(scales[row].index_select(0, owners[row][first:last].to(scales.device)))
                 for row, bounds in enumerate(cuts)
                 for first, last in bounds
             ]
-        states, row, found = self._read(inputs, factors), 0, []
+        states, row, vectors = self._read(inputs, factors), 0, []
         for (_, firsts), bounds in zip(pieces, cuts, strict=True):
             which = [_window_of(at, bounds) for at in firsts]
             places = [at - bounds[w][0] + self.subwords.n_before for at, w in zip(firsts, which, strict=True)]
-            found.append(states[[row + w for w in which], places])
+            vectors.append(states[[row + w for w in which], places])
             row += len(bounds)
-        return pad_sequence(found, batch_first=True)
+        return pad_sequence(vectors, batch_first=True)
 
-    def _framed_ones(self, factors: Float[Tensor, " m"]) -> Float[Tensor, " framed"]:
-        """Special tokens stay as they are."""
+    def _with_special_tokens(self, factors: Float[Tensor, " m"]) -> Float[Tensor, " m_and_special"]:
+        """Add the factors of the special tokens, which are 1."""
         n_before, n_after = self.subwords.n_before, self.subwords.n_special - self.subwords.n_before
         return nn.functional.pad(factors, (n_before, n_after), value=1.0)
 
     def _read(self, inputs: list[Tensor], factors: list[Tensor] | None = None) -> Float[Tensor, "w m dim"]:
-        """The last layer for all windows at once; `factors` of sub-words multiply their embeddings."""
+        """Return the last layer for all windows at once; `factors` multiply the embeddings of sub-words."""
         device = next(self.model.parameters()).device
         if not inputs:
             return torch.zeros(0, 0, self.dim, device=device)
         ids = pad_sequence(inputs, batch_first=True, padding_value=self.subwords.padding).to(device)
-        lengths = torch.tensor([len(each) for each in inputs], device=device)
+        lengths = torch.tensor([len(window) for window in inputs], device=device)
         mask = torch.arange(ids.shape[1], device=device) < lengths[:, None]
         if factors is None:
             return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         scales = pad_sequence(factors, batch_first=True, padding_value=1.0)[..., None]
-        # A hook, not `inputs_embeds`, with which some models count positions differently.
+        # A hook, since with `inputs_embeds` some models count positions differently.
         model: Any = self.model
         hook = model.get_input_embeddings().register_forward_hook(lambda *called: called[-1] * scales)
         try:
@@ -112,7 +128,7 @@ class PretrainedEncoder(nn.Module):
             hook.remove()
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the weights, fit for JSON: `from_dict` needs no hub."""
+        """Return everything but the weights as JSON values, so that `from_dict` works offline."""
         return {
             "model": _config(self.model).to_dict(),
             "tokenizer": self.subwords.to_dict(),
@@ -122,7 +138,7 @@ class PretrainedEncoder(nn.Module):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`, with weights that are yet to be loaded."""
+        """Create an encoder from the result of `to_dict`; its weights must be loaded afterwards."""
         transformers = import_transformers()
         settings = dict(stored["model"])
         config = transformers.AutoConfig.for_model(settings.pop("model_type"), **settings)
@@ -132,12 +148,12 @@ class PretrainedEncoder(nn.Module):
 
 
 def import_transformers() -> Any:
-    """The library, or an error that says how to install it."""
+    """Import the library, or raise an error that says how to install it."""
     return optional("transformers", "a pretrained encoder", "transformers")
 
 
 def _owners(firsts: Sequence[int], n_pieces: int) -> Int[Tensor, " pieces"]:
-    """The word of each sub-word, given the first sub-word of each.
+    """Return the word of each sub-word, given the first sub-word of each word.
 
     >>> _owners([0, 2], 3).tolist()
     [0, 0, 1]
@@ -150,16 +166,16 @@ def _config(model: nn.Module) -> Any:
 
 
 def _longest(tokenizer: Any, config: Any) -> int:
-    """How many sub-words the model takes at once, special ones included."""
+    """Return how many sub-words the model accepts at once, including special tokens."""
     positions = int(getattr(config, "max_position_embeddings", 512))
-    if config.model_type in BEFORE_THE_FIRST:
+    if config.model_type in POSITIONS_AFTER_PADDING:
         positions -= int(config.pad_token_id) + 1
     stated = int(tokenizer.model_max_length)
     return min(positions, stated) if stated < NO_LIMIT else positions
 
 
 def _window_of(at: int, bounds: Sequence[tuple[int, int]]) -> int:
-    """The window in which a sub-word is furthest from an edge; the ends of the sentence do not count as edges."""
+    """Return the window in which a sub-word is furthest from an edge; the ends of the sentence are no edges."""
     last = bounds[-1][1]
 
     def distance(window: int) -> int:

@@ -1,4 +1,4 @@
-"""Recurrent encoders: each token in the light of all tokens before and after it."""
+"""Recurrent encoders, which read each token in the context of all tokens before and after it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,29 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
-from trelliswork.nn.encoders.fusing import can_fuse
-from trelliswork.nn.encoders.lstm_fused import read_both_ways
+from trelliswork.nn.encoders.lstm_fused import read_bidirectional
 from trelliswork.nn.encoders.packing import Packing
 from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.shapes import Bool, Float, Int
 
-Reader = Callable[[Any, Any, Tensor], Tensor]
-MANY = 8  # sentences
+ReadLayer = Callable[[Any, Any, Tensor], Tensor]  # forward cell, backward cell, tokens -> states
+MANY = 8  # sentences from which on packing is faster than torch's own loop
 Cell = Literal["lstm", "gru"]
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class RecurrentEncoder(TokenEncoder):
-    """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction.
+    """Layers of bidirectional LSTMs or GRUs.
 
-    Masked positions are skipped, wherever they are, and come back as zeros. `dropout` is variational, on what goes
-    from one layer to the next.
+    Masked positions are skipped, wherever they are, and give zeros.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        hidden: Units in each direction; the output has twice as many.
+        layers: Number of layers.
+        cell: "lstm" or "gru".
+        dropout: Share of units dropped between layers, the same for all tokens of a sentence.
 
         >>> RecurrentEncoder(55, hidden=200)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 400])
@@ -51,19 +57,19 @@ class RecurrentEncoder(TokenEncoder):
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n hidden"]:
-        """Encode each token; masked positions come back as zeros."""
+        """Encode each token; masked positions give zeros."""
         mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device) if mask is None else mask
-        read = self._reader(tokens, mask)
+        read = self._choose_reader(tokens, mask)
         for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             tokens = read(forwards, backwards, tokens if layer == 0 else self.dropout(tokens))
         return tokens
 
-    def _reader(self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Reader:
-        """How a layer reads from both ends."""
+    def _choose_reader(self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> ReadLayer:
+        """Return a function that runs a layer in both directions: by kernels if they are faster, else by torch."""
         cell = self.forwards[0]
-        if isinstance(cell, nn.LSTM) and _pays(mask) and can_fuse(tokens, cell.all_weights[0][0]):
+        if isinstance(cell, nn.LSTM) and _worth_packing(mask) and can_fuse(tokens, cell.all_weights[0][0]):
             packing = Packing.of(mask)
-            return lambda forwards, backwards, tokens: read_both_ways(forwards, backwards, tokens, packing)
+            return lambda forwards, backwards, tokens: read_bidirectional(forwards, backwards, tokens, packing)
         ahead, back = reading_orders(mask)
 
         def read(forwards: nn.Module, backwards: nn.Module, tokens: Tensor) -> Tensor:
@@ -73,13 +79,13 @@ class RecurrentEncoder(TokenEncoder):
         return read
 
 
-def _pays(mask: Bool[Tensor, "batch n"]) -> bool:
-    """Whether packing is worth its while: with few sentences torch is faster."""
+def _worth_packing(mask: Bool[Tensor, "batch n"]) -> bool:
+    """Return True if packing is faster; with few sentences torch is."""
     return len(mask) >= MANY and mask.device.type == "cpu" and bool(mask.any())
 
 
 def reading_orders(mask: Bool[Tensor, "batch n"]) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
-    """The positions of each row, tokens first: from the first token to the last, and from the last to the first.
+    """Return the positions of each row with tokens first, once from the first token to the last and once reversed.
 
     >>> ahead, back = reading_orders(torch.tensor([[True, False, True]]))
     >>> ahead.tolist(), back.tolist()
@@ -93,13 +99,14 @@ def reading_orders(mask: Bool[Tensor, "batch n"]) -> tuple[Int[Tensor, "batch n"
 def _read(
     cell: nn.Module, tokens: Float[Tensor, "batch n d"], order: Int[Tensor, "batch n"]
 ) -> Float[Tensor, "batch n hidden"]:
-    """The states of the cell when it reads in this order, put back where the tokens stand."""
+    """Run a cell over tokens in this order, and return its states at the positions of the tokens."""
     states, _ = cell(_reorder(tokens, order))
     return _reorder(states, order.argsort(1))
 
 
 def _reorder(rows: Float[Tensor, "batch n d"], order: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
-    """Row order[b, i] of sentence b at [b, i]; whole rows are copied, which is faster than `gather`."""
+    """Return row order[b, i] of sentence b at [b, i]."""
+    # `index_select` copies whole rows, which is faster than `gather`.
     batch, n, _ = rows.shape
     flat = (order + n * torch.arange(batch, device=order.device)[:, None]).flatten()
     return rows.flatten(0, 1).index_select(0, flat).view(rows.shape)

@@ -1,4 +1,4 @@
-"""The sentence approach: for each token a convolution over the whole sentence, and its maximum over time."""
+"""The sentence approach: for each token, a convolution over the whole sentence and its maximum over time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.runtime.shapes import Bool, Float, Int
 
-CELLS_AT_ONCE = 1 << 22  # numbers of the [batch, some tokens, n, hidden] that the maximum is taken over
+CELLS_AT_ONCE = 1 << 22  # limit of the size of [batch, some tokens, n, hidden], over which the maximum is taken
 
 
 class SentenceConvolution(TokenEncoder):
-    """Each word beside its distance to the token at hand, `window` words at a time, the maximum of each filter over
-    the sentence, then linear and HardTanh.
+    """Convolution over words and their distances to the token at hand, maximum over the sentence, linear, HardTanh.
 
-    A filter is linear, so what it says of word i for token t is a_i + b_(i-t): n + n values, not n². Only the
-    maximum has to look at all pairs, some tokens at a time, and its gradient needs no more than where it was.
-    Distances beyond `max_distance` count as that; outside the sentence words are 0.
+    A filter is linear, so its value at word i for token t is a_i + b_(i-t): it takes 2 n values, not n². Only the
+    maximum compares all pairs, for some tokens at a time, and its gradient needs only the position of the maximum.
+    Words outside the sentence are 0.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        window: Number of words under a filter, odd.
+        hidden: Number of filters.
+        distance_dim: Width of the vectors of distances.
+        max_distance: Largest distance with a vector of its own; larger ones share it.
+        initialization: See `initialize_fan_in`.
 
         >>> SentenceConvolution(55, window=5, hidden=300)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 300])
@@ -55,19 +62,20 @@ class SentenceConvolution(TokenEncoder):
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n hidden"]:
-        """Encode each token; masked positions count as outside and come back as zeros."""
+        """Encode each token; masked positions count as outside and give zeros."""
         mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device) if mask is None else mask
         half = self.window // 2
         words = F.pad(tokens.masked_fill(~mask.unsqueeze(-1), 0.0).transpose(1, 2), (half, half))
         by_word = self.of_words(words).transpose(1, 2)  # (batch, n, hidden)
         by_distance = self._by_distance()
+        # The positions of the maxima need no gradient; the values there are gathered again, with one.
         best = self._best(by_word.detach(), by_distance.detach(), mask)
         at = torch.arange(tokens.shape[1], device=tokens.device)[:, None]
-        found = by_word.gather(1, best) + by_distance.gather(0, self._row(best - at).flatten(0, 1)).view_as(best)
-        return F.hardtanh(self.linear(found)) * mask.unsqueeze(-1)
+        maxima = by_word.gather(1, best) + by_distance.gather(0, self._row(best - at).flatten(0, 1)).view_as(best)
+        return F.hardtanh(self.linear(maxima)) * mask.unsqueeze(-1)
 
     def _by_distance(self) -> Float[Tensor, "r hidden"]:
-        """What filters say of distances -(m + w/2) .. m + w/2, of which the table has -m .. m."""
+        """Return the values of the filters at distances -(m + w/2) .. m + w/2; the table has -m .. m."""
         ends = 2 * (self.window // 2)
         place = torch.arange(-ends, 2 * self.max_distance + 1 + ends, device=self.distances.weight.device)
         vectors = self.distances(place.clamp(0, 2 * self.max_distance))
@@ -80,11 +88,11 @@ class SentenceConvolution(TokenEncoder):
     def _best(
         self, by_word: Float[Tensor, "batch n hidden"], by_distance: Float[Tensor, "r hidden"], mask: Tensor
     ) -> Int[Tensor, "batch n hidden"]:
-        """For each token and filter the word where the filter is highest."""
+        """Return for each token and filter the word where the filter is highest."""
         batch, n, hidden = by_word.shape
         at = torch.arange(n, device=by_word.device)
         by_word = by_word.masked_fill(~mask.unsqueeze(-1), -torch.inf)
-        if torch.jit.is_tracing():  # the number of tokens is not known then
+        if torch.jit.is_tracing():  # the number of tokens is not fixed then, so no block size can be computed
             return _best_one_by_one(by_word, by_distance[self._row(at - at[:, None])])
         some = max(1, CELLS_AT_ONCE // (batch * n * hidden))
         best = [
@@ -95,7 +103,7 @@ class SentenceConvolution(TokenEncoder):
 
 @torch.jit.script_if_tracing
 def _best_one_by_one(by_word: Tensor, by_distance: Tensor) -> Tensor:
-    """`SentenceConvolution._best` as a loop that can be recorded; by_distance is [n, n, hidden]."""
+    """Compute `SentenceConvolution._best` in a loop that can be traced; `by_distance` is [n, n, hidden]."""
     best = [(by_word + by_distance[0]).argmax(1)]
     for t in range(1, by_distance.shape[0]):
         best.append((by_word + by_distance[t]).argmax(1))

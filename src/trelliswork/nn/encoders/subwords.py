@@ -1,4 +1,4 @@
-"""Sub-words of words, and the windows in which long sentences are read."""
+"""Splitting of words into sub-words, and of long sentences into windows."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _SPECIAL = ("unk_token", "pad_token", "cls_token", "sep_token", "bos_token", "eo
 
 
 class Subwords:
-    """A fast tokenizer of Hugging Face that is given words one by one."""
+    """A fast tokenizer of Hugging Face, applied to sentences that are split into words."""
 
     def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise TrellisworkError(
-                "expected a fast tokenizer, which says what word a sub-word is of; got a slow one; choose another model"
+                "expected a fast tokenizer, which maps sub-words to words; got a slow one; choose another model"
             )
         self.tokenizer = tokenizer
-        framed = tokenizer(["a"], is_split_into_words=True)
-        own = [i for i, word in enumerate(framed.word_ids()) if word is not None]
-        self._before, self._after = framed["input_ids"][: own[0]], framed["input_ids"][own[-1] + 1 :]
+        example = tokenizer(["a"], is_split_into_words=True)  # shows which special tokens surround a sentence
+        own = [i for i, word in enumerate(example.word_ids()) if word is not None]
+        self._before, self._after = example["input_ids"][: own[0]], example["input_ids"][own[-1] + 1 :]
         self.n_before, self.n_special = len(self._before), len(self._before) + len(self._after)
         self.padding: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
     def split(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
-        """The sub-words of a sentence, and where each word begins; a word that leaves none is unknown."""
+        """Return the sub-words of a sentence, and where each word begins; a word without any becomes unknown."""
         if not words:
             return [], []
-        found = self.tokenizer(list(words), is_split_into_words=True, add_special_tokens=False, verbose=False)
+        encoding = self.tokenizer(list(words), is_split_into_words=True, add_special_tokens=False, verbose=False)
         by_word: list[list[int]] = [[] for _ in words]
-        for piece, word in zip(found["input_ids"], found.word_ids(), strict=True):
+        for piece, word in zip(encoding["input_ids"], encoding.word_ids(), strict=True):
             by_word[word].append(piece)
         unknown = self.tokenizer.unk_token_id
         pieces: list[int] = []
@@ -42,8 +42,8 @@ class Subwords:
             pieces += own or [self.padding if unknown is None else unknown]
         return pieces, firsts
 
-    def framed(self, pieces: Sequence[int]) -> list[int]:
-        """With the special tokens of the model around them."""
+    def with_special_tokens(self, pieces: Sequence[int]) -> list[int]:
+        """Add the special tokens that the model expects around a sentence."""
         return [*self._before, *pieces, *self._after]
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Subwords:
 
     @staticmethod
     def tokenizer_from(stored: Mapping[str, Any]) -> Any:
-        """The inverse of `to_dict`, as a tokenizer."""
+        """Create a tokenizer from the result of `to_dict`."""
         use, extra = "a pretrained encoder", "transformers"
         rules = optional("tokenizers", use, extra).Tokenizer.from_str(stored["rules"])
         fast = optional("transformers", use, extra).PreTrainedTokenizerFast
@@ -63,7 +63,7 @@ class Subwords:
 
 
 def windows(n: int, room: int, overlap: int) -> list[tuple[int, int]]:
-    """Ranges of at most `room` that cover 0..n; neighbours share at least `overlap`.
+    """Return ranges of at most `room` positions that cover 0..n; neighbours share at least `overlap`.
 
     >>> windows(10, room=6, overlap=2), windows(5, room=6, overlap=2)
     ([(0, 6), (4, 10)], [(0, 5)])

@@ -16,11 +16,19 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class TransformerEncoder(TokenEncoder):
-    """`layers` of self-attention with `heads` and of feed-forward networks, over vectors of `hidden` dimensions.
+    """Layers of self-attention and feed-forward networks, with sinusoids for positions.
 
-    With `norm="pre"` each layer adds to its input what it finds in the normalised input, x + f(norm(x)), which trains
-    without warm-up; "post" is norm(x + f(x)), as printed. Positions are sinusoids, counted over the tokens that are
-    there. The network of a layer is `feedforward` times as wide as its input.
+    Positions are counted over unmasked tokens.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        hidden: Width of the layers, a multiple of twice the heads.
+        layers: Number of layers.
+        heads: Attention heads per layer.
+        dropout: Share of units that are dropped.
+        norm: "post" normalises the output of each part, norm(x + f(x)), as in the paper; "pre" its input,
+            x + f(norm(x)), which trains without warm-up.
+        feedforward: Width of the feed-forward networks, as a multiple of `hidden`.
 
         >>> TransformerEncoder(55, hidden=64, layers=2)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 64])
@@ -46,16 +54,17 @@ class TransformerEncoder(TokenEncoder):
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n hidden"]:
-        """Encode each token; masked positions are not attended to and come back as zeros."""
+        """Encode each token; masked positions are not attended to and give zeros."""
         mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device) if mask is None else mask
         place = (mask.long().cumsum(1) - 1).clamp(min=0)
-        found = self.entry(tokens.masked_fill(~mask.unsqueeze(-1), 0.0))
-        found = found + sinusoids(place, self.dim).to(found.dtype)
+        vectors = self.entry(tokens.masked_fill(~mask.unsqueeze(-1), 0.0))
+        vectors = vectors + sinusoids(place, self.dim).to(vectors.dtype)
         at = torch.arange(mask.shape[1], device=mask.device)
-        seen = (mask[:, None, :] | (at[:, None] == at))[:, None]  # a masked position sees itself: it must see something
+        # A masked position sees itself: a softmax over nothing would be NaN.
+        seen = (mask[:, None, :] | (at[:, None] == at))[:, None]
         for layer in self.layers:
-            found = layer(found, seen)
-        return self.norm(found) * mask.unsqueeze(-1)
+            vectors = layer(vectors, seen)
+        return self.norm(vectors) * mask.unsqueeze(-1)
 
 
 class _Layer(nn.Module):
@@ -80,15 +89,15 @@ class _Layer(nn.Module):
     def attend(
         self, tokens: Float[Tensor, "batch n dim"], seen: Bool[Tensor, "batch 1 n n"]
     ) -> Float[Tensor, "batch n dim"]:
-        """softmax(Q K^T / √d_k) V in each head, side by side, times W^O."""
+        """Return softmax(Q K^T / √d_k) V of all heads, side by side, times W^O."""
         # [S4.441, 445-446, 448-449]
         parts = self.queries_keys_values(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=seen)
-        return self.output(found.transpose(1, 2).flatten(2))
+        context = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=seen)
+        return self.output(context.transpose(1, 2).flatten(2))
 
 
 def sinusoids(place: Int[Tensor, "batch n"], dim: int) -> Float[Tensor, "batch n dim"]:
-    """sin(p / 10000^(2i/dim)) at 2i and cos of the same at 2i+1, for place p; dim is even."""
+    """Return position vectors: sin(p / 10000^(2i/dim)) at 2i and its cosine at 2i+1, for position p and even `dim`."""
     # [S4.451-452]
     rates = torch.exp(torch.arange(0, dim, 2, dtype=torch.float64, device=place.device) * (-math.log(1e4) / dim))
     angles = place.unsqueeze(-1) * rates

@@ -1,4 +1,4 @@
-"""The window approach: a token is seen through the w tokens around it."""
+"""The window approach: each token is encoded from the w tokens around it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class WindowEncoder(TokenEncoder):
-    """The vectors of the tokens in a window side by side, then linear, then HardTanh.
+    """Concatenates the vectors of the tokens in a window, then applies a linear layer and HardTanh.
 
-    Outside the sentence the window reads one trained vector; masked positions count as outside. So neither the
-    width of a batch nor what stands in its padding can change a result.
+    Outside the sentence the window reads one trained vector; masked positions count as outside, so that neither the
+    width of a batch nor the values of its padding affect the result.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        window: Number of tokens in a window, odd.
+        hidden: Width of the output.
+        initialization: See `initialize_fan_in`.
 
         >>> WindowEncoder(55, window=5, hidden=300)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 300])
@@ -38,7 +44,7 @@ class WindowEncoder(TokenEncoder):
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n hidden"]:
-        """Encode each token; masked positions come back as zeros."""
+        """Encode each token; masked positions give zeros."""
         if mask is not None:
             tokens = torch.where(mask.unsqueeze(-1), tokens, self.outside)
         border = self.outside.expand(tokens.shape[0], self.window // 2, -1)
@@ -48,7 +54,7 @@ class WindowEncoder(TokenEncoder):
 
 
 def concatenate_window(padded: Float[Tensor, "batch n_padded d"], window: int) -> Float[Tensor, "batch n wd"]:
-    """Vector k of the result is tokens k .. k+w-1 side by side; n = n_padded - w + 1.
+    """Concatenate windows: vector k of the result is tokens k .. k+w-1 side by side, and n = n_padded - w + 1.
 
     >>> concatenate_window(torch.tensor([[[1.], [2.], [3.], [4.]]]), window=3)
     tensor([[[1., 2., 3.],

@@ -1,4 +1,4 @@
-"""Inputs: from the indices of a batch of tokens to one vector per token `[batch, n, d]`; they can be concatenated."""
+"""Inputs: layers from the indices of a batch of tokens to one vector per token `[batch, n, d]`."""
 
 from __future__ import annotations
 

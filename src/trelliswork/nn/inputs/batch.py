@@ -1,4 +1,4 @@
-"""What a network reads: the tokens of some sentences as indices."""
+"""The input of a network: the tokens of some sentences as indices."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class TokenBatch(NamedTuple):
-    """Sentences side by side; where `mask` is False there is no token.
+    """A batch of sentences.
 
-    A form that comes more than once is spelled out once: token [b, i] is written with the characters of row
-    forms[b, i] of `spellings`, which 0 fills up, and has the n-grams of the same row of `ngrams`. `attributes` are
-    those of a token, one for each template; 0 is none. `words` are for encoders that split them by themselves.
+    Each distinct form is spelled once: token [b, i] has the characters and n-grams in row forms[b, i] of `spellings`
+    and `ngrams`.
 
-    `scales` multiply what each token brings, one factor for each part (`TokenInputs.parts`, then attributes): 1 is the
-    token as it is, 0 nothing. Gradients with respect to them say which tokens a score is due to.
+    Attributes:
+        features: Index of each of f discrete features of a token.
+        mask: True at tokens, False at padding.
+        forms: Row of the form of each token.
+        spellings: Characters of each of u forms, padded with 0.
+        ngrams: Character n-grams of each form, padded with 0.
+        attributes: Attributes of each token, one for each of t templates; 0 for none.
+        words: The words themselves, for encoders that split them.
+        scales: Factors of the inputs of each token, one for each part of `TokenInputs.widths` and one for attributes;
+            1 leaves a token unchanged, 0 removes it. Their gradients attribute a score to tokens.
     """
 
     features: Int[Tensor, "batch n f"]
@@ -31,5 +38,5 @@ class TokenBatch(NamedTuple):
     scales: Float[Tensor, "batch n parts"] | None = None
 
     def to(self, device: torch.device) -> TokenBatch:
-        """The same batch on another device."""
-        return TokenBatch(*(each.to(device) if isinstance(each, Tensor) else each for each in self))  # type: ignore[arg-type]
+        """Move the batch to a device."""
+        return TokenBatch(*(field.to(device) if isinstance(field, Tensor) else field for field in self))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Vectors of words from their characters: a convolution with a maximum over time, or an LSTM from both ends."""
+"""Vectors of words from their characters: a convolution with maximum over time, or a bidirectional LSTM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from trelliswork.runtime.shapes import Float, Int
 
 
 class CharacterCNN(nn.Module):
-    """`hidden` filters over `width` characters each, the maximum of each over the word.
+    """Convolution over the characters of a word, and the maximum of each filter over the word.
+
+    Args:
+        n_characters: Number of characters, including padding.
+        dim: Width of the vectors of characters.
+        hidden: Number of filters.
+        width: Number of characters under a filter.
 
     >>> CharacterCNN(100, dim=25, hidden=30)(torch.ones(8, 12, dtype=torch.long)).shape
     torch.Size([8, 30])
@@ -30,13 +36,20 @@ class CharacterCNN(nn.Module):
 
     def forward(self, spellings: Int[Tensor, "u m"]) -> Float[Tensor, "u hidden"]:
         present = (spellings != PADDING).unsqueeze(-1)
-        vectors = self.table(spellings) * present  # no character is as good as the border of the word
-        found = self.convolution(vectors.transpose(1, 2)).transpose(1, 2)[:, : spellings.shape[1]]
-        return found.masked_fill(~present, -torch.inf).amax(1).tanh()
+        vectors = self.table(spellings) * present  # padding after a word must look like its border, which is 0
+        filtered = self.convolution(vectors.transpose(1, 2)).transpose(1, 2)[:, : spellings.shape[1]]
+        return filtered.masked_fill(~present, -torch.inf).amax(1).tanh()
 
 
 class CharacterLSTM(nn.Module):
-    """The last states of an LSTM that reads the word forwards and of one that reads it backwards, side by side.
+    """Final states of an LSTM that reads the word forwards and of one that reads it backwards, side by side.
+
+    Args:
+        n_characters: Number of characters, including padding.
+        dim: Width of the vectors of characters.
+        hidden: Width of the result; each direction has half of it.
+
+    Lample et al. (2016), Neural architectures for named entity recognition.
 
     >>> CharacterLSTM(100, dim=25, hidden=50)(torch.ones(8, 12, dtype=torch.long)).shape
     torch.Size([8, 50])
@@ -53,9 +66,9 @@ class CharacterLSTM(nn.Module):
     def forward(self, spellings: Int[Tensor, "u m"]) -> Float[Tensor, "u hidden"]:
         lengths = (spellings != PADDING).sum(1)
         last = (lengths - 1).clamp(min=0)
-        turned = (last[:, None] - torch.arange(spellings.shape[1], device=spellings.device)).clamp(min=0)
-        ends = []
-        for lstm, read in ((self.forwards, spellings), (self.backwards, spellings.gather(1, turned))):
-            states, _ = lstm(self.table(read))
-            ends.append(states.gather(1, last[:, None, None].expand(-1, 1, states.shape[2])).squeeze(1))
-        return torch.cat(ends, 1)
+        reversed_order = (last[:, None] - torch.arange(spellings.shape[1], device=spellings.device)).clamp(min=0)
+        final_states = []
+        for lstm, characters in ((self.forwards, spellings), (self.backwards, spellings.gather(1, reversed_order))):
+            states, _ = lstm(self.table(characters))
+            final_states.append(states.gather(1, last[:, None, None].expand(-1, 1, states.shape[2])).squeeze(1))
+        return torch.cat(final_states, 1)

@@ -1,20 +1,25 @@
-"""Attributes of tokens that score labels directly, past the encoder."""
+"""Attributes of tokens that score labels directly, bypassing the encoder."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.inputs.bags import sum_of_rows
 from trelliswork.nn.inputs.batch import TokenBatch
-from trelliswork.nn.inputs.lookup import PADDING
+from trelliswork.nn.inputs.lookup import PADDING, sum_of_rows
 from trelliswork.runtime.shapes import Float
 
 
 class DirectConnections(nn.Module):
-    """Scores that a token's attributes give to each label, to be added to the emissions.
+    """Scores of each label from the attributes of a token, to be added to the emissions.
 
-    Attribute 0 means none. All weights start at 0, so that adding the layer does not change the network.
+    Attribute 0 means none. All weights start at 0, so that adding the layer does not change a network.
+
+    >>> import torch
+    >>> attributes = torch.tensor([[[1, 2], [3, 0]]])  # two templates
+    >>> batch = TokenBatch(torch.zeros(1, 2, 1), torch.ones(1, 2, dtype=torch.bool), attributes=attributes)
+    >>> DirectConnections(4, num_labels=9)(batch).shape
+    torch.Size([1, 2, 9])
 
     Huang, Xu and Yu (2015), Bidirectional LSTM-CRF models for sequence tagging.
     """
@@ -29,5 +34,5 @@ class DirectConnections(nn.Module):
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n c"]:
         if batch.attributes is None:
             raise ScoreError("a batch for a network with direct connections must have attributes; got none")
-        found = sum_of_rows(self.table, batch.attributes)
-        return found if batch.scales is None else found * batch.scales[..., -1:]
+        scores = sum_of_rows(self.table, batch.attributes)
+        return scores if batch.scales is None else scores * batch.scales[..., -1:]

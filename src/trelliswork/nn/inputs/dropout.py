@@ -1,4 +1,7 @@
-"""Structured dropout: the same dimensions at all tokens of a sentence, whole tokens, whole rows of a table."""
+"""Structured dropout: of the same dimensions at all tokens of a sentence, of whole tokens, of rows of a table.
+
+Gal and Ghahramani (2016), A theoretically grounded application of dropout in recurrent neural networks.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,11 @@ from trelliswork.runtime.shapes import Float, Int
 class VariationalDropout(nn.Module):
     """Variational dropout: one mask per sentence, shared by all its tokens.
 
-    The loss under one draw is an unbiased estimate of -E_q log p(Y | X, ω), the part of KL(q || p(ω | X, Y)) that
+    The loss under one mask is an unbiased estimate of -E_q log p(Y | X, ω), the part of KL(q || p(ω | X, Y)) that
     depends on the data (erratum 40); weight decay plays the role of KL(q || p(ω)).
+
+    Args:
+        share: Probability that a dimension is dropped.
 
     >>> dropped = VariationalDropout(0.5)(torch.ones(1, 3, 4))
     >>> bool((dropped[0, 0] == dropped[0, 2]).all())
@@ -41,7 +47,7 @@ class VariationalDropout(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Drops whole tokens: their vectors become 0, so that the others must do.
+    """Drops whole tokens, whose vectors become 0, so that a network learns to rely on their context.
 
     >>> sorted(WordDropout(0.5)(torch.ones(1, 100, 4)).sum(-1).unique().tolist())
     [0.0, 4.0]
@@ -65,7 +71,14 @@ class WordDropout(nn.Module):
 def drop_rows(
     vectors: Float[Tensor, "batch n d"], rows: Int[Tensor, "batch n"], n_rows: int, share: float
 ) -> Float[Tensor, "batch n d"]:
-    """Embedding dropout: drops a row at every occurrence; the others are scaled by 1 / (1 - share)."""
+    """Drop rows of a lookup table at all their occurrences, and scale the others by 1 / (1 - share).
+
+    Args:
+        vectors: Vectors of the tokens.
+        rows: The row of the table that each of them comes from.
+        n_rows: Number of rows of the table.
+        share: Probability that a row is dropped.
+    """
     # [S4.780]
     keep = (torch.rand(n_rows, device=vectors.device) >= share).to(vectors.dtype).div_(1 - share)
     return vectors * keep[rows].unsqueeze(-1)

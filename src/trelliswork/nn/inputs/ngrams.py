@@ -1,18 +1,17 @@
-"""Vectors of words from their character n-grams, as fastText has them."""
+"""Vectors of words from their character n-grams, as in fastText."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from trelliswork.nn.inputs.bags import sum_of_rows
-from trelliswork.nn.inputs.lookup import PADDING
+from trelliswork.nn.inputs.lookup import PADDING, sum_of_rows
 from trelliswork.runtime.shapes import Float, Int
 
 
 class NgramBag(nn.Module):
-    """The sum of the vectors of a word's n-grams, which share `n_buckets` rows by their hashes.
+    """Sum of the vectors of a word's n-grams, which are hashed into `n_buckets` rows.
 
-    Rows are numbered from 1; 0 fills up and counts nothing.
+    Rows are numbered from 1; 0 is padding.
 
         >>> import torch
         >>> NgramBag(1000, dim=50)(torch.ones(8, 12, dtype=torch.long)).shape

@@ -1,4 +1,4 @@
-"""The input vector of a token: the vectors of its features, concatenated."""
+"""The input vector of a token: the concatenated vectors of its features."""
 
 from __future__ import annotations
 
@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 
 
 class TokenInputs(nn.Module):
-    """Vectors of lookup tables and, if there are parts for them, of characters, n-grams and a pretrained encoder.
+    """Concatenates vectors of lookup tables and, if given, of characters, n-grams and a pretrained encoder.
 
-    They are concatenated: pretrained word vectors, and those of further columns such as entity types.
+    Args:
+        lookup: Tables of words and of further columns, such as entity types.
+        characters: Vectors of words from their characters.
+        ngrams: Vectors of words from their n-grams.
+        pretrained: A pretrained transformer.
+        word_dropout: Probability that a token is dropped in training.
+
+    >>> tokens = TokenBatch(torch.zeros(2, 7, 1, dtype=torch.long), torch.ones(2, 7, dtype=torch.bool))
+    >>> TokenInputs(LookupTables([100], [50]))(tokens).shape
+    torch.Size([2, 7, 50])
     """
 
     # [S4.231]
@@ -42,33 +51,33 @@ class TokenInputs(nn.Module):
         self.dim = lookup.dim + sum(part.dim for part in (characters, ngrams, pretrained) if part is not None)
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
-        found, scales = [self.lookup(batch.features)], batch.scales
+        parts, scales = [self.lookup(batch.features)], batch.scales
         if self.characters is not None:
             if batch.forms is None or batch.spellings is None:
                 raise ScoreError("a batch for a network that reads characters must have forms and spellings; got none")
-            found.append(self.characters(batch.spellings)[batch.forms])
+            parts.append(self.characters(batch.spellings)[batch.forms])
         if self.ngrams is not None:
             if batch.forms is None or batch.ngrams is None:
                 raise ScoreError("a batch for a network that reads n-grams must have forms and ngrams; got none")
-            found.append(self.ngrams(batch.ngrams)[batch.forms])
+            parts.append(self.ngrams(batch.ngrams)[batch.forms])
         if self.pretrained is not None:
             if batch.words is None:
                 raise ScoreError("a batch for a network with a pretrained encoder must have words; got none")
             of_words = None if scales is None else scales[..., len(self.widths) - 1]
-            found.append(self.pretrained(batch.words, of_words))
-        vectors = torch.cat(found, -1)
+            parts.append(self.pretrained(batch.words, of_words))
+        vectors = torch.cat(parts, -1)
         return self.word_dropout(vectors if scales is None else vectors * self._by_dimension(scales))
 
     @property
     def widths(self) -> list[int]:
-        """The dimensions of each part: of the lookup tables, characters, n-grams and the pretrained encoder."""
+        """Return the width of each part: lookup tables, characters, n-grams and the pretrained encoder."""
         others = (self.characters, self.ngrams, self.pretrained)
         return [*self.lookup.dims, *(part.dim for part in others if part is not None)]
 
     def _by_dimension(self, scales: Float[Tensor, "batch n parts"]) -> Float[Tensor, "batch n d"]:
-        """The factor of each dimension; a pretrained encoder has scaled what it reads, not what it writes."""
+        """Return the factor of each dimension; it is 1 for a pretrained encoder, which scales its own input."""
         widths = self.widths
-        found = scales[..., : len(widths)].repeat_interleave(torch.tensor(widths, device=scales.device), -1)
+        factors = scales[..., : len(widths)].repeat_interleave(torch.tensor(widths, device=scales.device), -1)
         if self.pretrained is None:
-            return found
-        return torch.cat([found[..., : -widths[-1]], torch.ones_like(found[..., -widths[-1] :])], -1)
+            return factors
+        return torch.cat([factors[..., : -widths[-1]], torch.ones_like(factors[..., -widths[-1] :])], -1)

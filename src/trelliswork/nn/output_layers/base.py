@@ -1,4 +1,4 @@
-"""What every output layer is: from hidden vectors to a distribution over symbols, and what learns it."""
+"""The interface of output layers, which map hidden vectors to a distribution over symbols."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from trelliswork.runtime.shapes import Float, Int
 
 
 class OutputLayer(nn.Module):
-    """`loss` is what training makes small; `log_probs` is normalised, and exact."""
+    """Base class: `loss` is minimised in training, and may be an estimate; `log_probs` is exact and normalised."""
 
     n_symbols: int
 
     @abstractmethod
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        """The loss of each target; sampled layers draw anew at each call."""
+        """Return the loss of each target; layers that sample draw new symbols at each call."""
 
     def total_loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, ""]:
-        """The sum of `loss` over all targets; a layer may know a faster way to it."""
+        """Return the sum of `loss` over all targets; layers may override it with a faster way."""
         return self.loss(hidden, targets).sum()
 
     @abstractmethod
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
-        """ln p(symbol | hidden) for every symbol."""
+        """Return ln p(symbol | hidden) for every symbol."""

@@ -1,7 +1,7 @@
-"""The summed loss of a softmax and its gradient in one pass, a part of the rows at a time.
+"""The summed loss of a softmax and its gradient in one pass, some rows at a time.
 
-The scores of all rows, [m, v], are never in memory at once, and the gradient is found together with the loss, since
-both need the same probabilities.
+The scores of all rows, [m, v], are never in memory at once. The gradient is computed together with the loss, since both
+need the same probabilities.
 """
 
 from __future__ import annotations
@@ -25,13 +25,24 @@ def summed_loss(
     targets: Int[Tensor, " m"],
     smoothing: float,
 ) -> Float[Tensor, ""]:
-    """Σ_i -ln p(target_i | hidden_i), with a share `smoothing` of each target spread over all symbols."""
+    """Return Σ_i -ln p(target_i | hidden_i) of a softmax layer.
+
+    Args:
+        hidden: Input of the layer.
+        weight: Weight of the layer.
+        bias: Bias of the layer.
+        targets: The symbols.
+        smoothing: Share of each target that is spread over all symbols (label smoothing).
+
+    >>> summed_loss(torch.zeros(2, 3), torch.zeros(4, 3), torch.zeros(4), torch.tensor([1, 2]), 0.0)  # 2 ln 4
+    tensor(2.7726)
+    """
     total: Tensor = fused(SoftmaxLoss(targets, smoothing), hidden, weight, bias)
     return total
 
 
 class SoftmaxLoss(NamedTuple):
-    """See `summed_loss`; what is kept of a forward pass is the gradient."""
+    """`summed_loss` as one step of autograd; the forward pass keeps the gradient."""
 
     targets: Int[Tensor, " m"]
     smoothing: float
@@ -54,7 +65,7 @@ class SoftmaxLoss(NamedTuple):
     def backward(
         self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Float[Tensor, ""]]
     ) -> tuple[Tensor, ...]:
-        return tuple(each * grads[0] for each in kept)
+        return tuple(gradient * grads[0] for gradient in kept)
 
     def reference(self, hidden: Tensor, weight: Tensor, bias: Tensor) -> Float[Tensor, ""]:
         scores = F.linear(hidden, weight, bias)
@@ -64,7 +75,7 @@ class SoftmaxLoss(NamedTuple):
 def _errors(
     scores: Float[Tensor, "m v"], targets: Int[Tensor, "m 1"], smoothing: float
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "m v"]]:
-    """The summed loss, and its gradient by the scores: what is expected less what is wanted."""  # [S4.388]
+    """Return the summed loss and its gradient by the scores, p - target; `scores` are overwritten."""  # [S4.388]
     scores.sub_(scores.amax(1, keepdim=True))
     wanted = (1 - smoothing) * scores.gather(1, targets)
     if smoothing:

@@ -1,4 +1,4 @@
-"""Output layers of two levels: the class of a symbol, then the symbol within its class."""
+"""Output layers with two levels: the class of a symbol, then the symbol within its class."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from trelliswork.runtime.shapes import Float, Int
 class HierarchicalSoftmaxLayer(OutputLayer):
     """p(w | h) = p(class of w | h) p(w | class of w, h), with classes of consecutive symbols.
 
-    `sizes` are the numbers of symbols in the classes; √v classes of about √v symbols if left out, so that a target
-    costs about 2 √v scores in place of v. Symbols should be numbered by frequency: Mikolov et al. (2011), Extensions
-    of recurrent neural network language model.
+    Symbols should be numbered by frequency.
+
+    Args:
+        dim: Width of the hidden vectors.
+        n_symbols: Number of symbols, v.
+        sizes: Number of symbols in each class; by default √v classes of about √v symbols, so that a target costs about
+            2 √v scores instead of v.
+
+    Mikolov et al. (2011), Extensions of recurrent neural network language model.
     """
 
     # [S4, Hierarchical Softmax]
@@ -38,15 +44,15 @@ class HierarchicalSoftmaxLayer(OutputLayer):
     class_of: Tensor
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        """Of the symbols, only those in the classes of the targets are scored."""
-        wanted = self.class_of[targets]
-        found = F.cross_entropy(self.classes(hidden), wanted, reduction="none")
-        for number in wanted.unique().tolist():
-            rows, (start, end) = (wanted == number).nonzero().squeeze(1), self._bounds(number)
+        """Return the loss of each target, which scores only the symbols in the classes of the targets."""
+        target_classes = self.class_of[targets]
+        losses = F.cross_entropy(self.classes(hidden), target_classes, reduction="none")
+        for number in target_classes.unique().tolist():
+            rows, (start, end) = (target_classes == number).nonzero().squeeze(1), self._bounds(number)
             scores = F.linear(hidden[rows], self.weight[start:end], self.bias[start:end])
             within = F.cross_entropy(scores, targets[rows] - start, reduction="none")
-            found = found.index_add(0, rows, within)
-        return found
+            losses = losses.index_add(0, rows, within)
+        return losses
 
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
         scores = F.linear(hidden, self.weight, self.bias)
@@ -59,10 +65,16 @@ class HierarchicalSoftmaxLayer(OutputLayer):
 
 
 class AdaptiveSoftmaxLayer(OutputLayer):
-    """Frequent symbols in one softmax, rarer ones in clusters of their own with narrower vectors.
+    """Frequent symbols in one softmax, rarer ones in clusters with narrower vectors.
 
-    `cutoffs` are the first symbols of the clusters, in order of frequency. A layer over
-    `torch.nn.AdaptiveLogSoftmaxWithLoss`: Grave et al. (2017), Efficient softmax approximation for GPUs.
+    This wraps `torch.nn.AdaptiveLogSoftmaxWithLoss`. Symbols must be numbered by frequency.
+
+    Args:
+        dim: Width of the hidden vectors.
+        n_symbols: Number of symbols.
+        cutoffs: The first symbol of each cluster; by default one cluster, of the 80% rarest symbols.
+
+    Grave et al. (2017), Efficient softmax approximation for GPUs.
     """
 
     # [S4.408]
@@ -71,9 +83,9 @@ class AdaptiveSoftmaxLayer(OutputLayer):
         super().__init__()
         self.n_symbols = n_symbols
         cutoffs = cutoffs if cutoffs is not None else [max(1, n_symbols // 5)]
-        if any(not 0 < each < n_symbols for each in cutoffs) or sorted(set(cutoffs)) != cutoffs:
+        if any(not 0 < cutoff < n_symbols for cutoff in cutoffs) or sorted(set(cutoffs)) != cutoffs:
             raise ScoreError(f"cutoffs must rise and lie in 1..{n_symbols - 1}; got {cutoffs}")
-        narrower = min(4.0, dim ** (1 / len(cutoffs)))  # the last cluster keeps one dimension
+        narrower = min(4.0, dim ** (1 / len(cutoffs)))  # at most such that the last cluster keeps one dimension
         self.layer = nn.AdaptiveLogSoftmaxWithLoss(dim, n_symbols, cutoffs, div_value=narrower, head_bias=True)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:

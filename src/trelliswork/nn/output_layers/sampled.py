@@ -1,4 +1,4 @@
-"""Softmaxes whose normaliser is estimated from drawn symbols, and noise-contrastive estimation."""
+"""Softmaxes that are trained on a sample of the symbols, noise-contrastive estimation, and noise distributions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,46 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.output_layers.noise import checked
 from trelliswork.nn.output_layers.softmax import SoftmaxLayer
 from trelliswork.runtime.shapes import Float, Int
 
 Method = Literal["importance", "candidates"]
 
 
-class _Drawing(SoftmaxLayer):
-    """A softmax layer that draws symbols from `noise` (counts or probabilities) to learn from."""
+def log_uniform(n_symbols: int) -> Float[Tensor, " v"]:
+    """Return P(k) = (ln(k + 2) - ln(k + 1)) / ln(v + 1), for symbols that are numbered by falling frequency.
+
+    >>> log_uniform(3).sum()
+    tensor(1.)
+    """
+    k = torch.arange(n_symbols, dtype=torch.float64)
+    total = torch.log(torch.tensor(n_symbols + 1.0, dtype=torch.float64))
+    return (torch.log((k + 2) / (k + 1)) / total).float()  # [S4.359]
+
+
+def zipf(n_symbols: int, exponent: float = 1.0) -> Float[Tensor, " v"]:
+    """Return P(k) ∝ 1 / k^s, with k counted from 1.
+
+    >>> zipf(2)
+    tensor([0.6667, 0.3333])
+    """
+    weights = torch.arange(1, n_symbols + 1, dtype=torch.float64) ** -exponent
+    return (weights / weights.sum()).float()  # [S4.360]
+
+
+def _noise_probabilities(noise: Float[Tensor, " v"] | None, n_symbols: int) -> Float[Tensor, " v"]:
+    """Normalise counts or probabilities of all symbols; the default is log-uniform."""
+    if noise is None:
+        return log_uniform(n_symbols)
+    if noise.shape != (n_symbols,) or not bool((noise > 0).all()):
+        raise ScoreError(
+            f"noise must be positive numbers for {n_symbols} symbols; got {tuple(noise.shape)}; add 1 to zero counts"
+        )
+    return (noise.double() / noise.double().sum()).float()
+
+
+class _SamplingLayer(SoftmaxLayer):
+    """Base class of softmax layers that draw symbols from `noise` (counts or probabilities) in training."""
 
     noise: Tensor
 
@@ -31,10 +62,10 @@ class _Drawing(SoftmaxLayer):
         if n_samples < 1:
             raise ScoreError(f"n_samples must be at least 1; got {n_samples}; a third of the symbols works well")
         self.n_samples = n_samples
-        self.register_buffer("noise", checked(noise, n_symbols))
+        self.register_buffer("noise", _noise_probabilities(noise, n_symbols))
 
     def draw(self) -> Int[Tensor, " s"]:
-        """Symbols drawn with replacement, the same for all rows."""
+        """Draw symbols with replacement, the same for all rows."""
         return torch.multinomial(self.noise, self.n_samples, replacement=True)
 
     def _scores_of(self, hidden: Float[Tensor, "m d"], symbols: Int[Tensor, " s"]) -> Float[Tensor, "m s"]:
@@ -44,13 +75,20 @@ class _Drawing(SoftmaxLayer):
         return (hidden * self.weight[targets]).sum(-1) + self.bias[targets]
 
 
-class SampledSoftmaxLayer(_Drawing):
-    """A softmax that is learned from a sample of the symbols and normalised over all when it answers.
+class SampledSoftmaxLayer(_SamplingLayer):
+    """A softmax that is trained on a sample of the symbols; `log_probs` is normalised over all.
 
-    `method="importance"` draws V' from Q with replacement and estimates Z by Σ_{k ∈ V'} exp(E_k - ln Q_k) / |V'|, whose
-    gradient weighs ∇E_k by ω_k / Σ ω: Jean et al. (2015), On using very large target vocabulary for neural machine
-    translation. `"candidates"` includes each symbol with its own probability Q_k = 1 - (1 - p_k)^n, adds the target,
-    and asks which of these candidates is the target: a softmax over F - ln Q.
+    Args:
+        dim: Width of the hidden vectors.
+        n_symbols: Number of symbols.
+        n_samples: Number of draws.
+        method: `"importance"` draws V' from Q with replacement and estimates Z by
+            Σ_{k ∈ V'} exp(E_k - ln Q_k) / |V'|, whose gradient weights ∇E_k by ω_k / Σ ω. `"candidates"` includes each
+            symbol with probability Q_k = 1 - (1 - p_k)^n, adds the target, and predicts which of these candidates is
+            the target: a softmax over F - ln Q.
+        noise: Counts or probabilities of the symbols; log-uniform by default.
+
+    Jean et al. (2015), On using very large target vocabulary for neural machine translation.
     """
 
     def __init__(
@@ -69,7 +107,7 @@ class SampledSoftmaxLayer(_Drawing):
 
     @property
     def inclusion(self) -> Float[Tensor, " v"]:
-        """Q_k: the probability that a symbol is among n draws."""  # [S4.39]
+        """Return Q_k, the probability that a symbol is among n draws."""  # [S4.39]
         return -torch.expm1(self.n_samples * torch.log1p(-self.noise.double())).to(self.noise.dtype)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
@@ -93,13 +131,20 @@ class SampledSoftmaxLayer(_Drawing):
         return torch.cat([target[:, None], negatives], 1).logsumexp(-1) - target  # [S4.37-38]
 
 
-class NCELayer(_Drawing):
-    """Noise-contrastive estimation: each target against `n_samples` symbols of noise, by logistic regression.
+class NCELayer(_SamplingLayer):
+    """Noise-contrastive estimation: logistic regression between each target and `n_samples` symbols of noise.
 
-    Scores are trained to be log probabilities themselves, Z = 1 (Mnih and Teh 2012, A fast and simple algorithm for
-    training neural probabilistic language models); the biases begin at ln(1 / v). `log_probs` normalises all the same.
+    Scores are trained to be log probabilities themselves, with Z = 1, so that biases start at ln(1 / v). `log_probs`
+    normalises nevertheless.
 
-    Gutmann and Hyvärinen (2010), Noise-contrastive estimation.
+    Args:
+        dim: Width of the hidden vectors.
+        n_symbols: Number of symbols, v.
+        n_samples: Number of noise symbols for each target, shared by all rows.
+        noise: Counts or probabilities of the symbols; log-uniform by default.
+
+    Gutmann and Hyvärinen (2010), Noise-contrastive estimation; Mnih and Teh (2012), A fast and simple algorithm for
+    training neural probabilistic language models.
     """
 
     def __init__(
@@ -110,7 +155,7 @@ class NCELayer(_Drawing):
             self.bias.fill_(-torch.tensor(float(n_symbols)).log())
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        """-ln h(target) - Σ_k ln(1 - h(n_k)), h = σ(s - ln(k p_n))."""
+        """Return -ln h(target) - Σ_k ln(1 - h(n_k)) for each target, with h = σ(s - ln(k p_n))."""
         drawn = self.draw()
         log_kp = (self.n_samples * self.noise).log()
         target = self._target_scores(hidden, targets) - log_kp[targets]  # [S4.363, 390-391]

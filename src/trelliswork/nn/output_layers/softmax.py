@@ -1,4 +1,4 @@
-"""The full softmax: every symbol is scored."""
+"""The full softmax, which scores every symbol."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from trelliswork.runtime.shapes import Float, Int
 class SoftmaxLayer(OutputLayer):
     """p(k | h) = exp(w_k · h + b_k) / Z.
 
-    `smoothing` ε trains towards 1 - ε on the target and ε spread over all symbols: Szegedy et al. (2016), Rethinking
-    the inception architecture. `tied` is a table of symbol vectors [v, d] to use as w: Press and Wolf (2017), Using
-    the output embedding to improve language models.
+    Args:
+        dim: Width of the hidden vectors.
+        n_symbols: Number of symbols, v.
+        smoothing: ε of label smoothing, which trains towards 1 - ε on the target and ε spread over all symbols.
+        tied: Table of symbol vectors [v, d] to share as w.
 
         >>> SoftmaxLayer(16, 100).log_probs(torch.zeros(2, 5, 16)).shape
         torch.Size([2, 5, 100])
+
+    Szegedy et al. (2016), Rethinking the inception architecture for computer vision; Press and Wolf (2017), Using the
+    output embedding to improve language models.
     """
 
     # [S4.14, 27-28, 49, 51]
@@ -36,7 +41,7 @@ class SoftmaxLayer(OutputLayer):
         self.bias = nn.Parameter(torch.zeros(n_symbols))
 
     def scores(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
-        """w_k · h + b_k."""  # [S4.30]
+        """Return w_k · h + b_k."""  # [S4.30]
         return F.linear(hidden, self.weight, self.bias)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:

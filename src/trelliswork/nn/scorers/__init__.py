@@ -1,11 +1,11 @@
-"""Scorers: from one vector per token to scores of tags, `[batch, n, c]`, of arcs, or of spans.
+"""Scorers: from one vector per token to scores of tags `[batch, n, c]`, of arcs, of segments or of spans.
 
 linear.py, context.py, hidden_units.py, tensor.py    tags of tokens
-transitions.py                                       pairs of tags, by the tokens that they are at
+transitions.py                                       pairs of tags, depending on the tokens
 segments.py, spans.py                                segments and labelled spans
 biaffine.py                                          arcs and their labels
-roles.py, event_memory.py                            events
-bilinear_pairs.py, softplus_kernels.py               what two of them compute, without large arrays
+roles.py, event_memory.py, event_search.py           events
+bilinear_pairs.py, softplus_kernels.py               parts of two of them, computed without large arrays
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The context-window unary factors: a tag is scored by its token and by both neighbours."""
+"""Unary factors over a context window: a tag is scored by its token and both neighbours."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class ContextScorer(nn.Module):
-    """a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1).
+    """Scores a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1).
 
-    The indicators are border masks: a neighbour counts only where there is one, which in a ragged batch means
-    that it is not masked either. `here`, `previous` and `following` hold W(0) with b, W(-1) and W(+1).
+    The indicators exclude neighbours outside the sentence, in a ragged batch also those that are masked. `here`,
+    `previous` and `following` hold W(0) with b, W(-1) and W(+1).
+
+    Args:
+        dim: Width of the vectors of tokens.
+        num_tags: Number of tags.
+        initialization: See `initialize_fan_in`.
 
         >>> import torch
         >>> scorer = ContextScorer(300, num_tags=9)
@@ -33,9 +38,9 @@ class ContextScorer(nn.Module):
     def forward(
         self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n c"]:
-        """Scores per token; without a mask every sentence fills its row."""
+        """Return the scores of tags at each token; without a mask every sentence fills its row."""
         if mask is not None:
             encoded = encoded.masked_fill(~mask.unsqueeze(-1), 0.0)  # a masked neighbour adds nothing
-        from_previous = F.pad(self.previous(encoded[:, :-1]), (0, 0, 1, 0))  # 1[k>1]: zero row in front
-        from_following = F.pad(self.following(encoded[:, 1:]), (0, 0, 0, 1))  # 1[k<K]: zero row behind
+        from_previous = F.pad(self.previous(encoded[:, :-1]), (0, 0, 1, 0))  # 1[k>1]: zeros for the first token
+        from_following = F.pad(self.following(encoded[:, 1:]), (0, 0, 0, 1))  # 1[k<K]: zeros for the last token
         return self.here(encoded) + from_previous + from_following

@@ -1,4 +1,4 @@
-"""Binary hidden units between a token's vector and its tags, summed out: the emissions of a hidden-unit CRF."""
+"""The emissions of a hidden-unit CRF: binary hidden units between a token's vector and its tag, summed out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class HiddenUnitScorer(nn.Module):
-    """f_y = c_y + Σ_h ln(1 + exp(b_h + w_h · x + V_hy)): H binary units summed out.
+    """Scores f_y = c_y + Σ_h ln(1 + exp(b_h + w_h · x + V_hy)), with H binary units summed out.
 
-    The rest of the model is a chain: A are its transitions, π its start and τ its end scores. A has no share in the
-    first token, while c has, and the recursions begin with α_1 = e^π ψ_1 and β_T = e^τ (erratum 24).
+    The rest of the model is a linear chain with transitions A, start scores π and end scores τ. The first token has c
+    but not A, and the recursions begin with α_1 = e^π ψ_1 and β_T = e^τ (erratum 24).
+
+    Args:
+        dim: Width of the vectors x of tokens.
+        num_tags: Number of tags.
+        n_hidden: H, the number of hidden units.
+        initialization: See `initialize_fan_in`.
 
     >>> HiddenUnitScorer(300, num_tags=9, n_hidden=50)(torch.zeros(2, 7, 300)).shape
     torch.Size([2, 7, 9])
@@ -33,31 +39,36 @@ class HiddenUnitScorer(nn.Module):
         self.by_tag = nn.Parameter(torch.empty(n_hidden, num_tags))  # V
         self.bias = nn.Parameter(torch.zeros(num_tags))  # c
         initialize_fan_in(self.linear, initialization)
-        nn.init.normal_(self.by_tag, std=n_hidden**-0.5)  # units that treat all tags alike would stay alike
+        nn.init.normal_(self.by_tag, std=n_hidden**-0.5)  # with equal values for all tags, W would get no gradient
 
     def forward(
         self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n c"]:
-        """Scores per token; every scorer takes a `mask`, this one has no use for it."""
+        """Return the scores of tags at each token; `mask` is ignored."""
         return self.bias + softplus_sum(self.linear(encoded), self.by_tag)
 
 
 def softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "*any c"]:
-    """Σ_h ln(1 + exp(a_h + V_hy)); on the CPU by kernels that never hold all [tokens, h, c] terms."""
-    recorded = torch.compiler.is_compiling() or torch.jit.is_tracing() or out_of_reach()
-    kinds = {(each.device.type, each.dtype) for each in (inputs, by_tag)}
-    if recorded or kinds not in ({("cpu", torch.float32)}, {("cpu", torch.float64)}):
+    """Return Σ_h ln(1 + exp(a_h + V_hy)); on the CPU kernels compute it without an array of all [tokens, h, c] terms.
+
+    >>> softplus_sum(torch.zeros(1, 2), torch.zeros(2, 3))  # 2 ln 2
+    tensor([[1.3863, 1.3863, 1.3863]])
+    """
+    is_recorded = torch.compiler.is_compiling() or torch.jit.is_tracing() or out_of_reach()
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in (inputs, by_tag)}
+    if is_recorded or kinds not in ({("cpu", torch.float32)}, {("cpu", torch.float64)}):
         return plain_softplus_sum(inputs, by_tag)
     return fused(SoftplusSum(), inputs.flatten(0, -2), by_tag).unflatten(0, inputs.shape[:-1])
 
 
 def plain_softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "*any c"]:
-    """The same in operations of torch."""
-    return F.softplus(inputs.unsqueeze(-1) + by_tag, threshold=40).sum(-2)  # its 20 is good for float32 only
+    """Compute `softplus_sum` with plain torch operations."""
+    # The default threshold, 20, is precise enough for float32 only.
+    return F.softplus(inputs.unsqueeze(-1) + by_tag, threshold=40).sum(-2)
 
 
 class SoftplusSum:
-    """`softplus_sum` of tokens [t, h]; its gradient makes each σ(z) anew rather than keep it."""
+    """`softplus_sum` of tokens [t, h] as one step of autograd; the gradient recomputes each σ(z)."""
 
     def forward(
         self, inputs: Float[Tensor, "t h"], by_tag: Float[Tensor, "h c"]
@@ -82,7 +93,7 @@ class SoftplusSum:
 
 
 def _in_lanes(rows: Float[Tensor, "r c"]) -> Float[Tensor, "r lanes"]:
-    """Rows with zeros behind them up to a multiple of LANES."""
-    found = rows.detach().new_zeros(len(rows), -(-rows.shape[1] // LANES) * LANES)
-    found[:, : rows.shape[1]] = rows.detach()
-    return found
+    """Pad rows with zeros to a multiple of LANES."""
+    padded = rows.detach().new_zeros(len(rows), -(-rows.shape[1] // LANES) * LANES)
+    padded[:, : rows.shape[1]] = rows.detach()
+    return padded

@@ -1,4 +1,4 @@
-"""The last linear layer: from the vector of a token to its tag scores."""
+"""The final linear layer, from the vector of a token to the scores of its tags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class LinearScorer(nn.Module):
-    """f = W h + b at each token.
+    """Scores f = W h + b at each token.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        num_tags: Number of tags.
+        initialization: See `initialize_fan_in`.
 
     >>> import torch
     >>> LinearScorer(300, num_tags=9)(torch.zeros(2, 7, 300)).shape
@@ -26,5 +31,5 @@ class LinearScorer(nn.Module):
     def forward(
         self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n c"]:
-        """Scores per token; every scorer takes a `mask`, this one has no use for it."""
+        """Return the scores of tags at each token; `mask` is ignored."""
         return self.linear(encoded)

@@ -1,4 +1,4 @@
-"""Scores of the roles that entities play in events: each candidate is a trigger and an entity of a sentence."""
+"""Scores of the roles that entities play in events; a candidate is a trigger and an entity of the same sentence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class RoleScorer(nn.Module):
-    """Scores of the roles of an entity in an event.
+    """Scores the roles of an entity in an event.
 
-    x_i puts together the vector of token i, its distances to trigger and entity, the type of the event, and the vectors
-    of entity and trigger. After a layer of `hidden` units the greatest values in the three parts of the
-    sentence that trigger and entity make are pooled and mapped to roles: O = W y + b.
+    x_i consists of the vector of token i, its distances to trigger and entity, the type of the event, and the vectors
+    of entity and trigger. After a hidden layer, the maxima over the three parts into which trigger and entity divide
+    the sentence are mapped to roles: O = W y + b.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        n_types: Number of types of events.
+        n_roles: Number of roles.
+        hidden: Units of the hidden layer.
+        max_distance: Largest distance with a vector of its own.
+        dropout: Share of pooled values that are dropped.
 
         >>> scorer, at = RoleScorer(20, n_types=3, n_roles=5), torch.tensor([2])
         >>> scorer(torch.zeros(1, 7, 20), None, row=at * 0, trigger=at, entity=at + 3, event=at * 0).shape
@@ -46,7 +54,16 @@ class RoleScorer(nn.Module):
         entity: Int[Tensor, " m"],
         event: Int[Tensor, " m"],
     ) -> Float[Tensor, "m roles"]:
-        """For each of m candidates: the sentence it is in, the tokens of trigger and entity, the type of the event."""
+        """Return the scores of the roles of m candidates.
+
+        Args:
+            tokens: Vectors of tokens.
+            mask: True at tokens, False at padding.
+            row: The sentence of each candidate.
+            trigger: The token of its trigger.
+            entity: The token of its entity.
+            event: The type of its event.
+        """
         own, place = tokens[row], torch.arange(tokens.shape[1], device=tokens.device)
         parts = [own]
         for at in (trigger, entity):

@@ -1,4 +1,4 @@
-"""Scores of segments: through a pyramid of gated convolutions, or from their ends, mean and length."""
+"""Scores of segments: from a pyramid of gated convolutions, or from their ends, mean and length."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from trelliswork.runtime.shapes import Float
 
 
 class PyramidScorer(nn.Module):
-    """The gated recursive convolution over tokens brought to `hidden` dimensions, then V z + b.
+    """Scores V z + b of segments, whose vectors z are those of a gated recursive convolution.
 
-    Each length has its own output map, or with `shared` all have the same one (erratum 5).
+    Args:
+        dim: Width of the vectors of tokens.
+        hidden: Width of the vectors of segments.
+        num_labels: Number of labels.
+        max_length: Largest number of tokens in a segment.
+        shared: Whether all lengths share V (erratum 5).
 
         >>> PyramidScorer(300, hidden=100, num_labels=5, max_length=10)(torch.zeros(2, 7, 300)).shape
         torch.Size([2, 7, 10, 5])
@@ -35,7 +40,13 @@ class PyramidScorer(nn.Module):
 
 
 class EndpointScorer(nn.Module):
-    """A hidden layer over the first token, the last, the mean of all and the length of a segment, then linear.
+    """Scores of segments from a hidden layer over their first token, last token, mean and length.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        hidden: Units of the hidden layer.
+        num_labels: Number of labels.
+        max_length: Largest number of tokens in a segment.
 
     >>> EndpointScorer(300, hidden=100, num_labels=5, max_length=10)(torch.zeros(2, 7, 300)).shape
     torch.Size([2, 7, 10, 5])
@@ -51,14 +62,14 @@ class EndpointScorer(nn.Module):
     def forward(self, tokens: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n k c"]:
         n, k = tokens.shape[1], self.max_length
         start, length = torch.arange(n, device=tokens.device)[:, None], torch.arange(k, device=tokens.device)
-        last = (start + length).clamp(max=n - 1)  # segments that run past the end are never asked for
+        last = (start + length).clamp(max=n - 1)  # scores of segments that extend past the end are never used
         mean = sums_over_segments(self.mean(tokens), k) / (length + 1)[:, None]
         hidden = self.first(tokens).unsqueeze(2) + self.last(tokens)[:, last] + mean + self.length.weight
         return self.output(hidden.tanh())
 
 
 def sums_over_segments(tokens: Float[Tensor, "batch n c"], max_length: int) -> Float[Tensor, "batch n k c"]:
-    """At [i, d-1] the sum over tokens i..i+d-1, as far as there are any.
+    """Return at [i, d-1] the sum over tokens i..i+d-1, or over those that exist.
 
     >>> sums_over_segments(torch.tensor([[[1.0], [2.0], [4.0]]]), 2).squeeze(-1).tolist()
     [[[1.0, 3.0], [2.0, 6.0], [4.0, 4.0]]]

@@ -1,4 +1,12 @@
-"""Σ_h ln(1 + exp(a_h + V_hy)) and its gradient, without an array of all tokens x units x tags."""
+"""Σ_h ln(1 + exp(a_h + V_hy)) and its gradient, without an array of all tokens x units x tags.
+
+Arrays of the kernels:
+
+    inputs [tokens, h]      a
+    by_tag [h, c]           V, padded with zeros so that c is a multiple of LANES
+    result [tokens, c]      the sums
+    grad [tokens, c]        dL/d(result)
+"""
 
 from __future__ import annotations
 
@@ -8,13 +16,16 @@ from trelliswork.nn.kernel_math import exp_of
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import log
 
-LANES = 16  # rows are that many numbers, or a multiple: the rest of a row would run one by one
-FACTORS = 100  # each lies in 1..2, so that the product of so many is finite in single precision too
+LANES = 16  # rows are padded to a multiple: numbers beyond it would not be computed in vector registers
+FACTORS = 100  # each lies in 1..2, so that their product is finite in single precision too
 
 
 @kernel(FAST)
 def softplus_sums(inputs, by_tag, result):
-    """result[t, y] = Σ_h max(z, 0) + ln Π_h (1 + e^-|z|), z = inputs[t, h] + by_tag[h, y]: few logarithms."""
+    """Fill result[t, y] = Σ_h max(z, 0) + ln Π_h (1 + e^-|z|), where z = inputs[t, h] + by_tag[h, y].
+
+    One logarithm of a product replaces FACTORS logarithms.
+    """
     n_units, c = by_tag.shape
     zero, one = inputs.dtype.type(0), inputs.dtype.type(1)
     product, total = np.empty(c, inputs.dtype), np.empty(c, inputs.dtype)
@@ -34,7 +45,7 @@ def softplus_sums(inputs, by_tag, result):
 
 @kernel(FAST)
 def softplus_gradients(inputs, by_tag, grad, to_inputs, to_by_tag):
-    """σ(z) weighted by dL/d(result): summed over tags, and over tokens (added to `to_by_tag`)."""
+    """Fill `to_inputs` with Σ_y σ(z) grad, and add Σ_t σ(z) grad to `to_by_tag`."""
     n_units, c = by_tag.shape
     zero, one = inputs.dtype.type(0), inputs.dtype.type(1)
     for t in range(inputs.shape[0]):

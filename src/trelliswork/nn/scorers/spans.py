@@ -1,4 +1,4 @@
-"""Scores of labelled spans from what an encoder has read between their ends."""
+"""Scores of labelled spans from the encodings at their ends."""
 
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
 
-MOST_SPANS = 1 << 12  # whose hidden vectors are in memory at a time, if nothing is learned
+MOST_SPANS = 1 << 12  # spans whose hidden vectors are in memory at a time, if no gradient is needed
 
 
 class SpanPlaces(NamedTuple):
-    """The spans of a batch, one after the other: where they begin and end among fenceposts, and where they go.
+    """The spans of a batch, one after the other.
 
-    Row b of a batch of n columns has n + 1 fenceposts, number b (n + 1) + i before token i.
+    Row b of a batch of n columns has n + 1 fenceposts; that before token i has number b (n + 1) + i.
+
+    Attributes:
+        starts: The fencepost where each span starts.
+        ends: The fencepost where it ends.
+        cells: Its place in a flat table of scores, (b n + first token) n + last token.
     """
 
     starts: Int[Tensor, "spans"]
     ends: Int[Tensor, "spans"]
-    cells: Int[Tensor, "spans"]  # (b n + first token) n + last token
+    cells: Int[Tensor, "spans"]
 
     @staticmethod
     def of(lengths: Int[Tensor, "batch"], n: int) -> SpanPlaces:
-        """All spans of rows of these lengths, by first and last token."""
+        """Return all spans of rows of these lengths in n columns, sorted by first and last token."""
         place = torch.arange(n, device=lengths.device)
         real = (place[:, None] <= place) & (place < lengths[:, None, None])
         row, first, last = real.nonzero(as_tuple=True)
@@ -35,12 +40,18 @@ class SpanPlaces(NamedTuple):
 
 
 class SpanScorer(nn.Module):
-    """s(i, j, y) = w_y · relu(V (r_j - r_i)) + b_y of tokens i..j-1, r_k being what was read up to fencepost k.
+    """Scores s(i, j, y) = w_y · relu(V (r_j - r_i)) + b_y of spans of tokens i..j-1.
 
-    r_k joins the first half of the vector of token k - 1, which has read what lies before, and the second half of that
-    of token k, negated, which has read what lies behind: of an LSTM from both ends these are its two directions. V is
-    applied to fenceposts, not to spans. Label 0 is empty, and scores 0. `dropout` is variational: the same hidden units
-    of all spans of a row.
+    r_k, at fencepost k, consists of the first half of the vector of token k - 1, which has read the tokens before it,
+    and the second half of that of token k, negated, which has read the tokens after it: of a bidirectional LSTM, these
+    are its two directions. V is applied to fenceposts, not to spans. Label 0 is the empty one, with score 0.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        num_labels: Number of labels, including the empty one.
+        hidden: Units of the hidden layer.
+        dropout: Share of hidden units that are dropped, the same for all spans of a row.
+        initialization: See `initialize_fan_in`.
 
         >>> SpanScorer(400, num_labels=9)(torch.zeros(2, 7, 400), torch.tensor([7, 3])).shape
         torch.Size([2, 7, 7, 9])
@@ -67,25 +78,25 @@ class SpanScorer(nn.Module):
         initialize_fan_in(self, initialization)
 
     def fenceposts(self, encoded: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+1 hidden"]:
-        """V r_k; beyond the ends of a row nothing has been read. Padding must be 0."""
+        """Return V r_k; beyond the ends of a row, r_k is 0. Padding of `encoded` must be 0."""
         before = nn.functional.pad(encoded[..., : self.n_before], (0, 0, 1, 0))
         behind = nn.functional.pad(encoded[..., self.n_before :], (0, 0, 0, 1))
-        found: Tensor = self.posts(torch.cat([before, -behind], -1))
-        return found
+        posts: Tensor = self.posts(torch.cat([before, -behind], -1))
+        return posts
 
     def ends(self, encoded: Float[Tensor, "batch n d"]) -> tuple[Float[Tensor, "posts h"], Float[Tensor, "posts h"]]:
-        """What fenceposts, row after row, are to spans that begin there and to those that end there."""
+        """Return the vectors of all fenceposts, row after row, as starts and as ends of spans."""
         keep = self.dropout(encoded.new_ones(len(encoded), 1, len(self.bias)))
-        # relu(m x) = m relu(x) of a mask m >= 0 that the spans of a row share: it goes to the fenceposts, which are few
+        # relu(m x) = m relu(x) for a mask m >= 0 shared by the spans of a row: it is applied to the few fenceposts.
         posts = self.fenceposts(encoded) * keep
         return posts.flatten(0, 1), (posts + self.bias * keep).flatten(0, 1)
 
     def scores(
         self, ends: tuple[Tensor, Tensor], places: SpanPlaces
     ) -> Iterator[tuple[Int[Tensor, "spans"], Float[Tensor, "spans c-1"]]]:
-        """Cells of spans and the scores of their labels but the empty one, as many at a time as memory should hold."""
+        """Yield cells of spans and the scores of their labels except the empty one, in parts that fit in memory."""
         most = max(len(places.cells), 1) if torch.is_grad_enabled() else MOST_SPANS
-        for starts, behind, cells in zip(*(each.split(most) for each in places), strict=True):
+        for starts, behind, cells in zip(*(field.split(most) for field in places), strict=True):
             hidden = ends[1].index_select(0, behind)
             if torch.is_grad_enabled():
                 yield cells, self.labels(torch.relu(hidden - ends[0].index_select(0, starts)))
@@ -95,9 +106,9 @@ class SpanScorer(nn.Module):
     def forward(
         self, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"]
     ) -> Float[Tensor, "batch n n c"]:
-        """Scores at [first token, last token, label]; 0 where there is no span."""
+        """Return scores at [first token, last token, label]; 0 where there is no span."""
         batch, n, _ = encoded.shape
-        found = encoded.new_zeros(batch * n * n, self.labels.out_features + 1)
+        table = encoded.new_zeros(batch * n * n, self.labels.out_features + 1)
         for cells, scores in self.scores(self.ends(encoded), SpanPlaces.of(lengths, n)):
-            found[:, 1:].index_copy_(0, cells, scores)
-        return found.view(batch, n, n, -1)
+            table[:, 1:].index_copy_(0, cells, scores)
+        return table.view(batch, n, n, -1)

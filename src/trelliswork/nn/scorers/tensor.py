@@ -1,4 +1,7 @@
-"""Neural tensor networks: how two vectors belong together, in several ways at once."""
+"""Neural tensor networks, which score pairs of vectors.
+
+Socher et al. (2013), Reasoning with neural tensor networks for knowledge base completion.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,14 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 class NeuralTensor(nn.Module):
-    """g(x, y) = u · tanh(x^T T^[1:k] y + V [x; y] + b) for each of `n_outputs` relations.
+    """Scores g(x, y) = u · tanh(x^T T^[1:k] y + V [x; y] + b) for each of `n_outputs` relations.
+
+    Args:
+        dim: Width of x.
+        other_dim: Width of y.
+        n_outputs: Number of relations.
+        slices: k, the number of slices of T.
+        initialization: See `initialize_fan_in`.
 
     >>> NeuralTensor(6, 4, slices=3)(torch.zeros(2, 7, 6), torch.zeros(2, 7, 4)).shape
     torch.Size([2, 7, 1])
@@ -36,19 +46,21 @@ class NeuralTensor(nn.Module):
         initialize_fan_in(self, initialization)
 
     def forward(self, first: Float[Tensor, "*any d"], second: Float[Tensor, "*any e"]) -> Float[Tensor, "*any r"]:
-        """Scores of the pairs (x[i], y[i])."""
+        """Return the scores of the pairs (x[i], y[i])."""
         products = torch.einsum("...d,kde,...e->...k", first, self.tensor, second)
         return self.output((products + self.of_first(first) + self.of_second(second)).tanh())
 
     def against(self, first: Float[Tensor, "*any d"], table: Float[Tensor, "c e"]) -> Float[Tensor, "*any c r"]:
-        """Scores of each vector with each row of a table: T y is made once for each row."""
-        turned = torch.einsum("kde,ce->dck", self.tensor, table).flatten(1)
-        products = (first @ turned).unflatten(-1, (len(table), -1))
+        """Return the scores of each vector with each row of a table; T y is computed once for each row."""
+        by_row = torch.einsum("kde,ce->dck", self.tensor, table).flatten(1)
+        products = (first @ by_row).unflatten(-1, (len(table), -1))
         return self.output((products + self.of_first(first).unsqueeze(-2) + self.of_second(table)).tanh())
 
 
 def contrastive_margin(scores: Float[Tensor, " m"], corrupted: Float[Tensor, "m k"]) -> Float[Tensor, ""]:
-    """Σ max(0, 1 - g + g') over true pairs and k corrupted ones of each; λ |Ω|² is left to the optimizer.
+    """Return Σ max(0, 1 - g + g') over true pairs and the k corrupted ones of each.
+
+    The regularizer λ |Ω|² of the paper is left to the optimizer.
 
     >>> contrastive_margin(torch.tensor([2.0]), torch.tensor([[1.5, 0.0]]))
     tensor(0.5000)
@@ -58,7 +70,14 @@ def contrastive_margin(scores: Float[Tensor, " m"], corrupted: Float[Tensor, "m 
 
 
 class TensorScorer(nn.Module):
-    """A token belongs to a tag as far as a neural tensor network says of its vector and that of the tag.
+    """Scores of tags by a neural tensor network over the vector of a token and that of a tag.
+
+    Args:
+        dim: Width of the vectors of tokens.
+        num_tags: Number of tags.
+        slices: Number of slices of the tensor.
+        tag_dim: Width of the vectors of tags.
+        initialization: See `initialize_fan_in`.
 
     >>> TensorScorer(300, num_tags=9)(torch.zeros(2, 7, 300)).shape
     torch.Size([2, 7, 9])
@@ -72,11 +91,11 @@ class TensorScorer(nn.Module):
         super().__init__()
         self.network = NeuralTensor(dim, tag_dim, slices=slices, initialization=initialization)
         self.tags = nn.Parameter(torch.randn(num_tags, tag_dim))
-        self.scale = nn.Parameter(torch.ones(()))  # u · tanh is bounded; how sure a model may be is learned
+        self.scale = nn.Parameter(torch.ones(()))  # u · tanh is bounded: without a scale, so would be the confidence
         self.bias = nn.Parameter(torch.zeros(num_tags))
 
     def forward(
         self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n c"]:
-        """Scores per token; every scorer takes a `mask`, this one has no use for it."""
+        """Return the scores of tags at each token; `mask` is ignored."""
         return self.bias + self.scale * self.network.against(encoded, self.tags).squeeze(-1)

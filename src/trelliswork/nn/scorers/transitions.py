@@ -1,4 +1,4 @@
-"""Transition scores that depend on the input: E_trans(x, t, y', y) of a neural CRF."""
+"""Transition scores that depend on the input, E_trans(x, t, y', y) of a neural CRF."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from trelliswork.runtime.shapes import Float
 
 
 class TransitionScorer(nn.Module):
-    """-E_trans = ⟨w^(y', y), Φ(x, t)⟩ for each pair of tags at tokens t - 1 and t, t ≥ 2.
+    """Scores -E_trans = ⟨w^(y', y), Φ(x, t)⟩ of each pair of tags at tokens t - 1 and t, t ≥ 2.
 
-    All weights begin at 0: at first the transitions are the same everywhere, and CRF(...).transitions holds that part.
+    All weights start at 0, so that transitions do not depend on the input at first; `CRF.transitions` is the part that
+    never does.
 
     >>> import torch
     >>> TransitionScorer(200, num_tags=9)(torch.zeros(2, 7, 200)).shape

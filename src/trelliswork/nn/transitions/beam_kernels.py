@@ -1,4 +1,9 @@
-"""Beam search over parser states with a feed-forward unit, row by row, which may stop where what is right falls off."""
+"""Beam search over parser states with a feed-forward unit, row by row.
+
+For training, the search can stop when the last correct hypothesis falls off the beam (early update).
+
+Collins and Roark (2004), Incremental parsing with the perceptron algorithm.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +38,18 @@ from trelliswork.structures.beam.parse_kernels import (
 )
 
 NEG_INF = -np.inf
-NOTHING, SEQUENCE, TREE = range(3)  # what is right
+NOTHING, SEQUENCE, TREE = range(3)  # kinds of `Right`
 
 
 class Right(NamedTuple):
-    """What is right in a row: nothing is said, these decisions alone, or all that lead to a tree [n+1] (arc-hybrid)."""
+    """The correct decisions of a row.
+
+    Attributes:
+        kind: NOTHING (not known), SEQUENCE (one sequence) or TREE (all sequences that lead to a tree, arc-hybrid only).
+        decisions: The sequence, if `kind` is SEQUENCE.
+        heads: Heads of the tree [n+1], if `kind` is TREE.
+        labels: Its labels [n+1].
+    """
 
     kind: Any
     decisions: Any
@@ -45,10 +57,25 @@ class Right(NamedTuple):
     labels: Any
 
 
-class Room(NamedTuple):
-    """Where a search works: the hypotheses before and after a step, and what is computed for one of them."""
+class Workspace(NamedTuple):
+    """Arrays of a search, reused for all rows.
 
-    parses: Any  # a `Parse` whose fields have a row for each hypothesis; those of the next step stand behind
+    Attributes:
+        parses: A `Parse` with 2 beam rows: the hypotheses before a step, and those after it.
+        totals: Score of each hypothesis.
+        best: Heap of the scores of the best continuations.
+        codes: Their codes: parent (decisions + 1) + decision; the last decision is that of a finished hypothesis.
+        words: The words that describe the current state.
+        hidden: Hidden units in it.
+        scores: Scores of its decisions.
+        allowed: Moves that it allows.
+        costs: Costs of its moves.
+        targets: Labels of its correct moves.
+        marks: For each hypothesis and decision, whether all decisions including it are correct.
+        right: For each hypothesis before and after a step, whether all its decisions are correct.
+    """
+
+    parses: Any
     totals: Any
     best: Any
     codes: Any
@@ -58,21 +85,26 @@ class Room(NamedTuple):
     allowed: Any
     costs: Any
     targets: Any
-    marks: Any  # of each hypothesis and decision, whether all was right so far and it is too
-    right: Any  # of each hypothesis before and after a step
+    marks: Any
+    right: Any
 
 
 class Trail(NamedTuple):
-    """For each step and hypothesis its parent and its decision, -1 if it had finished."""
+    """The parent and the decision of each hypothesis at each step [step, beam]; decision -1 if it had finished."""
 
     parents: Any
     decisions: Any
 
 
-class Found(NamedTuple):
-    """How many steps were taken, how many hypotheses are left, whether a right one is among them.
+class BeamResult(NamedTuple):
+    """The end of a search.
 
-    If not, the best one that has just fallen off: the hypothesis that it came from, and its decision.
+    Attributes:
+        n_steps: Number of steps.
+        size: Number of hypotheses left.
+        is_right: Whether a correct one is among them.
+        parent: If not, the parent of the best correct hypothesis that has just fallen off.
+        decision: Its decision.
     """
 
     n_steps: Any
@@ -83,14 +115,14 @@ class Found(NamedTuple):
 
 
 @kernel(EXACT)
-def new_room(net, beam, longest):
+def new_workspace(net, beam, longest):
     n = longest + 1
     parses = Parse(
         np.zeros((2 * beam, n), np.int64), np.zeros((2 * beam, n), np.int64), np.zeros((2 * beam, n), np.int64),
         np.zeros((2 * beam, n), np.int64), np.zeros((2 * beam, n), np.int64), np.zeros((2 * beam, n), np.int64),
         np.ones((2 * beam, 2), np.int64),
     )  # fmt: skip
-    return Room(
+    return Workspace(
         parses, np.zeros(beam), np.zeros(beam), np.zeros(beam, np.int64), np.empty(N_SLOTS, np.int64),
         np.empty_like(net.bias), np.empty_like(net.offset), np.empty(N_MOVES, np.bool_), np.empty(N_MOVES, np.int64),
         np.empty(N_MOVES, np.int64), np.zeros((beam, len(net.offset) + 1), np.bool_), np.zeros((2, beam), np.bool_),
@@ -118,63 +150,64 @@ def copy_parse(parses, source, to):
 
 
 @kernel(EXACT)
-def search_row(rules, net, row, n, known, right, room, trail):
-    """The beam of a row; it stops where nothing that is right is left."""
-    beam, a = len(room.totals), len(room.scores)
+def search_row(rules, net, row, n, known, right, work, trail):
+    """Search one row with a beam; stop early when no correct hypothesis is left, if the correct ones are known."""
+    beam, a = len(work.totals), len(work.scores)
     size, side, step, parent, decision, unfinished = 1, 0, 0, -1, -1, True
-    begin(parse_at(room.parses, 0))
-    room.totals[0], room.right[0] = 0.0, right.kind != NOTHING
-    while unfinished and (right.kind == NOTHING or room.right[side, :size].any()):
-        found, highest = 0, NEG_INF
+    begin(parse_at(work.parses, 0))
+    work.totals[0], work.right[0] = 0.0, right.kind != NOTHING
+    while unfinished and (right.kind == NOTHING or work.right[side, :size].any()):
+        n_kept, highest = 0, NEG_INF
         for place in range(size):
-            parse = parse_at(room.parses, side * beam + place)
-            room.marks[place] = False
-            if is_finished(parse, n):
-                found = offer(room.best, room.codes, found, room.totals[place], place * (a + 1) + a)
-                room.marks[place, a] = room.right[side, place]
+            parse = parse_at(work.parses, side * beam + place)
+            work.marks[place] = False
+            if is_finished(parse, n):  # it goes on unchanged and competes with longer hypotheses
+                n_kept = offer(work.best, work.codes, n_kept, work.totals[place], place * (a + 1) + a)
+                work.marks[place, a] = work.right[side, place]
                 continue
-            before = room.totals[place] - score_hypothesis(rules, net, row, n, known, parse, room)
+            # The score of a decision is ln p(decision | state) + the value of the state.
+            before = work.totals[place] - score_hypothesis(rules, net, row, n, known, parse, work)
             for d in range(a):
-                if room.scores[d] > NEG_INF:
-                    found = offer(room.best, room.codes, found, before + room.scores[d], place * (a + 1) + d)
-            if room.right[side, place]:
-                mark_right(rules, right, step, parse, n, room, room.marks[place])
-                best = best_among(room.scores, room.marks[place])
-                if best >= 0 and before + room.scores[best] > highest:
-                    highest, parent, decision = before + room.scores[best], place, best
-        if found == 0:
-            return Found(step, 0, False, -1, -1)
-        sort_heap(room.best, room.codes, found)
-        for rank in range(found):
-            room.right[1 - side, rank] = room.marks[room.codes[rank] // (a + 1), room.codes[rank] % (a + 1)]
-        unfinished = advance_beam(rules, n, side, found, room, trail.parents[step], trail.decisions[step])
-        size, side, step = found, 1 - side, step + 1
-    if side == 1:
-        room.right[0, :size] = room.right[1, :size]
+                if work.scores[d] > NEG_INF:
+                    n_kept = offer(work.best, work.codes, n_kept, before + work.scores[d], place * (a + 1) + d)
+            if work.right[side, place]:
+                mark_right(rules, right, step, parse, n, work, work.marks[place])
+                best = best_among(work.scores, work.marks[place])
+                if best >= 0 and before + work.scores[best] > highest:
+                    highest, parent, decision = before + work.scores[best], place, best
+        if n_kept == 0:
+            return BeamResult(step, 0, False, -1, -1)
+        sort_heap(work.best, work.codes, n_kept)
+        for rank in range(n_kept):
+            work.right[1 - side, rank] = work.marks[work.codes[rank] // (a + 1), work.codes[rank] % (a + 1)]
+        unfinished = advance_beam(rules, n, side, n_kept, work, trail.parents[step], trail.decisions[step])
+        size, side, step = n_kept, 1 - side, step + 1
+    if side == 1:  # callers read the final hypotheses from the first half of the workspace
+        work.right[0, :size] = work.right[1, :size]
         for place in range(size):
-            copy_parse(room.parses, beam + place, place)
-    return Found(step, size, room.right[0, :size].any(), parent, decision)
+            copy_parse(work.parses, beam + place, place)
+    return BeamResult(step, size, work.right[0, :size].any(), parent, decision)
 
 
 @kernel(EXACT)
-def mark_right(rules, right, step, parse, n, room, marks):
-    """Which decisions are right in a state that right ones have led to."""
+def mark_right(rules, right, step, parse, n, work, marks):
+    """Mark the correct decisions in a state that only correct ones have led to."""
     if right.kind == SEQUENCE:
         if step < len(right.decisions) and right.decisions[step] >= 0:
             marks[right.decisions[step]] = True
         return
-    set_targets(rules, parse, n, right.heads, right.labels, room.allowed, room.costs, room.targets)
+    set_targets(rules, parse, n, right.heads, right.labels, work.allowed, work.costs, work.targets)
     for move in range(SWAP):
         first, end = first_decision(move, rules.n_labels), first_decision(move + 1, rules.n_labels)
-        if room.targets[move] >= 0:
-            marks[first + room.targets[move]] = True
-        elif room.targets[move] != WRONG:
+        if work.targets[move] >= 0:
+            marks[first + work.targets[move]] = True
+        elif work.targets[move] != WRONG:
             marks[first:end] = True
 
 
 @kernel(EXACT)
 def best_among(scores, marks):
-    """The best of the decisions that are marked, -1 if none is."""
+    """Return the best of the marked decisions, or -1 if none is marked."""
     best = -1
     for d in range(len(scores)):
         if marks[d] and (best < 0 or scores[d] > scores[best]):
@@ -183,49 +216,49 @@ def best_among(scores, marks):
 
 
 @kernel(EXACT)
-def score_hypothesis(rules, net, row, n, known, parse, room):
-    """Fill in the scores of the decisions in a state; returns ln Σ exp of them less the value of the state."""
-    describe(parse, n, room.words)
-    score_state(net, row, room.words, room.hidden, room.scores)
-    forbid(rules, parse, n, known, room.allowed, room.costs, room.scores)
-    highest = room.scores[best_of(room.scores)]
-    return log_total(room.scores, highest) - value_of(net, room.hidden) if highest > NEG_INF else 0.0
+def score_hypothesis(rules, net, row, n, known, parse, work):
+    """Fill in the scores of the decisions in a state, and return ln Σ exp of them minus the value of the state."""
+    describe(parse, n, work.words)
+    score_state(net, row, work.words, work.hidden, work.scores)
+    forbid(rules, parse, n, known, work.allowed, work.costs, work.scores)
+    highest = work.scores[best_of(work.scores)]
+    return log_total(work.scores, highest) - value_of(net, work.hidden) if highest > NEG_INF else 0.0
 
 
 @kernel(EXACT)
-def advance_beam(rules, n, side, size, room, parents, decisions):
-    """Make the hypotheses that were chosen, on the other side; returns whether one of them goes on."""
-    beam, a, unfinished = len(room.totals), len(room.scores), False
+def advance_beam(rules, n, side, size, work, parents, decisions):
+    """Create the chosen hypotheses on the other side, and return True if one of them is unfinished."""
+    beam, a, unfinished = len(work.totals), len(work.scores), False
     for rank in range(size):
-        parents[rank], decision = room.codes[rank] // (a + 1), room.codes[rank] % (a + 1)
+        parents[rank], decision = work.codes[rank] // (a + 1), work.codes[rank] % (a + 1)
         to = (1 - side) * beam + rank
-        copy_parse(room.parses, side * beam + parents[rank], to)
+        copy_parse(work.parses, side * beam + parents[rank], to)
         decisions[rank] = -1
         if decision < a:
             decisions[rank] = decision
             label = label_of(decision, rules.n_labels)
-            take_move(rules.kind, parse_at(room.parses, to), move_of(decision, rules.n_labels), label)
-        unfinished = unfinished or not is_finished(parse_at(room.parses, to), n)
-        room.totals[rank] = room.best[rank]
+            take_move(rules.kind, parse_at(work.parses, to), move_of(decision, rules.n_labels), label)
+        unfinished = unfinished or not is_finished(parse_at(work.parses, to), n)
+        work.totals[rank] = work.best[rank]
     return unfinished
 
 
 @kernel(EXACT)
 def beam_rows(rules, net, lengths, pinned, n_steps, heads, labels, scores):
-    """Heads and labels [batch, beam, n+1] of the best hypotheses and their scores, -inf where there are fewer.
+    """Search all rows: fill heads and labels [batch, beam, n+1] of the best hypotheses and their scores [batch, beam].
 
-    Returns the first row in which nothing was left, or -1.
+    Scores are -inf where a row has fewer hypotheses. Return the first row without any, or -1.
     """
     beam = scores.shape[1]
-    room, trail = new_room(net, beam, heads.shape[2] - 1), new_trail(beam, n_steps)
+    work, trail = new_workspace(net, beam, heads.shape[2] - 1), new_trail(beam, n_steps)
     nothing = Right(NOTHING, lengths[:0], lengths[:0], lengths[:0])
     scores[:] = NEG_INF
     for row in range(len(lengths)):
         known = Pinned(pinned.heads[row], pinned.labels[row])
-        found = search_row(rules, net, row, lengths[row], known, nothing, room, trail)
-        if found.size == 0:
+        result = search_row(rules, net, row, lengths[row], known, nothing, work, trail)
+        if result.size == 0:
             return row
-        for rank in range(found.size):
-            heads[row, rank], labels[row, rank] = room.parses.heads[rank], room.parses.labels[rank]
-            scores[row, rank] = room.totals[rank]
+        for rank in range(result.size):
+            heads[row, rank], labels[row, rank] = work.parses.heads[rank], work.parses.labels[rank]
+            scores[row, rank] = work.totals[rank]
     return -1

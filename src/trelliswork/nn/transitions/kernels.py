@@ -1,4 +1,16 @@
-"""Kernels of a feed-forward unit over parser states: greedy parsing, and the states that training looks at."""
+"""Kernels of a feed-forward unit over parser states: greedy parsing, and the states of training.
+
+Arrays of the kernels, for a batch of sentences of up to n words and m states:
+
+    lengths [batch]             words of each sentence
+    heads, labels [batch, n+1]  of each word; column 0 is the root
+    rows [m]                    sentence of each state
+    words [m, slots]            the words that describe it
+    allowed [m, moves]          the moves that the system allows in it
+    targets [m, moves]          the label that each correct move should have; ANY_LABEL or WRONG
+
+Decisions are a shift, then left and right arcs with each label, then a swap if the system has it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +45,7 @@ ANY_LABEL, WRONG = -1, -2
 
 
 class Rules(NamedTuple):
-    """Which system: its kind, whether one word alone hangs on the root, and how many labels there are."""
+    """A transition system: its kind, whether only one word depends on the root, and the number of labels."""
 
     kind: Any
     single_root: Any
@@ -41,7 +53,15 @@ class Rules(NamedTuple):
 
 
 class Net(NamedTuple):
-    """A unit and what the words of a batch add in each slot; `weight` is [hidden, decisions], `value` [hidden + 1]."""
+    """A feed-forward unit, and what the words of a batch add in each slot.
+
+    Attributes:
+        projected: [batch, n+2, slots, hidden], from `TBRU.project`.
+        bias: [hidden].
+        weight: Weight of the output layer, [hidden, decisions].
+        offset: Its bias, [decisions].
+        value: Weight and bias of the value of a state, [hidden + 1].
+    """
 
     projected: Any
     bias: Any
@@ -51,7 +71,7 @@ class Net(NamedTuple):
 
 
 class Pinned(NamedTuple):
-    """Heads and labels [batch, n+1] that are known; -1 where they are not. Heads are for arc-hybrid alone."""
+    """Heads and labels [batch, n+1] that are known, -1 elsewhere; heads can be pinned in the arc-hybrid system only."""
 
     heads: Any
     labels: Any
@@ -59,20 +79,20 @@ class Pinned(NamedTuple):
 
 @kernel(FAST)
 def score_state(net, row, words, hidden, scores):
-    """The scores of all decisions in a state."""
+    """Fill in the hidden units of a state before the ReLU, and the scores of all its decisions."""
     table, zero = net.projected[row], hidden.dtype.type(0.0)
     hidden[:] = net.bias
     for slot in range(N_SLOTS):
-        add(table[words[slot] % len(table), slot], hidden)
+        add(table[words[slot] % len(table), slot], hidden)  # word -1 is the last row
     scores[:] = net.offset
     for j in range(len(hidden)):
-        if hidden[j] > zero:
+        if hidden[j] > zero:  # after the ReLU many units are 0: their weights need not be read
             add_times(hidden[j], net.weight[j], scores)
 
 
 @kernel(FAST)
 def value_of(net, hidden):
-    """The value of a state whose `hidden` units `score_state` has filled in."""
+    """Return the value of a state whose `hidden` units `score_state` has filled in."""
     total, zero = net.value[len(hidden)], hidden.dtype.type(0.0)
     for j in range(len(hidden)):
         total += net.value[j] * max(hidden[j], zero)
@@ -93,7 +113,7 @@ def add_times(factor, row, to):
 
 @kernel(EXACT)
 def first_decision(move, n_labels):
-    """Where the decisions of a move begin; those of the next move follow them."""
+    """Return the first decision of a move; those of the next move follow its decisions."""
     if move == SHIFT:
         return 0
     return 1 + (move - LEFT) * n_labels
@@ -101,17 +121,17 @@ def first_decision(move, n_labels):
 
 @kernel(EXACT)
 def dependent_of(rules, parse, move):
-    """The word that an arc gives a head."""
+    """Return the word that the arc of a move gives a head."""
     below = 2 if rules.kind != HYBRID and move == LEFT else 1
     return parse.stack[parse.at[HEIGHT] - below]
 
 
 @kernel(EXACT)
 def forbid(rules, parse, n, pinned, allowed, costs, scores):
-    """-inf for each decision that the system or the pins do not allow."""
+    """Set the scores of decisions that the system or the pins do not allow to -inf."""
     allow(rules.kind, rules.single_root, parse, n, allowed)
     if rules.kind == HYBRID:
-        hybrid_costs(parse, pinned.heads, n, costs)
+        hybrid_costs(parse, pinned.heads, n, costs)  # a move that costs something makes a pinned arc impossible
         for move in range(SWAP):
             allowed[move] = allowed[move] and costs[move] == 0
     for move in range(N_MOVES):
@@ -129,7 +149,7 @@ def forbid(rules, parse, n, pinned, allowed, costs, scores):
 
 @kernel(FAST)
 def log_total(scores, highest):
-    """ln Σ exp score."""
+    """Return ln Σ exp score; `highest` is the maximum."""
     total = 0.0
     for d in range(len(scores)):
         if scores[d] > NEG_INF:
@@ -153,9 +173,10 @@ def label_of(decision, n_labels):
 
 @kernel(EXACT)
 def greedy_rows(rules, net, lengths, pinned, heads, labels, log_probs):
-    """The best decision in each state, row by row: heads, labels and, of each word, ln p of the decision for its arc.
+    """Parse greedily: fill heads, labels and, for each word, ln p of the decision for its arc, [batch, n+1].
 
-    Column 0 of `log_probs` has ln p of all shifts and swaps. Returns the first row in which nothing was left, or -1.
+    Column 0 of `log_probs` has ln p of all shifts and swaps. Return the first row in which no decision was possible, or
+    -1.
     """
     longest = heads.shape[1] - 1
     parse, words = new_parse(longest), np.empty(N_SLOTS, np.int64)
@@ -183,7 +204,7 @@ def greedy_rows(rules, net, lengths, pinned, heads, labels, log_probs):
 
 @kernel(EXACT)
 def replay_rows(rules, lengths, decisions, rows, words, allowed):
-    """The states along given decisions: the row of each, the words that describe it, and the moves it allows."""
+    """Fill in the states along given decisions [batch, steps], padded with -1, and return their number."""
     parse, m = new_parse(lengths.max()), 0
     for row in range(len(lengths)):
         n, step = lengths[row], 0
@@ -200,7 +221,10 @@ def replay_rows(rules, lengths, decisions, rows, words, allowed):
 
 @kernel(EXACT)
 def set_targets(rules, parse, n, gold_heads, gold_labels, allowed, costs, targets):
-    """For each move that loses no gold arc the label that it should have, ANY_LABEL if none is right; else WRONG."""
+    """Fill in the label that each move should have: WRONG if it makes a gold arc impossible.
+
+    It is ANY_LABEL if the move adds no gold arc, so that its label does not matter.
+    """
     allow(rules.kind, rules.single_root, parse, n, allowed)
     hybrid_costs(parse, gold_heads, n, costs)
     top, height = parse.stack[parse.at[HEIGHT] - 1], parse.at[HEIGHT]
@@ -214,7 +238,7 @@ def set_targets(rules, parse, n, gold_heads, gold_labels, allowed, costs, target
 
 @kernel(EXACT)
 def keep_right(rules, targets, scores):
-    """-inf for each decision that is not among the right ones."""
+    """Set the scores of incorrect decisions to -inf."""
     for move in range(SWAP):
         first, end = first_decision(move, rules.n_labels), first_decision(move + 1, rules.n_labels)
         for d in range(first, end):
@@ -224,10 +248,10 @@ def keep_right(rules, targets, scores):
 
 @kernel(EXACT)
 def explore_rows(rules, net, lengths, gold, chances, rows, words, allowed, targets):
-    """Arc-hybrid states of a parser that follows its own best decision where `chances` are True, else a right one.
+    """Fill in the states of an arc-hybrid parser with a dynamic oracle, and return their number.
 
-    `gold` are heads and labels [batch, n+1]. Fills the row of each state, its words, and for each move whether it is
-    allowed and which label is right; returns how many states there are.
+    In state i it follows its own best decision if chances[i] is True, otherwise its best correct one. `gold` are heads
+    and labels [batch, n+1].
     """
     longest = gold.heads.shape[1] - 1
     parse, m = new_parse(longest), 0

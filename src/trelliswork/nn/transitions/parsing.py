@@ -1,4 +1,7 @@
-"""The unit of a dependency parser: which words a state shows it, and which earlier steps it is linked to."""
+"""The unit of a dependency parser, which reads words of a state and earlier steps.
+
+Andor et al. (2016), Globally normalized transition-based neural networks.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,25 @@ from trelliswork.runtime.shapes import Float
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.parse_state import SLOTS, DependencySystem, ParseState
 
-N_LINKS = 4  # the step before, and those that last changed s0, s1 and b0
+N_LINKS = 4  # the previous step, and the last steps that changed s0, s1 and b0
 _LINKED = [SLOTS.index(slot) for slot in ("s0", "s1", "b0")]
 
 
 class ParsingUnit(TBRU):
-    """A `TBRU` over the tops of the stack, the next word, and their outermost dependents.
+    """A `TBRU` over the top words of the stack, the next word, and their outermost dependents.
 
-    A feed-forward cell sees the state alone. Others are linked to the step before and to the steps that shifted, or
-    last gave a dependent to, the two topmost words of the stack and the next word.
+    A feed-forward cell reads the state only. Others are linked to the previous step and to the steps that shifted, or
+    last added a dependent to, the two top words of the stack and the next word.
 
-    A global score of a decision is ln p(decision | state) and the value of the state, v · h + b, which is 0 before
-    global training: that begins with the local model, and can then move mass between paths at any step.
+    The global score of a decision is ln p(decision | state) plus the value of the state, v · h + b. Values are 0 before
+    global training, which therefore starts from the local model and can then move mass between paths at any step.
+
+    Args:
+        dim: Width of the vectors of words.
+        hidden: Units of the cell.
+        n_decisions: Number of decisions.
+        cell: "feed-forward", "lstm" or "gru".
+        dropout: Share of units that are dropped.
     """
 
     def __init__(self, dim: int, hidden: int, n_decisions: int, *, cell: Cell = "feed-forward", dropout: float = 0.0):
@@ -37,14 +47,14 @@ class ParsingUnit(TBRU):
         nn.init.zeros_(self.value.bias)
 
     def values(self, hidden: Float[Tensor, "*states hidden"]) -> Float[Tensor, "*states"]:
-        """What each state adds to the global scores of its decisions."""
-        found: Tensor = self.value(self.dropout(hidden))[..., 0]
-        return found
+        """Return the value of each state, which is added to the global scores of its decisions."""
+        values: Tensor = self.value(self.dropout(hidden))[..., 0]
+        return values
 
-    def connected(
+    def connect(
         self, system: DependencySystem, projected: Float[Tensor, "batch n+2 slots w"]
     ) -> tuple[Any, Callable[[Any], Tensor]]:
-        """A system and a scorer for `beam_search`, `beam_log_prob` and so on."""
+        """Return a transition system and a scorer, the arguments of `beam_search`, `beam_log_prob` and so on."""
         if not self.n_links:
             return system, lambda state: self.scores(self._hidden(system, projected, state))
         wiring = Wiring[ParseState](
@@ -53,11 +63,11 @@ class ParsingUnit(TBRU):
         recurrent = RecurrentSystem(system, self, projected, wiring)
         return recurrent, recurrent.score
 
-    def valued(
+    def connect_global(
         self, system: DependencySystem, projected: Float[Tensor, "batch n+2 slots w"]
     ) -> tuple[Any, Callable[[Any], Tensor]]:
-        """The same with global scores."""  # [S4.293-294]
-        connected, scorer = self.connected(system, projected)
+        """Return a transition system and a scorer with global scores."""  # [S4.293-294]
+        connected, scorer = self.connect(system, projected)
         log_probs = locally_normalised(connected, scorer)
 
         def scores(state: Any) -> Tensor:
@@ -67,5 +77,5 @@ class ParsingUnit(TBRU):
         return connected, scores
 
     def _hidden(self, system: DependencySystem, projected: Tensor, state: ParseState) -> Tensor:
-        found: Tensor = self(self.read(projected, system.features(state)))[0]
-        return found
+        hidden: Tensor = self(self.read(projected, system.features(state)))[0]
+        return hidden

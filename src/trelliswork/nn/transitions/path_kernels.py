@@ -1,10 +1,10 @@
-"""The paths of beams with early update, and the decisions that they take, each once: what a global loss is made of."""
+"""Kernels of the global loss: the paths of beams with early update, and their decisions, each listed once."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.nn.transitions.beam_kernels import Right, new_room, new_trail, search_row
+from trelliswork.nn.transitions.beam_kernels import Right, new_trail, new_workspace, search_row
 from trelliswork.nn.transitions.kernels import Pinned, label_of
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.beam.parse_kernels import allow, begin, describe, move_of, new_parse, take_move
@@ -14,30 +14,30 @@ NO_PATH = -2
 
 @kernel(EXACT)
 def early_rows(rules, net, lengths, pinned, right, paths, are_right):
-    """The paths [batch, beam + 1, steps] of each row's beam where the search ends or all that is right falls off.
+    """Fill in the paths [batch, beam + 1, steps] of each row's beam when the search ends or the correct paths fall off.
 
-    A path that has finished goes on with -1; -2 where there is no path. `are_right` says which are right; the best of
-    those that fell off is put behind the others.
+    A path that has finished is padded with -1; entries without a path are -2. `are_right` [batch, beam + 1] marks the
+    correct paths; the best of those that fell off comes after the others.
     """
     beam, n_steps = paths.shape[1] - 1, paths.shape[2]
-    room, trail = new_room(net, beam, pinned.heads.shape[1] - 1), new_trail(beam, n_steps)
+    work, trail = new_workspace(net, beam, pinned.heads.shape[1] - 1), new_trail(beam, n_steps)
     paths[:], are_right[:] = NO_PATH, False
     for row in range(len(lengths)):
         known = Pinned(pinned.heads[row], pinned.labels[row])
-        wanted = Right(right.kind, right.decisions[row], right.heads[row], right.labels[row])
-        found = search_row(rules, net, row, lengths[row], known, wanted, room, trail)
-        for rank in range(found.size):
-            write_path(trail, found.n_steps, rank, paths[row, rank])
-            are_right[row, rank] = room.right[0, rank]
-        if not found.is_right:
-            last = found.n_steps - 1
-            write_path(trail, last, found.parent, paths[row, found.size])
-            paths[row, found.size, last], are_right[row, found.size] = found.decision, True
+        correct = Right(right.kind, right.decisions[row], right.heads[row], right.labels[row])
+        result = search_row(rules, net, row, lengths[row], known, correct, work, trail)
+        for rank in range(result.size):
+            write_path(trail, result.n_steps, rank, paths[row, rank])
+            are_right[row, rank] = work.right[0, rank]
+        if not result.is_right:
+            last = result.n_steps - 1
+            write_path(trail, last, result.parent, paths[row, result.size])
+            paths[row, result.size, last], are_right[row, result.size] = result.decision, True
 
 
 @kernel(EXACT)
 def write_path(trail, n_steps, place, path):
-    """The decisions that led to a hypothesis."""
+    """Fill in the decisions that led to the hypothesis at `place` after `n_steps` steps."""
     for step in range(n_steps - 1, -1, -1):
         path[step] = trail.decisions[step, place]
         place = trail.parents[step, place]
@@ -45,7 +45,7 @@ def write_path(trail, n_steps, place, path):
 
 @kernel(EXACT)
 def common_start(first, second):
-    """How many decisions two paths begin with alike."""
+    """Return how many decisions two paths have in common at their start."""
     for step in range(len(first)):
         if first[step] != second[step] or first[step] < 0:
             return step
@@ -54,7 +54,7 @@ def common_start(first, second):
 
 @kernel(EXACT)
 def count_nodes(paths):
-    """How many decisions all paths take together."""
+    """Return the number of decisions of all paths, an upper bound of the number of nodes."""
     total = 0
     for decision in paths.flat:
         total += decision >= 0
@@ -63,11 +63,10 @@ def count_nodes(paths):
 
 @kernel(EXACT)
 def path_nodes(rules, lengths, paths, states, decisions, members):
-    """Each decision that paths take, once where they share it: its state, and (path, node) for each path through it.
+    """Fill in the nodes of the tree of paths: decisions, of which those of a common start are listed once.
 
-    `states` are the row of each, the words that describe it, and the moves that it allows.
-
-    Returns how many nodes and memberships there are.
+    `states` are (rows, words, allowed) of the states in which they are taken; `members` are (path, node) for each path
+    through a node. Return the numbers of nodes and of memberships.
     """
     n_rows, n_paths, n_steps = paths.shape
     node_of, longest = np.empty((n_paths, n_steps), np.int64), lengths.max()
@@ -75,25 +74,25 @@ def path_nodes(rules, lengths, paths, states, decisions, members):
     (rows, words, allowed), m, k = states, 0, 0
     for row in range(n_rows):
         for path in range(n_paths):
-            taken, shared, other = paths[row, path], 0, 0
-            for before in range(path):
-                alike = common_start(taken, paths[row, before])
+            chosen, shared, other = paths[row, path], 0, 0
+            for before in range(path):  # the earlier path with the longest common start already has those nodes
+                alike = common_start(chosen, paths[row, before])
                 if alike > shared:
                     shared, other = alike, before
             begin(parse)
             for step in range(n_steps):
-                if taken[step] < 0:
+                if chosen[step] < 0:
                     break
                 if step < shared:
                     node_of[path, step] = node_of[other, step]
                 else:
-                    rows[m], decisions[m], node_of[path, step] = row, taken[step], m
+                    rows[m], decisions[m], node_of[path, step] = row, chosen[step], m
                     describe(parse, lengths[row], words[m])
                     allow(rules.kind, rules.single_root, parse, lengths[row], allowed[m])
                     m += 1
                 members[k, 0], members[k, 1] = row * n_paths + path, node_of[path, step]
                 k += 1
                 take_move(
-                    rules.kind, parse, move_of(taken[step], rules.n_labels), label_of(taken[step], rules.n_labels)
+                    rules.kind, parse, move_of(chosen[step], rules.n_labels), label_of(chosen[step], rules.n_labels)
                 )
     return m, k

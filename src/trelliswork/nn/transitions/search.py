@@ -17,7 +17,7 @@ from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam.parse_state import DependencySystem
 
 
-class Beam(NamedTuple):
+class BeamParses(NamedTuple):
     """Heads and labels of the hypotheses, the best first, and their scores; -inf where a row has fewer."""
 
     heads: Int[Tensor, "batch beam n"]
@@ -25,8 +25,8 @@ class Beam(NamedTuple):
     scores: Float[Tensor, "batch beam"]
 
 
-class Greedy(NamedTuple):
-    """Heads and labels by word, ln p of the decision for each arc, and of all decisions together."""
+class GreedyParses(NamedTuple):
+    """Heads and labels of each word, ln p of the decision for its arc, and ln p of all decisions."""
 
     heads: Int[Tensor, "batch n"]
     labels: Int[Tensor, "batch n"]
@@ -39,17 +39,24 @@ def greedy_parses(
     unit: ParsingUnit,
     projected: Float[Tensor, "batch n+2 slots w"],
     pinned: Pinned | None = None,
-) -> Greedy:
-    """What `greedy` finds with `unit.connected`, by one kernel."""  # [S4.278]
+) -> GreedyParses:
+    """Parse greedily by one kernel, with the result of `greedy(*unit.connect(system, projected))`.
+
+    Args:
+        system: The transition system of a batch.
+        unit: A unit with a feed-forward cell.
+        projected: Result of `unit.project`.
+        pinned: Heads and labels that are known.
+    """  # [S4.278]
     shape = (len(system.lengths), system.longest + 1)
     heads, labels, log_probs = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape)
     pinned = no_pins(system) if pinned is None else pinned
     stuck = kernels.greedy_rows(
         rules_of(system), net_of(unit, projected), system.lengths.numpy(), pinned, heads, labels, log_probs
     )
-    _refuse_stuck(system, stuck)
-    found, named, shares = (torch.from_numpy(each) for each in (heads, labels, log_probs))
-    return Greedy(found[:, 1:], named[:, 1:], shares[:, 1:], shares.sum(1))
+    _check_not_stuck(system, stuck)
+    by_word, total = torch.from_numpy(log_probs[:, 1:]), torch.from_numpy(log_probs).sum(1)
+    return GreedyParses(torch.from_numpy(heads[:, 1:]), torch.from_numpy(labels[:, 1:]), by_word, total)
 
 
 def beam_parses(
@@ -58,8 +65,16 @@ def beam_parses(
     projected: Float[Tensor, "batch n+2 slots w"],
     beam: int,
     pinned: Pinned | None = None,
-) -> Beam:
-    """What `beam_search` finds with `unit.valued`, by one kernel."""  # [S4.295]
+) -> BeamParses:
+    """Search with a beam by one kernel, with the result of `beam_search(*unit.connect_global(system, projected))`.
+
+    Args:
+        system: The transition system of a batch.
+        unit: A unit with a feed-forward cell.
+        projected: Result of `unit.project`.
+        beam: Number of hypotheses.
+        pinned: Heads and labels that are known.
+    """  # [S4.295]
     shape = (len(system.lengths), beam, system.longest + 1)
     heads, labels, scores = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[:2])
     pinned = no_pins(system) if pinned is None else pinned
@@ -67,34 +82,36 @@ def beam_parses(
         rules_of(system), net_of(unit, projected), system.lengths.numpy(), pinned, most_steps(system), heads,
         labels, scores,
     )  # fmt: skip
-    _refuse_stuck(system, stuck)
-    return Beam(*(torch.from_numpy(each) for each in (heads[..., 1:], labels[..., 1:], scores)))
+    _check_not_stuck(system, stuck)
+    return BeamParses(*(torch.from_numpy(array) for array in (heads[..., 1:], labels[..., 1:], scores)))
 
 
 def most_steps(system: DependencySystem) -> int:
-    """How many decisions a row can take at most."""
+    """Return the largest number of decisions of a row."""
     n = system.longest
     return 2 * n + system.MORE_DECISIONS * n * (n - 1)
 
 
-def _refuse_stuck(system: DependencySystem, row: int) -> None:
+def _check_not_stuck(system: DependencySystem, row: int) -> None:
     if row >= 0:
-        raise ConstraintError(f"expected pins that a {system.TREES} with one root can have; got others at row {row}")
+        raise ConstraintError(
+            f"expected pins that a {system.TREES} with one root can have; those of row {row} contradict each other"
+        )
 
 
 def rules_of(system: DependencySystem) -> Rules:
-    """The system for kernels."""
+    """Return the system as kernels read it."""
     return Rules(system.KIND, system.single_root, system.n_labels)
 
 
 def net_of(unit: ParsingUnit, projected: Float[Tensor, "batch n+2 slots w"]) -> Net:
-    """The unit for kernels."""
+    """Return the unit as kernels read it."""
     weight = unit.output.weight.detach().T.contiguous()
     value = torch.cat([unit.value.weight.detach()[0], unit.value.bias.detach()])
-    return Net(*(as_array(each.detach()) for each in (projected, unit.bias, weight, unit.output.bias, value)))
+    return Net(*(as_array(tensor.detach()) for tensor in (projected, unit.bias, weight, unit.output.bias, value)))
 
 
 def no_pins(system: DependencySystem) -> Pinned:
-    """Nothing known."""
+    """Return pins that fix nothing."""
     nothing = np.full((len(system.lengths), system.longest + 1), -1)
     return Pinned(nothing, nothing)

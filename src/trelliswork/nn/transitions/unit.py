@@ -1,4 +1,4 @@
-"""The transition-based recurrent unit: a cell that reads words named by a state, and what it computed in earlier ones.
+"""The transition-based recurrent unit: a cell that reads words selected by a state, and its own output in earlier ones.
 
 Kong, Alberti, Andor, Bogatyy and Weiss (2017), DRAGNN: A transition-based framework for dynamically connected neural
 networks.
@@ -22,17 +22,26 @@ _GATES = {"feed-forward": 1, "gru": 3, "lstm": 4}
 
 
 class TBRU(nn.Module):
-    """h = cell(m(s), {h_j : j in r(s)}) and the scores of decisions, w_d · h + b_d.
+    """Transition-based recurrent unit: h = cell(m(s), {h_j : j in r(s)}), and scores of decisions w_d · h + b_d.
 
-    m(s) are the vectors of `n_slots` words, r(s) `n_links` earlier steps, the first of them the step before; a
-    feed-forward cell may have no links. What a word adds in a slot does not depend on the state: `projected` computes
-    it once for a batch, and a state only adds up rows of it (Chen and Manning 2014, A fast and accurate dependency
-    parser using neural networks). Word 0 is the root; -1 is no word.
+    m(s) are the vectors of some words, r(s) earlier steps. What a word adds in a slot does not depend on the state:
+    `project` computes it once for a batch, and a state only sums rows of it. Word 0 is the root, and -1 is no word.
+
+    Args:
+        dim: Width of the vectors of words.
+        hidden: Units of the cell.
+        n_slots: Number of words in m(s).
+        n_decisions: Number of decisions.
+        n_links: Number of steps in r(s), the first of which is the previous step; 0 only for feed-forward cells.
+        cell: "feed-forward", "lstm" or "gru".
+        dropout: Share of units that are dropped.
 
         >>> unit = TBRU(20, 8, n_slots=3, n_decisions=5)
-        >>> table = unit.projected(torch.zeros(2, 7, 20))              # 2 sentences of 7 words
+        >>> table = unit.project(torch.zeros(2, 7, 20))              # 2 sentences of 7 words
         >>> unit.read(table, torch.tensor([[[0, 3, -1]], [[1, 2, 7]]])).shape
         torch.Size([2, 1, 8])
+
+    Chen and Manning (2014), A fast and accurate dependency parser using neural networks, for the precomputed table.
     """  # [S4, TBRU]
 
     def __init__(
@@ -50,7 +59,7 @@ class TBRU(nn.Module):
         if cell not in get_args(Cell):
             raise ScoreError(f"cell must be one of {', '.join(get_args(Cell))}; got {cell!r}")
         if n_links < (cell != "feed-forward"):
-            raise ScoreError(f"a {cell} cell needs a link to the step before; got n_links {n_links}; give at least 1")
+            raise ScoreError(f"a {cell} cell needs a link to the previous step; got n_links={n_links}; use at least 1")
         self.hidden, self.n_slots, self.n_links, self.cell = hidden, n_slots, n_links, cell
         width = _GATES[cell] * hidden
         self.borders = nn.Parameter(torch.zeros(2, dim))  # the root, and no word
@@ -63,26 +72,33 @@ class TBRU(nn.Module):
         initialize_fan_in(self)
         nn.init.normal_(self.borders)
 
-    def projected(self, vectors: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+2 slots w"]:
-        """What each word adds in each slot: the root, the words, and no word."""
-        root, none = (each.expand(len(vectors), 1, -1) for each in self.borders)
+    def project(self, vectors: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+2 slots w"]:
+        """Return what each word adds in each slot: the root, then the words, then no word."""
+        root, none = (border.expand(len(vectors), 1, -1) for border in self.borders)
         return self.slots(torch.cat([root, vectors, none], 1)).unflatten(-1, (self.n_slots, -1))
 
-    def gathered(
+    def gather(
         self, projected: Float[Tensor, "batch n+2 slots w"], rows: Int[Tensor, "m"], words: Int[Tensor, "m slots"]
     ) -> Float[Tensor, "m w"]:
-        """m(s): the sum of what the words of each state add; state i belongs to sentence rows[i]."""
+        """Return m(s) of m states, the sum of what their words add.
+
+        Args:
+            projected: Result of `project`.
+            rows: Sentence of each state.
+            words: Words of each state; -1 is no word.
+        """
         _, n, slots, width = projected.shape
+        # word % n: word -1, no word, is the last row of a sentence
         places = (rows[:, None] * n + words % n) * slots + torch.arange(slots, device=words.device)
         return F.embedding_bag(places, projected.reshape(-1, width), mode="sum") + self.bias
 
     def read(
         self, projected: Float[Tensor, "batch n+2 slots w"], words: Int[Tensor, "batch beam slots"]
     ) -> Float[Tensor, "batch beam w"]:
-        """The same for a batch of beams."""
+        """Return m(s) of a batch of beams; see `gather`."""
         batch, beam, _ = words.shape
         rows = torch.arange(batch, device=words.device).repeat_interleave(beam)
-        return self.gathered(projected, rows, words.flatten(0, 1)).unflatten(0, (batch, beam))
+        return self.gather(projected, rows, words.flatten(0, 1)).unflatten(0, (batch, beam))
 
     def forward(
         self,
@@ -90,7 +106,16 @@ class TBRU(nn.Module):
         links: Float[Tensor, "*states links hidden"] | None = None,
         carried: Float[Tensor, "*states hidden"] | None = None,
     ) -> tuple[Float[Tensor, "*states hidden"], Float[Tensor, "*states hidden"] | None]:
-        """h, and what an LSTM carries on; `carried` is that of the step before."""
+        """Compute h of some states.
+
+        Args:
+            read: m(s).
+            links: h of the linked steps.
+            carried: The LSTM cell of the previous step.
+
+        Returns:
+            h, and the LSTM cell of this step (`carried` for other cells).
+        """
         if links is None or self.before is None:
             return read.relu(), carried
         read = read if self.linked is None else read + self.linked(links[..., 1:, :].flatten(-2))
@@ -101,9 +126,9 @@ class TBRU(nn.Module):
         return _lstm(read + recurrent, carried) if self.cell == "lstm" else (_gru(read, recurrent, last), carried)
 
     def scores(self, hidden: Float[Tensor, "*states hidden"]) -> Float[Tensor, "*states a"]:
-        """w_d · h + b_d."""  # [S4.278, 290]
-        found: Tensor = self.output(self.dropout(hidden))
-        return found
+        """Return the scores of decisions, w_d · h + b_d."""  # [S4.278, 290]
+        scores: Tensor = self.output(self.dropout(hidden))
+        return scores
 
 
 def _lstm(gates: Tensor, carried: Tensor | None) -> tuple[Tensor, Tensor]:

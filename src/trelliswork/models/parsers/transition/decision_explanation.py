@@ -73,7 +73,7 @@ class DecisionExplanation:
         cls, words: Sequence[str], connected: tuple[Any, Any], system: DependencySystem, decisions: Sequence[int],
         labels: Sequence[str],
     ) -> DecisionExplanation:  # fmt: skip
-        """Of one sentence, by a system and its scorer (`ParsingUnit.connected`) and the decisions that were taken."""
+        """Of one sentence, by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken."""
         state, log_probs, steps = connected[0].initial(), locally_normalised(*connected), []
         for taken in decisions:
             shares = log_probs(state)[0, 0].exp()

@@ -32,8 +32,8 @@ from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, 
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
-from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
@@ -131,7 +131,7 @@ class TransitionParser(DependencyParser):
     def _projected(self, vectors: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+2 slots w"]:
         """What each word adds to the states of the parser."""
         read = vectors if self.tagger is None else torch.cat([vectors, self.tagger(vectors)], -1)  # [S4, DRAGNN]
-        return self.unit.projected(read)
+        return self.unit.project(read)
 
     # Learning
 
@@ -161,7 +161,7 @@ class TransitionParser(DependencyParser):
     def _local_loss(self, system: DependencySystem, projected: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
         if not self._fuses(projected):
             decisions = system.decisions_of(heads, labels)
-            return -local_log_prob(*self.unit.connected(system, projected), decisions).sum()
+            return -local_log_prob(*self.unit.connect(system, projected), decisions).sum()
         if self.config.oracle == "dynamic":
             explore = self.config.explore if self.explores else 0.0
             states = explored_states(system, self.unit, projected, (heads, labels), explore)
@@ -176,7 +176,7 @@ class TransitionParser(DependencyParser):
         decisions = system.decisions_of(heads, labels)
         if self._fuses(projected):
             return global_loss(system, self.unit, projected, right_decisions(decisions), self.config.beam)
-        return -beam_log_prob(*self.unit.valued(system, projected), decisions, self.config.beam).log_prob.sum()
+        return -beam_log_prob(*self.unit.connect_global(system, projected), decisions, self.config.beam).log_prob.sum()
 
     def _system(self, tokens: TokenBatch) -> DependencySystem:
         return self.system_kind(tokens.mask.sum(1), len(self.labels))
@@ -213,7 +213,7 @@ class TransitionParser(DependencyParser):
         return Searched(found.heads, found.labels, probabilities_of(found.scores, bool(self.is_global)))
 
     def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> Searched:
-        found = beam_search(*self.unit.valued(system, projected), beam)
+        found = beam_search(*self.unit.connect_global(system, projected), beam)
         fields = dict(zip(ParseState._fields, found.state, strict=False))
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
         return Searched(heads, labels, probabilities_of(found.scores, bool(self.is_global)))
@@ -229,13 +229,13 @@ class TransitionParser(DependencyParser):
         (answer,) = self.predict([sentence], top_k=BEST, confidence=False)
         tokens = self.token_batch(self.encode([sentence]))
         system, projected = self._system(tokens), self._projected(self.encode_tokens(tokens))
-        found = beam_search(*self.unit.valued(system, projected), self.config.beam)
+        found = beam_search(*self.unit.connect_global(system, projected), self.config.beam)
         fields = dict(zip(ParseState._fields, found.state, strict=False))
         wanted = torch.tensor([(head, self.labels.index(label)) for head, label in answer.value])
         built = torch.stack([fields["heads"][0, :, 1:], fields["labels"][0, :, 1:]], -1).cpu()
         best = int((built == wanted).all(-1).all(-1).long().argmax())  # of the paths to the tree the most probable
         decisions = [d for d in found.decisions[0, best].tolist() if d != NOTHING]
-        connected = self.unit.connected(system, projected)
+        connected = self.unit.connect(system, projected)
         told = DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
         return replace(self._with_reasons(told, sentence, decisions), best=tuple(answer.alternatives))
 
@@ -264,7 +264,7 @@ class TransitionParser(DependencyParser):
     ) -> Float[Tensor, "batch a"]:
         """The scores of all decisions in one state of each row, that in which decision number steps[row] is taken."""
         projected = self._projected(self.encode_tokens(batch))
-        system, scorer = self.unit.connected(self._system(batch), projected)
+        system, scorer = self.unit.connect(self._system(batch), projected)
         state, found = system.initial(), None
         for i, taken in enumerate(decisions[: int(steps.max()) + 1]):
             if self.unit.n_links or bool((steps == i).any()):

@@ -31,7 +31,7 @@ from trelliswork.models.taggers.features.learners.induction import Round, extend
 from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
 from trelliswork.models.taggers.gold import partial_gold, scheme_of
 from trelliswork.models.taggers.labels import Labels, missing_roles, tags_of_gold
-from trelliswork.tags.schemes import canonical, infer_scheme, repaired
+from trelliswork.tags.schemes import canonical, infer_scheme, repair
 from trelliswork.training.together import ALONE, OneProcess, Where
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +95,7 @@ class _Tags(Sequence[Sequence[str]]):
 
     def __getitem__(self, i: Any) -> Any:
         tags = tags_of_gold(self._sentences[i])
-        return tags if self._scheme is None else repaired(tags, self._scheme)
+        return tags if self._scheme is None else repair(tags, self._scheme)
 
     def __iter__(self) -> Iterator[Sequence[str]]:
         return map(self.__getitem__, range(len(self)))

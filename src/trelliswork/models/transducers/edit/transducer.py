@@ -31,9 +31,9 @@ from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
 from trelliswork.models.transducers.transducer import SpanPin, Symbols, Transduced
 from trelliswork.nn.edit.cells import Pairs
-from trelliswork.nn.edit.network import EditNetwork, Sizes, Written
+from trelliswork.nn.edit.network import EditNetwork, ScriptScores, Sizes
 from trelliswork.nn.edit.pinned_search import PinnedBeam, PinnedLattice
-from trelliswork.nn.edit.search import Found, best_strings, search_inputs, widths_tried
+from trelliswork.nn.edit.search import ScoredString, beam_widths, best_strings, search_inputs
 
 SPECIAL = 3  # unknown, begin and end: entries of the vocabulary of targets that nothing writes
 NOTHING = -1
@@ -96,14 +96,14 @@ class EditTransducer(PairNetwork):
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Tensor:
         return -self._written(self.encoded(batch)).log_prob(best=self.config.paths == "best").sum()
 
-    def _written(self, batch: Sequence[Any]) -> Written:
+    def _written(self, batch: Sequence[Any]) -> ScriptScores:
         sources, copies, lengths = self._sources(batch)
         if self.training and self.config.unknown_dropout:
             dropped = torch.rand(sources.shape) < self.config.unknown_dropout
             sources = sources.masked_fill(dropped, self.network.n_sources)
         targets = pad_sequence([each.target for each in batch], True, NOTHING)
         target_lengths = torch.tensor([len(each.target) for each in batch])
-        written: Written = self.network(sources, Pairs(copies, targets, lengths, target_lengths))
+        written: ScriptScores = self.network(sources, Pairs(copies, targets, lengths, target_lengths))
         return written
 
     def _sources(self, batch: Sequence[Any]) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,7 +115,7 @@ class EditTransducer(PairNetwork):
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
         """Each prefix of a target is scored in a window of the source; the longer that is, the more beams are tried."""
-        first, *wider = widths_tried(n, self.config.beam)
+        first, *wider = beam_widths(n, self.config.beam)
         prefixes = n * (first + sum(wider) * min(n / HARD, 1.0))
         best = 1e-4 * top_k * min(n, HARD)
         return 1e-3 + (prefixes * (6e-5 + 5e-7 * n) + best) * (1 + choices + explain)
@@ -178,12 +178,12 @@ class EditTransducer(PairNetwork):
         best = [(self._spelled(each, encoded.strange), each.log_prob) for each in answer.best]
         return [Transduced(best, (), answer.certain)]
 
-    def _spelled(self, found: Found, strange: Symbols) -> Symbols:
+    def _spelled(self, found: ScoredString, strange: Symbols) -> Symbols:
         known = self.network.n_targets
         return tuple(self.target[y + SPECIAL] if y < known else strange[y - known] for y in found.symbols)
 
     def _parts(
-        self, sources: Sequence[Symbols], targets: Sequence[Symbols], found: Sequence[Found]
+        self, sources: Sequence[Symbols], targets: Sequence[Symbols], found: Sequence[ScoredString]
     ) -> list[list[PartProbability]]:
         """Each symbol with the one that it stands for in the most probable script; an inserted one has no width."""
         pairs = [Sentence(source, target=target) for source, target in zip(sources, targets, strict=True)]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from trelliswork.errors import TermError
-from trelliswork.terms import bracketed, canonical, parse_brackets
-from trelliswork.terms.brackets import LAMBDA, Nested, closed, nested, nested_tokens
+from trelliswork.terms import canonical, format_brackets, parse_brackets
+from trelliswork.terms.brackets import LAMBDA, Nested, close_brackets, nest_tokens, parse_nested
 from trelliswork.terms.clauses import canonical_clause
 from trelliswork.terms.nesting import NEW, flat_clause, is_mark, nested_clause
 
@@ -58,8 +58,8 @@ class LambdaForm(Form):
     name = "lambda"
 
     def read(self, target: Sequence[str]) -> Symbols:
-        term = parse_brackets(" ".join(closed(target)))
-        return heads_out(bracketed(canonical(term), apart=False).split())
+        term = parse_brackets(" ".join(close_brackets(target)))
+        return heads_out(format_brackets(canonical(term), apart=False).split())
 
     def written(self, symbols: Sequence[str]) -> Symbols:
         found: list[str] = []
@@ -69,7 +69,7 @@ class LambdaForm(Form):
         return tuple(found)
 
     def is_repaired(self, target: Sequence[str]) -> bool:
-        return len(closed(target)) > len(target)
+        return len(close_brackets(target)) > len(target)
 
 
 def heads_out(symbols: Sequence[str]) -> Symbols:
@@ -124,7 +124,7 @@ class PrologForm(Form):
     def written(self, symbols: Sequence[str]) -> Symbols:
         found, heads, first = list[str](), [BESIDE], True
         before = ""
-        for symbol in _tokens(flat_clause(nested_tokens(heads_in(symbols), _shown(symbols)))):
+        for symbol in _tokens(flat_clause(nest_tokens(heads_in(symbols), _shown(symbols)))):
             if before == OPEN:  # the head of a bracket, behind the comma that its bracket needs
                 heads.append(symbol)
                 found += {GROUP: [OPEN], BESIDE: []}.get(symbol, [symbol, OPEN])
@@ -150,11 +150,11 @@ def _clause(target: Sequence[str]) -> Nested:
     found, at = _beside(target, 0)
     if at < len(target):
         raise TermError(f"expected one Prolog term; got {target[at]!r} behind it in {_shown(target)}")
-    return nested_tokens(found, _shown(target))
+    return nest_tokens(found, _shown(target))
 
 
 def _tokens(clause: Nested) -> list[str]:
-    """The way back from `nested_tokens`."""
+    """The way back from `nest_tokens`."""
     return (
         [clause] if isinstance(clause, str) else [OPEN, *(token for part in clause for token in _tokens(part)), CLOSE]
     )
@@ -187,7 +187,7 @@ def _prolog(target: Sequence[str], at: int) -> tuple[list[str], int]:
 
 
 def _check_brackets(target: Sequence[str]) -> None:
-    nested(" ".join((OPEN, *target, CLOSE)))  # raises what is wrong
+    parse_nested(" ".join((OPEN, *target, CLOSE)))  # raises what is wrong
 
 
 def _shown(target: Sequence[str]) -> str:
