@@ -16,7 +16,7 @@ from typing import Any
 from trelliswork.cli.messages import say
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
-from trelliswork.models.base import Model
+from trelliswork.models.base import Answer, Model
 
 BATCH = 2048  # sentences in memory at a time
 MOST_TOKENS = 100_000  # of one sentence, whose scores are in memory together

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ class Inside(NamedTuple):
     log_z: Array
 
 
-def over_blocks(kernel: Any, arrays: SpanArrays, blocks: Blocks, work: int, *others: Any) -> None:
+def over_blocks(kernel: Any, arrays: SpanArrays, blocks: Sequence[tuple[Array, ...]], work: int, *others: Any) -> None:
     """kernel(spans, rows, lengths, *charts, *others) for every block, on as many threads as are worth it."""
     spans, lengths = arrays
 

@@ -273,7 +273,9 @@ def _room(lengths: Array, width: int) -> Room:
     shape = int(lengths.max(initial=0)), width
     flows = matrices((width, width))
     flows[:] = 0.0
-    return Room(matrices(shape), matrices(shape), *matrices((4, width)), flows, np.ones(len(lengths), np.bool_))
+    scores, alpha, beta, out = matrices((4, width))
+    wide = np.ones(len(lengths), np.bool_)
+    return Room(matrices(shape), matrices(shape), scores, alpha, beta, out, flows, wide)
 
 
 def _factors(weights: PlannedWeights, ends: tuple[Array, Array]) -> Factors | None:
