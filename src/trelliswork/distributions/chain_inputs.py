@@ -86,8 +86,8 @@ def plain_arrays(scores: Scores, lengths: Tensor | None, mask: Tensor | None) ->
     else:
         row_lengths = layout_of(emissions.shape[:1], n, emissions.device, lengths, None).lengths.numpy()
     given = as_array(emissions)
-    edges = [np.zeros(c, given.dtype) if each is None else as_array(each) for each in (start, end)]
-    arrays = ChainArrays(given, as_array(transitions)[None, None], *edges, row_lengths)
+    first, last = [np.zeros(c, given.dtype) if each is None else as_array(each) for each in (start, end)]
+    arrays = ChainArrays(given, as_array(transitions)[None, None], first, last, row_lengths)
     return arrays if arrays.first_not_a_score()[0] < 0 else None
 
 

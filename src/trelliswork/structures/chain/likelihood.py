@@ -40,8 +40,8 @@ def log_likelihood(scores: ChainScores, given: ChainArrays, tags: Tensor) -> Ten
     arrays, golds = given.double(), as_array(tags)
     shape = arrays.emissions.shape
     run, log_probs = PlainRun(buffers.empty(shape), buffers.empty(shape), np.empty(shape[0])), np.empty(shape[0])
-    given = arrays[:4], golds, arrays.lengths, tuple(run)
-    by_part = over_rows(forward_rows, shape[0], arrays.work, *given, log_probs)
+    arguments = arrays[:4], golds, arrays.lengths, tuple(run)
+    by_part = over_rows(forward_rows, shape[0], arrays.work, *arguments, log_probs)
     if not all(fine for fine, _ in by_part):
         return None
 

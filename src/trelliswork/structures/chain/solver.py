@@ -46,7 +46,8 @@ class ChainArrays(NamedTuple):
         """The same in float64."""
         if self.emissions.dtype == np.float64:
             return self
-        return ChainArrays(*[converted(each, np.float64) for each in self[:4]], self.lengths)
+        emissions, transitions, start, end = [converted(each, np.float64) for each in self[:4]]
+        return ChainArrays(emissions, transitions, start, end, self.lengths)
 
     def first_not_a_score(self) -> tuple[int, int]:
         """(which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""

@@ -6,7 +6,7 @@ A training step on a small batch takes some 200 µs of arithmetic, and a kernel 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -51,7 +51,7 @@ def log_likelihood(scores: SegmentationScores, arrays: SegmentArrays, starts: Te
     return log_prob
 
 
-def _gradients(grad: Array, scores: tuple[Array, ...], lengths: Array, starts: Array, run: Run) -> tuple[Array, ...]:
+def _gradients(grad: Array, scores: tuple[Any, ...], lengths: Array, starts: Array, run: Run) -> tuple[Array, ...]:
     """Of Σ grad · log p(starts), by segments, transitions, start and end."""
     d_segments = buffers.empty(scores[0].shape)
     return d_segments, *backward_rows(scores, lengths, starts, grad, run, d_segments)
