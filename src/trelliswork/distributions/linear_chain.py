@@ -126,8 +126,8 @@ class LinearChain(StructuredDistribution[Tensor]):
                 lead = transitions.new_zeros(len(transitions), 1, c, c)
                 transitions = self._layout.compact(torch.cat([lead, transitions], 1))[:, 1:]
         dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
-        scores = [cast(each, dtype) for each in (emissions, transitions, self.start, self.end)]
-        return Chain(scores[0], scores[1], scores[2], scores[3], self._layout.lengths)
+        start, end = cast(self.start, dtype), cast(self.end, dtype)
+        return Chain(cast(emissions, dtype), cast(transitions, dtype), start, end, self._layout.lengths)
 
     @cached_property
     def _precise(self) -> Chain:
