@@ -223,8 +223,8 @@ class Kernels(KernelSolver):
         """From the charts and the weights of labels that log Z left."""
         batch, n, _, c = self.arrays.spans.shape
         run, nodes, work = self.run, _no_nodes(self.arrays, n_samples), n_samples * batch * n * (n + c) * 2
-        weighed, blocks = self.arrays._replace(spans=run.weights), [(rows, planes) for rows, _, planes in run.blocks]
-        chosen = seeds(n_samples, batch, generator)
+        weighed, chosen = self.arrays._replace(spans=run.weights), seeds(n_samples, batch, generator)
+        blocks: Blocks = [(rows, planes) for rows, _, planes in run.blocks]
         over_blocks(tree_kernels.sample_trees, weighed, blocks, work, run.is_scaled, chosen, nodes)
         return torch.from_numpy(nodes)
 

@@ -140,7 +140,8 @@ class Kernels(KernelSolver):
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         arrays, run, paths = self.arrays, self.run, self._no_paths(n_samples)
-        given = arrays.bars, tuple(run), arrays.strings, arrays.blank, seeds(paths.shape[0], paths.shape[1], generator)
+        chosen = seeds(n_samples, len(run.log_z), generator)
+        given = arrays.bars, tuple(run), arrays.strings, arrays.blank, chosen
         return draw_by(path_kernels.sample_paths, paths.size * 4, paths, *given)
 
     def _no_paths(self, *lead: int) -> Array:

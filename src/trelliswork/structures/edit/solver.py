@@ -64,7 +64,7 @@ class Kernels(KernelSolver):
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         (_, *lengths), steps = self.arrays, self._no_steps(n_samples)
-        given = self.run.shares, *lengths, seeds(steps.shape[0], steps.shape[1], generator)
+        given = self.run.shares, *lengths, seeds(n_samples, steps.shape[1], generator)
         return draw_by(kernels.sample_scripts, steps.size * 6, steps, *given)
 
     def _no_steps(self, *lead: int) -> Array:
