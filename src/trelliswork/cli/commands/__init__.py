@@ -37,7 +37,7 @@ COMMANDS = {
     "check": Listed("check", "Check data files before training."),
     "info": Listed("info", "Describe a model, or list the extensions that are installed."),
     "serve": Listed("serve", "Serve models to a web page and to programs."),
-    "convert": Listed("convert", "Convert a CRFsuite model to a Trelliswork model."),
+    "convert": Listed("convert", "Convert a CRFsuite model or an ARPA file to a Trelliswork model."),
     "export": Listed("export", "Export a model for use without Trelliswork."),
     "demo": Listed("demo", "Train, evaluate and explain a tagger on the built-in corpus."),
     "warmup": Listed("warmup", "Compile kernels ahead of time, in parallel."),

@@ -50,10 +50,10 @@ class LanguageModel(Model):
         shown = [*units, STOP]
         parts = [
             PartProbability(i, i + 1, unit, p)
-            for i, (unit, p) in enumerate(zip(shown, np.exp(logs).tolist(), strict=True))
+            for i, (unit, p) in enumerate(zip(shown, np.exp(np.minimum(logs, 0.0)).tolist(), strict=True))
         ]
         total = float(logs.sum())
-        return Answer(total, math.exp(total), shown, parts)
+        return Answer(total, math.exp(min(total, 0.0)), shown, parts)
 
     def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return perplexity with and without unknown units, bits for each character, and perplexity by frequency.

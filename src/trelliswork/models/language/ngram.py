@@ -209,4 +209,6 @@ def _checked(arrays: NgramArrays) -> NgramArrays:
         raise ValueError("n-grams that are not in the order of their lengths")
     if (word[1 : n_words + 3] != np.arange(n_words + 2)).any() or word[1:].min() < 0 or word.max() > n_words + 1:
         raise ValueError("n-grams of words that are not there")
+    if log_prob.max() > 1e-4:
+        raise ValueError("probabilities above 1")
     return arrays._replace(log_prob=np.where(log_prob <= IMPOSSIBLE, -np.inf, log_prob).astype(np.float32))
