@@ -109,19 +109,43 @@ def own_text(found: Any) -> str:
     return inspect.cleandoc(found.__doc__ or "")
 
 
+SECTIONS = {"Args:": "Arguments", "Attributes:": "Attributes", "Returns:": "Returns", "Yields:": "Yields"}
+ITEM = re.compile(r"(\w+): (.*)")
+
+
 def markdown(doc: str) -> str:
-    """A docstring with its examples fenced and its angle brackets as they are meant."""
+    """Return a docstring as Markdown: examples fenced, sections of arguments as lists, angle brackets escaped."""
     lines: list[str] = []
-    example = False
-    for line in doc.splitlines():
-        if line.startswith(">>>") and not example:
+    example: int | None = None  # the indentation of the example that is open
+    for line in as_lists(doc.splitlines()):
+        indent = len(line) - len(line.lstrip())
+        if example is None and line.lstrip().startswith(">>>"):
             lines += ["", "```pycon"]
-            example = True
-        elif example and not line.strip():
+            example = indent
+        elif example is not None and not line.strip():
             lines.append("```")
-            example = False
-        lines.append(line if example or line.startswith("    ") else plain(line))
-    return "\n".join([*lines, "```"] if example else lines)
+            example = None
+        if example is not None:
+            lines.append(line[example:])
+        else:
+            lines.append(line if line.startswith("    ") else plain(line))
+    return "\n".join(lines if example is None else [*lines, "```"])
+
+
+def as_lists(lines: list[str]) -> Iterator[str]:
+    """Yield lines with the sections of a Google-style docstring, such as Args, as lists under a title."""
+    section = False
+    for line in lines:
+        if line in SECTIONS:
+            section = True
+            yield from (f"__{SECTIONS[line]}__", "")
+            continue
+        section = section and (not line.strip() or (line.startswith("    ") and not line.lstrip().startswith(">>>")))
+        text = line[4:] if section else line
+        if section and (item := ITEM.fullmatch(text)):
+            yield f"- `{item[1]}`: {item[2]}"
+        else:  # what belongs to an item is indented by two
+            yield f"  {text[4:]}" if section and text.startswith("    ") else text
 
 
 def plain(line: str) -> str:

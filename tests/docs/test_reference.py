@@ -96,5 +96,17 @@ def test_a_docstring_becomes_markdown() -> None:
     assert found == "Sum of &lt;all>.\n\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
 
 
+def test_sections_of_arguments_become_lists() -> None:
+    doc = (
+        "Sum.\n\nArgs:\n    x: A <b>,\n        more.\n    kind: One of\n\n        - `1`;\n\nReturns:\n    It.\n\n"
+        "    >>> 1 + 1\n    2"
+    )
+    expected = (
+        "Sum.\n\n__Arguments__\n\n- `x`: A &lt;b>,\n  more.\n- `kind`: One of\n\n  - `1`;\n\n"
+        "__Returns__\n\nIt.\n\n\n```pycon\n>>> 1 + 1\n2\n```"
+    )
+    assert reference.markdown(doc) == expected
+
+
 def test_the_page_of_commands_is_made_from_the_commands() -> None:
     assert COMMANDS_PAGE.read_text(encoding="utf-8") == commands_page(), "run python -m tests.docs.commands_page"
