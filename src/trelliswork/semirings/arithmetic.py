@@ -1,4 +1,7 @@
-"""Semirings of plain numbers: probabilities, counts and truth values."""
+"""Semirings of plain numbers: probabilities, counts and truth values.
+
+Goodman (1999), Semiring parsing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The two semirings of best paths: max-plus for scores and min-plus for costs."""
+"""The two semirings of best paths: max-plus for scores and min-plus for costs.
+
+Goodman (1999), Semiring parsing; Mohri (2002), Semiring frameworks and algorithms for shortest-distance problems.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The log semiring (logaddexp, +, -inf, 0): the total is log Z."""
+"""The log semiring (logaddexp, +, -inf, 0): the total is log Z.
+
+Goodman (1999), Semiring parsing.
+"""
 
 from __future__ import annotations
 

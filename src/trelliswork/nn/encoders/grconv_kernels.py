@@ -8,6 +8,8 @@ Rows are the m segments of one level. Arrays of the kernels:
     left, right [m, dim]    z_L and z_R, the neighbours on the level below
     output [m, dim]         z
     grad [m, dim]           dL/dz
+
+Zhuo et al. (2016), Segment-level sequence modeling using gated recursive semi-Markov conditional random fields.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def best_events(decoder: EventMemory, inputs: EventInputs, row: int, width: int)
         decoder: The model.
         inputs: A batch.
         row: The row of the batch.
-        width: Number of hypotheses that are extend.
+        width: Number of hypotheses that are kept.
     """
     one = EventInputs(*(field[row : row + 1] for field in inputs))
     n, k = int(one.mask.sum()), one.entity.shape[1]

@@ -1,4 +1,7 @@
-"""Fast parsing with a feed-forward unit on the CPU."""
+"""Fast parsing with a feed-forward unit on the CPU.
+
+Andor et al. (2016), Globally normalized transition-based neural networks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A unit that runs through a transition system, whose states carry what was computed on the way."""
+"""A unit that runs through a transition system, whose states carry what was computed on the way.
+
+Kong, Alberti, Andor, Bogatyy and Weiss (2017), DRAGNN: A transition-based framework for dynamically connected neural
+networks.
+"""
 
 from __future__ import annotations
 
