@@ -1,4 +1,4 @@
-"""The ARPA format of n-gram models: base-10 logarithms of probabilities and back-off weights, by order.
+"""The ARPA format of n-gram models: base-10 logarithms of probabilities and back-off weights, grouped by order.
 
     \\data\\
     ngram 1=3
@@ -6,7 +6,7 @@
     -0.30103  word  -0.1
     \\end\\
 
-Files of KenLM, SRILM and MITLM are read, packed with gzip or not; a back-off that is missing is 0.
+Files of KenLM, SRILM and MITLM can be read, compressed with gzip or not; a missing back-off is 0.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from trelliswork.writing import atomic_write
 
 LN10 = math.log(10.0)
 START, STOP, UNKNOWN = "<s>", "</s>", "<unk>"
-NEVER = -99.0  # how the format writes the probability of <s>, which is never predicted
+NEVER = -99.0  # by convention, the log10 probability of <s>, which is never predicted
 
 
 def write_arpa(model: NGramModel, path: str | Path) -> None:
-    """The model as other tools read it; exact to nine digits."""
+    """Write a model in ARPA format, with nine digits of each number."""
     write_arrays(model.arrays, [_name(model, name) for name in list(model.symbols)[1:]], path)
 
 
 def _name(model: NGramModel, name: str) -> str:
     if name in (START, STOP) or (name == UNKNOWN and model.unknown not in (None, UNKNOWN)):
-        raise OutputError(f"ARPA files give {name} a meaning of its own; got a word of that name; rename the word")
+        raise OutputError(f"{name} is reserved in ARPA files; got a word of that name; rename the word")
     if not name.split() == [name]:
-        raise OutputError(f"ARPA files separate words by blanks; {name!r} contains one; rename the word")
+        raise OutputError(f"words in ARPA files must not contain spaces; got {name!r}; rename the word")
     return UNKNOWN if name == model.unknown else name
 
 
@@ -61,7 +61,7 @@ def write_arrays(arrays: NgramArrays, names: Sequence[str], path: str | Path) ->
 
 
 def _sections(arrays: NgramArrays, names: list[str], starts: list[int]) -> Iterator[list[str]]:
-    """The lines of each order."""
+    """Yield the lines of each order."""
     parents, inner = arrays.parent, len(arrays.log_backoff)
     follows = (np.diff(arrays.first) > 0) | (arrays.log_backoff != 0)
     before: list[str] = []
@@ -71,14 +71,14 @@ def _sections(arrays: NgramArrays, names: list[str], starts: list[int]) -> Itera
         grams = [f"{before[i]} {word}" for i, word in zip(owners, words, strict=True)] if before else words
         log_probs = np.clip(arrays.log_prob[low:high] / LN10, NEVER, 0.0).tolist()
         backoffs = np.maximum(arrays.log_backoff[low : min(high, inner)] / LN10, NEVER).tolist()
-        shown = [f"\t{b:.9g}" if has else "" for b, has in zip(backoffs, follows[low:high].tolist(), strict=True)]
-        shown += [""] * (len(grams) - len(shown))
-        yield [f"{p:.9g}\t{gram}{b}\n" for p, gram, b in zip(log_probs, grams, shown, strict=True)]
+        columns = [f"\t{b:.9g}" if has else "" for b, has in zip(backoffs, follows[low:high].tolist(), strict=True)]
+        columns += [""] * (len(grams) - len(columns))  # the highest order has no back-offs
+        yield [f"{p:.9g}\t{gram}{b}\n" for p, gram, b in zip(log_probs, grams, columns, strict=True)]
         before = grams
 
 
 def read_arpa(path: str | Path) -> NGramModel:
-    """A model from a file; `<unk>`, if it is there, stands for all words that are not."""
+    """Read a model from a file; `<unk>`, if present, stands for all words that are not listed."""
     reader = _Reader(path)
     for line, text in numbered_lines(path):
         if text.strip() and not reader.done:
@@ -87,14 +87,14 @@ def read_arpa(path: str | Path) -> NGramModel:
 
 
 class _Section:
-    """The n-grams of one order, word by word, and their lines."""
+    """The n-grams of one order: their words one after the other, numbers, and lines in the file."""
 
     def __init__(self) -> None:
         self.words, self.log_probs, self.backoffs, self.lines = array("i"), array("d"), array("d"), array("q")
 
 
 class _Reader:
-    """The sections of one file, line by line; words are numbered as they come."""
+    """Line-by-line reader of one file; words are numbered in the order of their first occurrence."""
 
     def __init__(self, path: str | Path):
         self.path, self.done = path, False
@@ -111,27 +111,28 @@ class _Reader:
             if self.order not in self.announced:
                 self._fail(f"a section of order {self.order}, which \\data\\ does not announce", line)
             if self.order in self.sections:
-                self._fail(f"a second section of order {self.order}; join it with the first", line)
+                self._fail(f"a second section of order {self.order}; merge it with the first", line)
             self.section = self.sections[self.order] = _Section()
         elif self.order:
             self._take_gram(text.replace("\t", " ").split(" "), line)
         elif size := re.fullmatch(r"ngram ([0-9]{1,9})\s*=\s*([0-9]{1,18})", text):
             self.announced[int(size[1])] = int(size[2])
         elif text != "\\data\\":
-            self._fail(f"expected \\data\\, `ngram N=count` or \\1-grams:, got {text[:60]!r}", line)
+            self._fail(f"expected \\data\\, `ngram N=count` or \\1-grams:; got {text[:60]!r}", line)
 
     def _take_gram(self, fields: list[str], line: int) -> None:
         n, section = self.order, self.section
         if len(fields) not in (n + 1, n + 2) or "" in fields:
             fields = [field for field in fields if field]
         if len(fields) not in (n + 1, n + 2):
-            self._fail(f"expected a logarithm, {n} words and maybe a back-off; got {len(fields)} fields", line)
+            self._fail(f"expected a logarithm, {n} words and optionally a back-off; got {len(fields)} fields", line)
         try:
             log_prob, backoff = float(fields[0]) * LN10, float(fields[n + 1]) * LN10 if len(fields) == n + 2 else 0.0
         except ValueError:
             self._fail(f"expected numbers around the words; got {fields[0]!r} and {fields[-1]!r}", line)
+        # Other tools round: a probability of 1 may be written slightly above 0.
         if not log_prob <= 1e-6 or not backoff < math.inf:
-            self._fail(f"a log probability must not be above 0, nor a back-off NaN or infinite; got {fields}", line)
+            self._fail(f"log probabilities must be at most 0 and back-offs finite; got {fields}", line)
         section.words.extend(map(self.numbers.__getitem__, fields[1 : n + 1]))
         section.log_probs.append(min(log_prob, 0.0))
         section.backoffs.append(backoff)
@@ -163,18 +164,18 @@ class _Reader:
         words = final[given]
         if (words < 0).any():
             row, column = np.argwhere(words < 0)[0]
-            self._fail(f"{names[given[row, column]]!r} is not among the 1-grams", section.lines[row])
+            self._fail(f"{names[given[row, column]]!r} is not among the 1-grams; add it there", section.lines[row])
         order = np.lexsort(given.T)
         twice = np.flatnonzero((given[order][1:] == given[order][:-1]).all(1))
         if len(twice):
             row = int(order[twice + 1].min())
             gram = " ".join(names[number] for number in given[row])
-            self._fail(f"the n-gram {gram!r} is there already; remove one", section.lines[row])
+            self._fail(f"the n-gram {gram!r} is listed twice; remove one", section.lines[row])
         return Grams(words, np.array(section.log_probs), np.array(section.backoffs))
 
     def _check(self) -> None:
         if not self.done:
-            self._fail("the file ends before \\end\\; copy it again")
+            self._fail("expected \\end\\ before the end of the file; the file may be truncated, copy it again")
         if not self.announced or sorted(self.announced) != list(range(1, len(self.announced) + 1)):
             self._fail(f"\\data\\ must announce the orders 1, 2, ... without gaps; got {sorted(self.announced)}")
         for order, n in self.announced.items():

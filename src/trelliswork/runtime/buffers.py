@@ -42,8 +42,13 @@ def empty(shape: tuple[int, ...], dtype: type = np.float64) -> Array:
 
 def matrices(shape: tuple[int, ...]) -> Array:
     """`empty` for what is run over many times: small ones begin at a line of the cache too."""
+    return empty(shape) if math.prod(shape) >= LARGE else aligned(shape)
+
+
+def aligned(shape: tuple[int, ...]) -> Array:
+    """np.empty(shape) in float64 that begins at a line of the cache, from new memory."""
     size = math.prod(shape)
-    return empty(shape) if size >= LARGE else _from_a_line(np.empty(size + LINE), size).reshape(shape)
+    return _from_a_line(np.empty(size + LINE), size).reshape(shape)
 
 
 def _from_a_line(block: Array, size: int) -> Array:

@@ -21,7 +21,7 @@ from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.plan import lay_out
 from trelliswork.models.taggers.features.kernels.records import PlannedRows, PlannedWeights
-from trelliswork.runtime.buffers import matrices
+from trelliswork.runtime.buffers import aligned
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.runtime.threads import row_ranges, side_by_side
 
@@ -78,7 +78,7 @@ class Plan:
 
     def spread_out(self, weights: Array, transitions: Array, pairs: Array) -> PlannedWeights:
         """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan."""
-        table = matrices((self.n_dense, self.width))
+        table = aligned((self.n_dense, self.width))
         table[:] = 0.0
         table.reshape(-1)[self.dense_cells] = weights[self.dense_weights]
         loose = weights[self.loose_weights]

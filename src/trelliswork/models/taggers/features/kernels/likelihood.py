@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedRows, PlannedWeights
-from trelliswork.runtime.buffers import matrices
+from trelliswork.runtime.buffers import aligned
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest
 from trelliswork.structures.chain.kernels import SMALLEST, backward_log, forward_log
@@ -256,7 +256,7 @@ def loss_and_gradient(
     The kernel for log space is compiled when a sentence first needs it: few corpora have any.
     """
     transitions, loose = map(np.zeros_like, (weights.transitions, weights.loose))
-    table = matrices(weights.table.shape)
+    table = aligned(weights.table.shape)
     table[:] = 0.0
     gradient, loss = PlannedWeights(transitions, table, loose, np.empty(0)), 0.0
     factors, room = _factors(weights, ends), _room(rows.lengths[first:last], table.shape[1])
@@ -271,11 +271,15 @@ def loss_and_gradient(
 
 def _room(lengths: Array, width: int) -> Room:
     shape = int(lengths.max(initial=0)), width
-    flows = matrices((width, width))
+    flows = aligned((width, width))
     flows[:] = 0.0
+<<<<<<< HEAD
     scores, alpha, beta, out = matrices((4, width))
     wide = np.ones(len(lengths), np.bool_)
     return Room(matrices(shape), matrices(shape), scores, alpha, beta, out, flows, wide)
+=======
+    return Room(aligned(shape), aligned(shape), *aligned((4, width)), flows, np.ones(len(lengths), np.bool_))
+>>>>>>> features
 
 
 def _factors(weights: PlannedWeights, ends: tuple[Array, Array]) -> Factors | None:
@@ -283,7 +287,7 @@ def _factors(weights: PlannedWeights, ends: tuple[Array, Array]) -> Factors | No
     scores, (c, width) = weights.transitions[0, 0], (len(ends[0]), weights.table.shape[1])
     shift = float(scores.max())
     shift = shift if shift > NEG_INF else 0.0
-    arcs, starts, finals = matrices((width, width)), np.zeros(width), np.zeros(width)
+    arcs, starts, finals = aligned((width, width)), np.zeros(width), np.zeros(width)
     arcs[:] = 0.0
     for factors, given in (arcs[:c, :c], scores - shift), (starts[:c], ends[0]), (finals[:c], ends[1]):
         np.exp(given, out=factors)
