@@ -273,13 +273,9 @@ def _room(lengths: Array, width: int) -> Room:
     shape = int(lengths.max(initial=0)), width
     flows = aligned((width, width))
     flows[:] = 0.0
-<<<<<<< HEAD
-    scores, alpha, beta, out = matrices((4, width))
+    scores, alpha, beta, out = aligned((4, width))
     wide = np.ones(len(lengths), np.bool_)
-    return Room(matrices(shape), matrices(shape), scores, alpha, beta, out, flows, wide)
-=======
-    return Room(aligned(shape), aligned(shape), *aligned((4, width)), flows, np.ones(len(lengths), np.bool_))
->>>>>>> features
+    return Room(aligned(shape), aligned(shape), scores, alpha, beta, out, flows, wide)
 
 
 def _factors(weights: PlannedWeights, ends: tuple[Array, Array]) -> Factors | None:
