@@ -72,7 +72,7 @@ def _continued(model: LanguageModel, file: str, wanted: Generation, top_k: int) 
 
 
 def _prefixes(model: LanguageModel, file: str) -> list[Sequence[str]]:
-    """The beginnings to go on from, one on each line; the empty one if there is none."""
+    """Return the beginnings to go on from, one on each line; the empty one if there is none."""
     if file == "-" and sys.stdin.isatty():
         return [()]
     lines = [line.strip() for _, line in numbered_lines(file)]

@@ -153,7 +153,7 @@ def read_texts(options: Options, choices: Choices) -> Material:
 
 
 def read_plain_texts(options: Options, choices: Choices) -> Material:
-    """The files that a language model learns from, which its recipe reads as a stream, and the dev sentences."""
+    """Return the files that a language model learns from, which its recipe reads as a stream, and the dev sentences."""
     reading, files = choices.pairs, [options["train"], *(options.get("more") or ())]
     tokeniser = given_tokeniser(options)
     reading = reading if tokeniser is None else replace(reading, tokeniser=tokeniser)

@@ -70,7 +70,7 @@ class NgramConfig(Settings):
 
     @property
     def least_counts(self) -> tuple[int, ...]:
-        """The cut-offs as numbers."""
+        """Return the cut-offs as numbers."""
         try:
             return tuple(int(each) for each in self.cutoffs.split(",") if each)
         except ValueError as error:

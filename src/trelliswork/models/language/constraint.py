@@ -130,7 +130,7 @@ class _Expression:
         return first, last
 
     def _numbers(self, token: str) -> list[int]:
-        """The units that a token stands for."""
+        """Return the units that a token stands for."""
         if token == ".":
             return list(range(1, len(self.symbols)))
         if self.characters and len(token) > 2 and token[0] == "[":

@@ -35,11 +35,11 @@ class Reading:
     tokeniser: Any = None
 
     def sentences(self, path: str) -> Iterator[Sentence]:
-        """The sentences of a file."""
+        """Yield the sentences of a file."""
         return read_pretokenised(path) if self.pretokenised else read_text(path, self.tokeniser or RuleTokeniser())
 
     def lines(self, path: str) -> Iterator[Sequence[str]]:
-        """The units of each sentence of a file, an empty list between documents."""
+        """Yield the units of each sentence of a file, an empty list between documents."""
         if self.pretokenised and self.units == "words":
             for _, line in numbered_lines(path):
                 yield line.split()
@@ -52,20 +52,20 @@ class Reading:
             yield self.cut(sentence)
 
     def cut(self, sentence: Sentence) -> Sequence[str]:
-        """The units of a sentence."""
+        """Return the units of a sentence."""
         if self.units == "characters":
             return ((sentence.text and " ".join(sentence.text.split())) or " ".join(sentence.words)).replace(" ", SPACE)
         return sentence.words if self.pairs is None else self.pairs.cut_all(sentence.words)
 
     def words(self, line: str) -> list[str]:
-        """The words of a line, which need not be a whole sentence."""
+        """Return the words of a line, which need not be a whole sentence."""
         if self.pretokenised:
             return line.split()
         tokens = (self.tokeniser or RuleTokeniser()).tokenise(line)
         return [word for sentence in tokens for token in sentence for word in token.words]
 
     def join(self, units: Sequence[str]) -> str:
-        """The text of some units."""
+        """Return the text of some units."""
         if self.units == "characters":
             return "".join(units).replace(SPACE, " ")
         return " ".join(units if self.pairs is None else joined(units))
@@ -136,7 +136,7 @@ def _corpus(lines: Iterable[Sequence[str]], file: str, least_count: int, scratch
 
 
 def _numbered(lines: Iterable[Sequence[str]], numbers: dict[str, int]) -> Iterator[tuple[Array, int]]:
-    """The sentences between BEGIN and END as arrays of many, and how many each has."""
+    """Yield the sentences between BEGIN and END as arrays of many, and how many each has."""
     part, n_sentences = array("i"), 0
     for line in lines:
         if line:

@@ -101,7 +101,7 @@ class NgramLanguageModel(LanguageModel):
         return self._after(node)
 
     def _after(self, node: int) -> Array:
-        """The log probabilities of all words and of the end after a history."""
+        """Return the log probabilities of all words and of the end after a history."""
         arrays = self.arrays
         if node == 0:
             return arrays.log_prob[1 : arrays.n_words + 2].astype(np.float64)
@@ -114,13 +114,13 @@ class NgramLanguageModel(LanguageModel):
 
     @cached_property
     def machine(self) -> Any:
-        """The same as an `fst.NGramModel`, for acceptors."""
+        """Return the same as an `fst.NGramModel`, for acceptors."""
         unknown = UNKNOWN if UNKNOWN in self._numbers else None
         return named("trelliswork.fst:NGramModel")(self.arrays, self.symbols, unknown)
 
     @cached_property
     def symbols(self) -> Any:
-        """The units as a symbol table."""
+        """Return the units as a symbol table."""
         symbols = named("trelliswork.fst:Symbols")(self.names)
         if len(symbols) != len(self.names) + 1:
             problem = "expected units other than <eps> and ε, the names of the empty symbol of automata"
@@ -129,7 +129,7 @@ class NgramLanguageModel(LanguageModel):
 
     @cached_property
     def _numbers(self) -> dict[str | None, int]:
-        """The number of each unit; None is the end of a sentence."""
+        """Return the number of each unit; None is the end of a sentence."""
         return {**{name: i for i, name in enumerate(self.names)}, None: self.arrays.end}
 
     @cached_property

@@ -36,7 +36,7 @@ def samples(model: LanguageModel, prefix: Sequence[str], wanted: Generation, top
 
 
 def _shaped(logs: np.ndarray, wanted: Generation, top_k: int) -> torch.Tensor:
-    """The distribution that is drawn from."""
+    """Return the distribution that is drawn from."""
     log_probs = torch.from_numpy(logs).double().log_softmax(-1)
     if wanted.temperature != 1:
         log_probs = tempered(log_probs, wanted.temperature)

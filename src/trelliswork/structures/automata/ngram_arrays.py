@@ -45,17 +45,17 @@ class NgramArrays(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The number of END."""
+        """Return the number of END."""
         return self.n_words
 
     @property
     def begin(self) -> int:
-        """The node of BEGIN."""
+        """Return the node of BEGIN."""
         return self.n_words + 2
 
     @property
     def starts(self) -> Array:
-        """The first node of each length, and one beyond the last: the children of a length are the next one."""
+        """Return the first node of each length, and one beyond the last: the children of a length are the next one."""
         starts = [0, 1]
         while starts[-1] < len(self.word):
             starts.append(int(self.first[starts[-1]]))
@@ -63,7 +63,7 @@ class NgramArrays(NamedTuple):
 
     @property
     def parent(self) -> Array:
-        """The node of all words but the last, of each node; -1 for the root."""
+        """Return the node of all words but the last, of each node; -1 for the root."""
         inner = np.arange(len(self.first) - 1, dtype=np.int32)
         return np.concatenate([[-1], np.repeat(inner, np.diff(self.first))])
 

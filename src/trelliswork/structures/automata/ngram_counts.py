@@ -82,8 +82,10 @@ def _longer(tokens: Array, node: Array, size: int, offset: int, scratch: Scratch
         places = np.arange(len(run.keys)) if run is merged else np.searchsorted(merged.keys, run.keys)
         seen = np.flatnonzero(here >= 0)
         here[seen] = places[here[seen]] + offset
-    history, word = np.divmod(merged.keys, size)
-    return Level(word.astype(np.int32), history.astype(np.int32), merged.suffix, merged.seen)
+    word, history = (scratch.array(len(merged.keys), np.int32) for _ in range(2))
+    np.floor_divide(merged.keys, size, out=history, casting="unsafe")
+    np.remainder(merged.keys, size, out=word, casting="unsafe")
+    return Level(word, history, merged.suffix, merged.seen)
 
 
 def _sorted_run(keys: Array, suffix: Array) -> tuple[_Run, Array]:

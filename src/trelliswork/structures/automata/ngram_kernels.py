@@ -80,7 +80,7 @@ def fill_table(model, n_histories):
 
 @kernel(EXACT, inline=True)
 def _hashed(model, node, word):
-    """The child of a node, or -1, by the table."""
+    """Return the child of a node, or -1, by the table."""
     mask = model.table.shape[0] - 1
     low, high = model.links[node, 0], model.links[node + 1, 0]
     place = _place(node, word, mask)
@@ -93,7 +93,7 @@ def _hashed(model, node, word):
 
 @kernel(EXACT, inline=True)
 def _searched(model, node, word):
-    """The child of a node, or -1, by halving."""
+    """Return the child of a node, or -1, by halving."""
     low, size = model.links[node, 0], model.links[node + 1, 0] - model.links[node, 0]
     if size <= 0:
         return -1
