@@ -35,7 +35,7 @@ def empty(shape: tuple[int, ...], dtype: type = np.float64) -> Array:
         return np.empty(shape, dtype)
     doubles = -(-size * np.dtype(dtype).itemsize // 8)
     block = _take(doubles + LINE)
-    array = _from_a_line(block, doubles).view(dtype)[:size].reshape(shape)
+    array: Array = _from_a_line(block, doubles).view(dtype)[:size].reshape(shape)
     weakref.finalize(array, _park, block).atexit = False
     return array
 
