@@ -11,11 +11,9 @@ from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import (
     at,
     first_best,
-    first_not_a_score,
     higher,
     insert,
     pick_from_sums,
-    right_padded,
     subtract_highest,
     sum_up,
 )
@@ -142,25 +140,6 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
                 arrived[i] = deltas[t, i] + arc_scores[i, tag]
             tag, _ = first_best(arrived, c)  # [S4.103], corrected
             tags[b, t] = tag
-
-
-@kernel(EXACT)
-def decode_rows(emissions, transitions, start, end, mask):
-    """(fine, lengths, tags): everything that decoding a right-padded batch needs, in one call.
-
-    Not fine, and nothing decoded: masks with holes, empty rows, NaN or +inf, rows without a path.
-    """
-    batch, n, _ = emissions.shape
-    lengths, possible = np.empty(batch, np.int64), np.empty(batch, np.bool_)
-    tags = np.zeros((batch, n), np.int64)
-    fine = right_padded(mask, lengths)
-    if fine:
-        fine = first_not_a_score((emissions.ravel(), transitions.ravel(), start, end))[0] < 0
-    if fine:
-        best_paths(0, batch, emissions, transitions, start, end, lengths, tags, possible)
-        for b in range(batch):
-            fine &= possible[b]
-    return fine, lengths, tags
 
 
 @kernel(FAST)
