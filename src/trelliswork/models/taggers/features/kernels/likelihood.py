@@ -270,12 +270,10 @@ def loss_and_gradient(
 
 
 def _room(lengths: Array, width: int) -> Room:
-    shape = int(lengths.max(initial=0)), width
-    flows = aligned((width, width))
+    shape, flows = (int(lengths.max(initial=0)), width), aligned((width, width))
     flows[:] = 0.0
     scores, alpha, beta, out = aligned((4, width))
-    wide = np.ones(len(lengths), np.bool_)
-    return Room(aligned(shape), aligned(shape), scores, alpha, beta, out, flows, wide)
+    return Room(aligned(shape), aligned(shape), scores, alpha, beta, out, flows, np.ones(len(lengths), np.bool_))
 
 
 def _factors(weights: PlannedWeights, ends: tuple[Array, Array]) -> Factors | None:
