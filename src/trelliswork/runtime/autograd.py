@@ -58,7 +58,8 @@ class _FromKernel(torch.autograd.Function):
         scores = ctx.saved_tensors
         if ctx.vjp is None or torch.is_grad_enabled():
             return None, *by_reference(ctx.reference, scores, grads)
-        return None, *to_tensors(ctx.vjp(*(as_array(grad, np.float64) for grad in grads)), scores)
+        wanted = tuple(each if needed else None for each, needed in zip(scores, ctx.needs_input_grad[1:], strict=True))
+        return None, *to_tensors(ctx.vjp(*[as_array(grad, np.float64) for grad in grads]), wanted)
 
 
 class FusedLayer(Protocol):
