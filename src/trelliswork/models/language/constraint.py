@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix, identity
-from scipy.sparse.linalg import spsolve
+from scipy.sparse import csr_matrix
 
 from trelliswork.errors import ScoreError, TrellisworkError
 from trelliswork.fst import Acceptor, Symbols, read_acceptor
@@ -26,6 +25,7 @@ from trelliswork.models.language.ngram import NgramLanguageModel
 from trelliswork.semirings import Max
 
 MOST_ARCS = 2_000_000  # of a model under a constraint
+MOST_STEPS = 10_000  # of the sum over strings of ever greater length
 _WORDS = re.compile(r"[|*+?()]|(?:\\.|[^\s|*+?()\\])+")
 _CHARACTERS = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)
 
@@ -42,7 +42,7 @@ class Constrained:
     """An n-gram model over the sentences that match, each once, whatever the weights of an acceptor.
 
     The composition of both is deterministic, so that sentences are paths. With A the probabilities of its arcs and f
-    those of ending, (I - A) b = f has the probability b of matching from each state on, over strings of any length.
+    those of ending, b = f + A b is the probability b of matching from each state on, over strings of any length.
     """
 
     def __init__(self, model: NgramLanguageModel, constraint: str) -> None:
@@ -59,7 +59,12 @@ class Constrained:
         """Return the sum over all ways from each state to an end."""
         n, machine = self._machine.n_states, self._machine
         arcs = csr_matrix((np.exp(self._weights / temperature), (machine.source, machine.target)), (n, n))
-        sums = np.atleast_1d(spsolve((identity(n) - arcs).tocsc(), np.exp(self._final / temperature)))
+        ends = np.exp(self._final / temperature)
+        sums, before = ends, np.zeros(n)
+        for _ in range(MOST_STEPS):
+            if np.allclose(sums, before, rtol=1e-12, atol=0.0) or not np.isfinite(sums).all():
+                break
+            sums, before = ends + arcs @ sums, sums
         if not (np.isfinite(sums) & (sums > 0)).all():
             raise TrellisworkError("the scores of sentences that match have no finite sum; lower the temperature, or "
                                    "choose a model whose probabilities sum to 1")  # fmt: skip
