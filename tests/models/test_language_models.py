@@ -251,6 +251,22 @@ def test_constrained_sentences_have_the_share_that_enumeration_gives(constraint:
         assert chisquare([*observed, *tail[0]], [scale * each for each in (*expected, *tail[1])]).pvalue > 1e-3
 
 
+def test_sentences_of_any_length_are_summed() -> None:
+    trained = model(order=2)
+    assert Constrained(trained, ".*").log_prob == pytest.approx(0.0, abs=1e-5), "all sentences"
+    constrained = Constrained(trained, "a (b|a)*")
+    total = sum(
+        math.exp(log_prob_of(trained, ("a", *rest))) for n in range(13) for rest in itertools.product("ab", repeat=n)
+    )
+    assert math.exp(constrained.log_prob) == pytest.approx(total, rel=1e-4)
+    lengths = [len(each.units) for each in constrained.samples(400, seed=2)]
+    assert min(lengths) >= 1 and max(lengths) > 3
+    assert constrained.best().units == max(
+        (("a", *rest) for n in range(6) for rest in itertools.product("ab", repeat=n)),
+        key=lambda sentence: log_prob_of(trained, sentence),
+    )
+
+
 def test_an_acceptor_in_a_file_constrains_as_well(tmp_path: Path) -> None:
     (tmp_path / "two.fst").write_text("0 1 a 3.5\n0 1 b\n1 2 b\n2\n")
     constrained = Constrained(model(), str(tmp_path / "two.fst"))

@@ -6,20 +6,26 @@ An expression is over units: words have white space between them, characters hav
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 
 from trelliswork.errors import ScoreError, TrellisworkError
 from trelliswork.fst import Acceptor, Symbols, read_acceptor
+from trelliswork.models.language.base import Array
 from trelliswork.models.language.corpus import SPACE
 from trelliswork.models.language.ngram import NgramLanguageModel
 from trelliswork.semirings import Max
 
 MOST_ARCS = 2_000_000  # of a model under a constraint
+MOST_STEPS = 10_000  # of the sum over strings of ever greater length
 _WORDS = re.compile(r"[|*+?()]|(?:\\.|[^\s|*+?()\\])+")
 _CHARACTERS = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)
 
@@ -33,28 +39,82 @@ class Match(NamedTuple):
 
 
 class Constrained:
-    """An n-gram model over the sentences that match, each once, whatever the weights of an acceptor."""
+    """An n-gram model over the sentences that match, each once, whatever the weights of an acceptor.
+
+    The composition of both is deterministic, so that sentences are paths. With A the probabilities of its arcs and f
+    those of ending, b = f + A b is the probability b of matching from each state on, over strings of any length.
+    """
 
     def __init__(self, model: NgramLanguageModel, constraint: str) -> None:
         language = read_constraint(constraint, model.symbols, characters=model.format.units == "characters")
-        self.machine: Any = model.machine.intersect(_unambiguous(language), limit=MOST_ARCS)
-        self.log_prob = float(self.machine.log_partition) if self.machine.n_states else -torch.inf
-        if self.log_prob == -torch.inf:
+        self._machine = model.machine.intersect(_unambiguous(language), limit=MOST_ARCS).machine
+        self._name = model.symbols.name
+        self._weights, initial, self._final = self._machine.arrays
+        if not self._machine.n_states:
             raise TrellisworkError(f"no sentence of the model matches {constraint!r}; widen the constraint")
+        self._start = int(np.argmax(initial))
+        self.log_prob = math.log(self._matching(1.0)[self._start])
+
+    def _matching(self, temperature: float) -> Array:
+        """Return the sum over all ways from each state to an end."""
+        n, machine = self._machine.n_states, self._machine
+        arcs = csr_matrix((np.exp(self._weights / temperature), (machine.source, machine.target)), (n, n))
+        ends = np.exp(self._final / temperature)
+        sums, before = ends, np.zeros(n)
+        for _ in range(MOST_STEPS):
+            if np.allclose(sums, before, rtol=1e-12, atol=0.0) or not np.isfinite(sums).all():
+                break
+            sums, before = ends + arcs @ sums, sums
+        if not (np.isfinite(sums) & (sums > 0)).all():
+            raise TrellisworkError("the scores of sentences that match have no finite sum; lower the temperature, or "
+                                   "choose a model whose probabilities sum to 1")  # fmt: skip
+        return sums
 
     def best(self) -> Match:
-        """Return the most probable sentence."""
-        (units,), scores = self.machine.top_k_strings(1)
-        return self._match(units, float(scores[0]))
+        """Return the most probable sentence, by the algorithm of Dijkstra."""
+        came: dict[int, tuple[int, int]] = {}  # the arc by which each state is reached, and the state before
+        queue = [(0.0, self._start, -1, -1)]
+        while queue:
+            cost, state, arc, before = heappop(queue)
+            if state == -1:  # an end
+                labels = []
+                while before != self._start or came[before][0] >= 0:
+                    arc, previous = came[before]
+                    labels.append(int(self._machine.input[arc]))
+                    before = previous
+                return self._match(labels[::-1], -cost)
+            if state in came:
+                continue
+            came[state] = arc, before
+            heappush(queue, (cost - self._final[state], -1, -1, state))
+            for each in self._arcs(state).tolist():
+                heappush(queue, (cost - self._weights[each], int(self._machine.target[each]), each, state))
+        raise TrellisworkError("no sentence of the model matches; widen the constraint")
 
     def samples(self, n: int, seed: int = 0, temperature: float = 1.0) -> list[Match]:
         """Return independent samples of the sentences that match."""
-        machine = self.machine if temperature == 1 else self.machine.tempered(temperature)
-        paths = machine.sample((n,), torch.Generator().manual_seed(seed))
-        return [self._match(path.input, float(self.machine.score(path))) for path in paths]
+        generator, matching = np.random.default_rng(seed), self._matching(temperature)
+        return [self._sample(generator, matching, temperature) for _ in range(n)]
 
-    def _match(self, units: Sequence[str], log_prob: float) -> Match:
-        return Match(tuple(units), log_prob, log_prob - self.log_prob)
+    def _sample(self, generator: np.random.Generator, matching: Array, temperature: float) -> Match:
+        state, labels, total = self._start, list[int](), 0.0
+        while True:
+            arcs = self._arcs(state)
+            shares = np.exp(np.append(self._weights[arcs], self._final[state]) / temperature)
+            shares[:-1] *= matching[self._machine.target[arcs]]
+            chosen = int(generator.choice(len(shares), p=shares / shares.sum()))
+            if chosen == len(arcs):
+                return self._match(labels, total + self._final[state])
+            total += self._weights[arcs[chosen]]
+            labels.append(int(self._machine.input[arcs[chosen]]))
+            state = int(self._machine.target[arcs[chosen]])
+
+    def _arcs(self, state: int) -> Array:
+        offsets, order = self._machine.out
+        return order[offsets[state] : offsets[state + 1]]
+
+    def _match(self, labels: Sequence[int], log_prob: float) -> Match:
+        return Match(tuple(map(self._name, labels)), float(log_prob), float(log_prob) - self.log_prob)
 
 
 def read_constraint(constraint: str, symbols: Symbols, *, characters: bool = False) -> Acceptor:
