@@ -15,7 +15,7 @@ from trelliswork.models.loading import known_kind
 
 FEATURES = "trelliswork.models.taggers.features.export"
 NETWORKS = "trelliswork.models.taggers.networks.onnx_export"
-ARPA = "trelliswork.models.transducers.pair_ngram.chunk_model"
+ARPA = "trelliswork.models.transducers.pair_ngram.arpa"
 FILES = {"crfsuite": "model.crfsuite", "arpa": "model.arpa"}  # what is written as one file
 
 
