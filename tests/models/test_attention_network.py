@@ -18,7 +18,7 @@ from trelliswork.models.transducers.attention.learning import likelihood, log_pr
 from trelliswork.models.transducers.attention.network import AttentionNetwork
 from trelliswork.models.transducers.minimum_risk import by_agreement, similarity
 from trelliswork.nn.decoders.constraints import AcceptorConstraint
-from trelliswork.nn.decoders.truncation import keep_best
+from trelliswork.nn.decoders.generation import keep_best
 from trelliswork.training import TrainingConfig, train
 
 LETTERS = PairFormat("characters", "characters", "none")

@@ -18,7 +18,7 @@ from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.events.config import FrameConfig
 from trelliswork.models.events.frame_parser import FrameParser
-from trelliswork.nn.transitions.unrolling import unroll
+from trelliswork.nn.transitions.unit import unroll
 from trelliswork.structures.beam import FrameSystem, local_log_prob
 from trelliswork.structures.beam.frames import FrameGraph, Kind
 from trelliswork.structures.beam.likelihood import locally_normalised

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trelliswork.nn.scorers import bilinear_pairs
-from trelliswork.nn.scorers.bilinear_pairs import pair_scores, plain_pair_scores
+from trelliswork.nn.scorers import biaffine
+from trelliswork.nn.scorers.biaffine import pair_scores, plain_pair_scores
 
 
 def problem(pairs: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
@@ -17,7 +17,7 @@ def problem(pairs: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tenso
 
 @pytest.mark.parametrize("pairs", [0, 1, 2, 5])
 def test_equals_plain_torch(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bilinear_pairs, "PAIRS", 2)  # chunks that do not come out even
+    monkeypatch.setattr(biaffine, "PAIRS", 2)  # chunks that do not come out even
     given = problem(pairs)
     scores, expected = pair_scores(*given), plain_pair_scores(*given)
     torch.testing.assert_close(scores, expected)
@@ -27,7 +27,7 @@ def test_equals_plain_torch(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bilinear_pairs, "PAIRS", 2)
+    monkeypatch.setattr(biaffine, "PAIRS", 2)
     assert torch.autograd.gradcheck(pair_scores, problem(5))
     assert torch.autograd.gradgradcheck(pair_scores, problem(3))
     left, right, weight = problem(3)

@@ -12,10 +12,16 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
-from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow, final_states
-from trelliswork.nn.decoders.copynet import JointCopy
-from trelliswork.nn.decoders.coverage import FertilityCoverage, RecurrentCoverage
-from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
+from trelliswork.nn.decoders.attention import (
+    AdditiveScore,
+    DotScore,
+    FertilityCoverage,
+    GeneralScore,
+    LocalWindow,
+    RecurrentCoverage,
+    final_states,
+)
+from trelliswork.nn.decoders.pointer import JointCopy, PointerMixture, coverage_loss
 from trelliswork.nn.decoders.transformer import GrowingCache
 from trelliswork.nn.encoders import TransformerEncoder
 from trelliswork.nn.encoders.transformer import sinusoids

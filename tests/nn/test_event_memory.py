@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory, Memory
-from trelliswork.nn.scorers.event_search import best_events
+from trelliswork.nn.scorers.roles import best_events
 
 N_TYPES, N_ROLES, N_KINDS, N_RELATIONS, D, W = 3, 4, 3, 2, 5, 2
 

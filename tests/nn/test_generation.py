@@ -16,8 +16,7 @@ from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.fst import Acceptor
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
 from trelliswork.nn.decoders.constraints import AcceptorConstraint, Constraint, PrefixConstraint
-from trelliswork.nn.decoders.generation import COVERED, WEIGHTS, Generation
-from trelliswork.nn.decoders.truncation import keep_best, nucleus, tempered
+from trelliswork.nn.decoders.generation import COVERED, WEIGHTS, Generation, keep_best, nucleus, tempered
 from trelliswork.structures.beam import beam_search, sample
 from trelliswork.structures.beam.ranking import (
     coverage_penalty,

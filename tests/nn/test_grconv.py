@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn import GatedRecursiveConvolution, PyramidScorer
-from trelliswork.nn.encoders.grconv_fused import fused_pyramid, plain_pyramid
+from trelliswork.nn.encoders.grconv import fused_pyramid, plain_pyramid
 from trelliswork.nn.kernel_math import can_fuse
 
 

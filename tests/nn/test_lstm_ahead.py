@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.encoders.lstm_ahead import ForwardLSTM, plain_forward_lstm, read_forwards
-from trelliswork.nn.encoders.packing import Packing
+from trelliswork.nn.encoders.lstm_fused import Packing
 from trelliswork.runtime.autograd import fused
 
 DIM, HIDDEN = 4, 3

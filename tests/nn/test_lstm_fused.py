@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import RecurrentEncoder, recurrent
-from trelliswork.nn.encoders.lstm_fused import BiLSTM, plain_bilstm, read_bidirectional
-from trelliswork.nn.encoders.packing import Packing
+from trelliswork.nn.encoders.lstm_fused import BiLSTM, Packing, plain_bilstm, read_bidirectional
 from trelliswork.runtime.autograd import fused
 
 DIM, HIDDEN = 5, 3

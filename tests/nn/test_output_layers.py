@@ -18,8 +18,8 @@ from trelliswork.nn.output_layers import (
     OutputLayer,
     SampledSoftmaxLayer,
     SoftmaxLayer,
-    fused_loss,
 )
+from trelliswork.nn.output_layers import softmax as fused_loss
 from trelliswork.nn.output_layers.sampled import log_uniform, zipf
 
 D, V, M = 6, 11, 9

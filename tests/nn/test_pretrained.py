@@ -14,8 +14,7 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder
-from trelliswork.nn.encoders.subwords import windows
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder, windows
 
 needs_transformers = pytest.mark.skipif(
     not any((Path(folder) / "transformers").is_dir() for folder in sys.path if folder),

@@ -15,16 +15,17 @@ from tests.oracles.parsing import LEFT, RIGHT, SHIFT, Plain
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.transitions import TBRU, ParsingUnit, RecurrentSystem, TaggingUnit, unroll
 from trelliswork.nn.transitions.kernels import Pinned
-from trelliswork.nn.transitions.search import beam_parses, greedy_parses
 from trelliswork.nn.transitions.states import (
+    beam_parses,
     explored_states,
     global_loss,
     gold_states,
+    greedy_parses,
     local_loss,
     right_decisions,
     right_trees,
 )
-from trelliswork.nn.transitions.unrolling import Wiring
+from trelliswork.nn.transitions.unit import Wiring
 from trelliswork.structures.beam import (
     ArcHybrid,
     ArcStandard,

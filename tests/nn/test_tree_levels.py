@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trelliswork.nn.decoders.tree_levels import Sequences, read_sequences
+from trelliswork.nn.decoders.tree import Sequences, read_sequences
 
 WIDTHS = [(1,), (3,), (1, 1, 1), (4, 3, 3, 1), (2, 2, 1)]
 

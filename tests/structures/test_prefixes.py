@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trelliswork.errors import ConstraintError
-from trelliswork.nn.decoders.grammar_constraint import GrammarConstraint
+from trelliswork.nn.decoders.generation import GrammarConstraint
 from trelliswork.structures.grammar.prefixes import PrefixGrammar
 from trelliswork.structures.grammar.rules import is_word, read_rules
 

@@ -30,7 +30,7 @@ from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
-from trelliswork.nn.transitions.unrolling import RecurrentSystem, unroll
+from trelliswork.nn.transitions.unit import RecurrentSystem, unroll
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Mention, Slot, actions_of
 from trelliswork.structures.beam.frames.system import MAKES_MENTION, MAKES_SLOT

@@ -26,7 +26,7 @@ from trelliswork.models.events.inputs import SCHEME, Batch, Inventory
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory
-from trelliswork.nn.scorers.event_search import best_events
+from trelliswork.nn.scorers.roles import best_events
 from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")

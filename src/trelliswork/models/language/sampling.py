@@ -10,7 +10,7 @@ import torch
 
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.generation import Generation
-from trelliswork.nn.decoders.truncation import keep_best, nucleus, tempered
+from trelliswork.nn.decoders.generation import keep_best, nucleus, tempered
 
 
 class Continuation(NamedTuple):

@@ -3,11 +3,10 @@
 base.py                             the interface
 bahdanau.py, luong.py               recurrent decoders, with attention.py
 transformer.py                      self-attention
-tree.py, tree_levels.py             trees in brackets, each bracket a sequence of its own
-pointer.py, copynet.py              copying from the source
-coverage.py                         how much attention each source position has received
-generation.py, truncation.py        greedy search, beams and samples
-constraints.py, grammar_constraint.py    restrictions of the generated strings
+tree.py             trees in brackets, each bracket a sequence of its own
+pointer.py              copying from the source
+generation.py        greedy search, beams and samples
+constraints.py    restrictions of the generated strings
 """
 
 from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow

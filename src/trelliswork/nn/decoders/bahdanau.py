@@ -7,9 +7,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trelliswork.nn.decoders.attention import AdditiveScore, Memory, align, attend, final_states
+from trelliswork.nn.decoders.attention import (
+    AdditiveScore,
+    CoverageKind,
+    Memory,
+    align,
+    attend,
+    final_states,
+    make_coverage,
+)
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
-from trelliswork.nn.decoders.coverage import CoverageKind, make_coverage
 from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float
 

@@ -5,14 +5,18 @@ Sutskever, Vinyals and Le (2014), Sequence to sequence learning with neural netw
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.base import Decoder, Step
-from trelliswork.nn.decoders.constraints import Constraint
+from trelliswork.nn.decoders.constraints import Constraint, PrefixConstraint
 from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.grammar.prefixes import NEVER, Prefix, PrefixGrammar
 
 State = tuple[Tensor, ...]
 LAST, LENGTH, HIDDEN, WEIGHTS, COVERED, PREFIX = range(6)  # fields of a state; those of the decoder follow
@@ -106,3 +110,97 @@ class Generation:
     @staticmethod
     def _make_state(last: Tensor, length: Tensor, step: Step, covered: Tensor, prefix: Tensor) -> State:
         return (last, length, step.hidden, step.weights, covered, prefix, *step.state)
+
+
+# A constraint that allows only the strings of a context-free grammar, so that every generated string parses.
+
+
+class GrammarConstraint(PrefixConstraint):
+    """Allows only the strings of a grammar.
+
+    Args:
+        grammar: The grammar.
+        symbols: Names of the output symbols by number.
+        end: Number of the symbol that ends a string.
+        classes: The word of the grammar that each symbol stands for; symbols without one are not allowed. By default
+            each symbol stands for itself.
+
+    >>> import torch
+    >>> grammar = PrefixGrammar("S -> 'a' S 'b' | 'a' 'b'")
+    >>> only = GrammarConstraint(grammar, ["<end>", "a", "b"], end=0)
+    >>> only.allowed(only.initial(1), torch.tensor([[3]]))
+    tensor([[[False,  True, False]]])
+    """
+
+    def __init__(
+        self, grammar: PrefixGrammar, symbols: Sequence[str], end: int, classes: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(len(symbols), end)
+        self.grammar, self.numbers = grammar, defaultdict[str, list[int]](list)
+        for i, name in enumerate(symbols):
+            word = name if classes is None else classes.get(name)
+            if i != end and word is not None:
+                self.numbers[word].append(i)
+
+    def start(self, row: int) -> Hashable:
+        return self.grammar.start
+
+    def successors(self, state: Hashable) -> Mapping[int, Hashable]:
+        assert isinstance(state, Prefix)
+        after = {word: self.grammar.step(state, word) for word in self.grammar.following(state)}
+        return {number: state for word, state in after.items() for number in self.numbers.get(word, ())}
+
+    def distance(self, state: Hashable) -> int | None:
+        assert isinstance(state, Prefix)
+        fewest = self.grammar.distance(state)
+        return None if fewest == NEVER else int(fewest) + 1
+
+
+# Changes of a distribution before sampling: temperature, truncation to the k best symbols or to the nucleus.
+
+INF = float("inf")
+
+
+def tempered(log_probs: Float[Tensor, "*batch v"], temperature: float) -> Float[Tensor, "*batch v"]:
+    """Return p(k)^(1/T), normalised: T → 0 gives the best symbol, T → ∞ the uniform distribution.
+
+    >>> tempered(torch.tensor([0.8, 0.2]).log(), 0.5).exp()
+    tensor([0.9412, 0.0588])
+    """  # [S2, softmax]
+    if not temperature > 0:
+        raise ScoreError(f"temperature must be above 0; got {temperature}; 1 leaves the distribution unchanged")
+    return (log_probs / temperature).log_softmax(-1)
+
+
+def keep_best(log_probs: Float[Tensor, "*batch v"], n_kept: int) -> Float[Tensor, "*batch v"]:
+    """Restrict a distribution to its `n_kept` best symbols, and normalise it.
+
+    >>> keep_best(torch.tensor([0.5, 0.3, 0.2]).log(), 2).exp()
+    tensor([0.6250, 0.3750, 0.0000])
+
+    Fan, Lewis and Dauphin (2018), Hierarchical neural story generation.
+    """
+    if n_kept < 1:
+        raise ScoreError(f"at least 1 symbol must be kept; got {n_kept}")
+    if n_kept >= log_probs.shape[-1]:
+        return log_probs
+    kept = log_probs.topk(n_kept, -1).indices  # indices, not a threshold: exactly n_kept symbols even with ties
+    mask = torch.zeros_like(log_probs, dtype=torch.bool).scatter(-1, kept, True)
+    return log_probs.masked_fill(~mask, -INF).log_softmax(-1)
+
+
+def nucleus(log_probs: Float[Tensor, "*batch v"], mass: float) -> Float[Tensor, "*batch v"]:
+    """Restrict a distribution to the smallest set of symbols with a probability of at least `mass`, and normalise it.
+
+    >>> nucleus(torch.tensor([0.5, 0.3, 0.2]).log(), 0.7).exp()
+    tensor([0.6250, 0.3750, 0.0000])
+
+    Holtzman et al. (2020), The curious case of neural text degeneration.
+    """  # [S4.426]
+    if not 0 < mass <= 1:
+        raise ScoreError(f"the mass of a nucleus must lie in (0, 1]; got {mass}; try 0.9")
+    ordered, order = torch.sort(log_probs, dim=-1, descending=True, stable=True)
+    probabilities = ordered.double().exp()
+    before = probabilities.cumsum(-1) - probabilities
+    kept = torch.zeros_like(log_probs, dtype=torch.bool).scatter(-1, order, before < mass)
+    return log_probs.masked_fill(~kept, -INF).log_softmax(-1)

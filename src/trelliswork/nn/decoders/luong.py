@@ -9,17 +9,18 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.attention import (
+    CoverageKind,
     Memory,
     Scoring,
     Window,
     align,
     attend,
     final_states,
+    make_coverage,
     make_score,
     make_window,
 )
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
-from trelliswork.nn.decoders.coverage import CoverageKind, make_coverage
 from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float
 

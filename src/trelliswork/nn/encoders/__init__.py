@@ -1,20 +1,19 @@
 """Encoders: a vector for each token in its context `[batch, n, d]`, or for each segment `[batch, n, k, d]`.
 
 base.py                     the interface of encoders of tokens
-identity.py, window.py, deep.py, sentence.py, dilated.py    no context, a window, the sentence by convolutions
+window.py, deep.py, sentence.py, dilated.py    no context, a window, the sentence by convolutions
 recurrent.py, transformer.py    the sentence by recurrence or attention
 grconv.py                   vectors of segments: a pyramid over the tokens
-pretrained.py, subwords.py  pretrained transformers of Hugging Face
-packing.py, lstm_*.py, grconv_*.py    the same networks by kernels, on the CPU
+pretrained.py  pretrained transformers of Hugging Face
+lstm_*.py, grconv_*.py    the same networks by kernels, on the CPU
 """
 
 from __future__ import annotations
 
-from trelliswork.nn.encoders.base import TokenEncoder
+from trelliswork.nn.encoders.base import IdentityEncoder, TokenEncoder
 from trelliswork.nn.encoders.deep import DeepEncoder
 from trelliswork.nn.encoders.dilated import DilatedConvolution
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
-from trelliswork.nn.encoders.identity import IdentityEncoder
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.nn.encoders.sentence import SentenceConvolution
 from trelliswork.nn.encoders.transformer import TransformerEncoder

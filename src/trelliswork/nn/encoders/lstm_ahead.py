@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
-from trelliswork.nn.encoders.packing import Packing
+from trelliswork.nn.encoders.lstm_fused import Packing
 from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Bool, Float

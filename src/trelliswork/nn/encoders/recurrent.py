@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
-from trelliswork.nn.encoders.lstm_fused import read_bidirectional
-from trelliswork.nn.encoders.packing import Packing
+from trelliswork.nn.encoders.lstm_fused import Packing, read_bidirectional
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.shapes import Bool, Float, Int

@@ -1,9 +1,12 @@
 """Output layers for vocabularies of any size: full, sampled, noise-contrastive, hierarchical, adaptive."""
 
-from trelliswork.nn.output_layers.base import OutputLayer
-from trelliswork.nn.output_layers.hierarchical import AdaptiveSoftmaxLayer, HierarchicalSoftmaxLayer
 from trelliswork.nn.output_layers.sampled import NCELayer, SampledSoftmaxLayer
-from trelliswork.nn.output_layers.softmax import SoftmaxLayer
+from trelliswork.nn.output_layers.softmax import (
+    AdaptiveSoftmaxLayer,
+    HierarchicalSoftmaxLayer,
+    OutputLayer,
+    SoftmaxLayer,
+)
 
 __all__ = [
     "AdaptiveSoftmaxLayer",

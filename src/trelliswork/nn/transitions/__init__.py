@@ -1,9 +1,8 @@
 """Networks over the states of transition systems: units that read a state and earlier ones, and their kernels.
 
-unit.py, unrolling.py       the transition-based recurrent unit (TBRU), and its run through a transition system
+unit.py       the transition-based recurrent unit (TBRU), and its run through a transition system
 parsing.py, frames.py       units of a dependency parser and of a frame parser
-tagging.py                  the unit of a tagger, whose states a parser can read
-search.py, states.py        fast search and losses of feed-forward units on the CPU,
+states.py        fast search and losses of feed-forward units on the CPU,
                             over kernels.py, beam_kernels.py and path_kernels.py
 
 Kong, Alberti, Andor, Bogatyy and Weiss (2017), DRAGNN: A transition-based framework for dynamically connected neural
@@ -11,9 +10,7 @@ networks.
 """
 
 from trelliswork.nn.transitions.frames import FrameUnit
-from trelliswork.nn.transitions.parsing import ParsingUnit
-from trelliswork.nn.transitions.tagging import TaggingUnit
-from trelliswork.nn.transitions.unit import TBRU
-from trelliswork.nn.transitions.unrolling import RecurrentSystem, Trajectory, unroll
+from trelliswork.nn.transitions.parsing import ParsingUnit, TaggingUnit
+from trelliswork.nn.transitions.unit import TBRU, RecurrentSystem, Trajectory, unroll
 
 __all__ = ["TBRU", "FrameUnit", "ParsingUnit", "RecurrentSystem", "TaggingUnit", "Trajectory", "unroll"]

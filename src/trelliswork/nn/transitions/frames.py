@@ -8,8 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from trelliswork.nn.transitions.unit import TBRU, Cell
-from trelliswork.nn.transitions.unrolling import RecurrentSystem, Wiring
+from trelliswork.nn.transitions.unit import TBRU, Cell, RecurrentSystem, Wiring
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam.frames.actions import Kind
 from trelliswork.structures.beam.frames.system import FrameState, FrameSystem, near_slots, taken

@@ -10,8 +10,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from trelliswork.nn.transitions.unit import TBRU, Cell
-from trelliswork.nn.transitions.unrolling import N_OWN, RecurrentSystem, Wiring
+from trelliswork.nn.dropout import Dropout
+from trelliswork.nn.initialization import initialize_fan_in
+from trelliswork.nn.transitions.unit import N_OWN, TBRU, Cell, RecurrentSystem, Wiring
 from trelliswork.runtime.shapes import Float
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.parse_state import SLOTS, DependencySystem, ParseState
@@ -78,4 +79,35 @@ class ParsingUnit(TBRU):
 
     def _hidden(self, system: DependencySystem, projected: Tensor, state: ParseState) -> Tensor:
         hidden: Tensor = self(self.read(projected, system.features(state)))[0]
+        return hidden
+
+
+# The unit of a tagger, whose states another unit can read (stack-propagation).
+
+
+class TaggingUnit(nn.Module):
+    """A feed-forward unit (`TBRU`) over the word at each position, all of whose states are computed at once.
+
+    Both the scorers of tags and the next unit, for example of a parser, read its states.
+
+    Args:
+        dim: Width of the vectors of words.
+        hidden: Number of units.
+        dropout: Share of units that are dropped.
+
+        >>> import torch
+        >>> TaggingUnit(20, 8)(torch.zeros(2, 7, 20)).shape
+        torch.Size([2, 7, 8])
+
+    Zhang and Weiss (2016), Stack-propagation: Improved representation learning for syntax.
+    """  # [S4, DRAGNN]
+
+    def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0):
+        super().__init__()
+        self.word, self.dropout = nn.Linear(dim, hidden), Dropout(dropout)
+        initialize_fan_in(self)
+
+    def forward(self, vectors: Float[Tensor, "*words d"]) -> Float[Tensor, "*words hidden"]:
+        """Return h of each word."""
+        hidden: Tensor = self.dropout(self.word(vectors).relu())
         return hidden

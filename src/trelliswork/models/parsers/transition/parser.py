@@ -36,11 +36,12 @@ from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
 from trelliswork.nn.transitions.kernels import Pinned
-from trelliswork.nn.transitions.search import beam_parses, greedy_parses
 from trelliswork.nn.transitions.states import (
+    beam_parses,
     explored_states,
     global_loss,
     gold_states,
+    greedy_parses,
     local_loss,
     right_decisions,
     right_trees,

@@ -34,7 +34,7 @@ from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger, make_direct_connections, make_segment_scorer
 from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.nn.scorers.segments import sums_over_segments
+from trelliswork.nn.scorers.spans import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of

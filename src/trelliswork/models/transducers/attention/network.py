@@ -22,8 +22,7 @@ from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedP
 from trelliswork.models.transducers.transducer import Symbols
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
 from trelliswork.nn.decoders.base import Unrolled
-from trelliswork.nn.decoders.copynet import JointCopy
-from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
+from trelliswork.nn.decoders.pointer import JointCopy, PointerMixture, coverage_loss
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import RecurrentEncoder, TokenEncoder, TransformerEncoder
 from trelliswork.nn.output_layers import (

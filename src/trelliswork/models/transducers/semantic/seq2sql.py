@@ -34,7 +34,7 @@ from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
 from trelliswork.models.transducers.semantic.sql import classes_of, sql_grammar
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.constraints import Constraint
-from trelliswork.nn.decoders.grammar_constraint import GrammarConstraint
+from trelliswork.nn.decoders.generation import GrammarConstraint
 from trelliswork.nn.query_parts import execution_reward, reinforce_loss
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import sample
