@@ -34,4 +34,4 @@ def test_brackets_that_do_not_close_are_said_with_their_line(tmp_path: Path, cli
     file.write_text("a b\tf ( x , y )\nb a\tf ( x , y\n", "utf-8")
     status, _, err = cli("train", file, "--model", "seq2tree", "--form", "prolog", "--out", tmp_path / "m")
     assert status == 2
-    assert "train.tsv:2: expected every bracket to close; got 1 open" in err
+    assert "train.tsv:2: expected every bracket to be closed; got 1 open" in err

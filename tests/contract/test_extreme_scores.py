@@ -16,7 +16,7 @@ from tests.contract.base import BACKENDS
 from tests.contract.extremes import BUILDERS, FILLS, QUERIES, filled
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import kernel_random
-from trelliswork.runtime.kernel_math import pick, sum_up
+from trelliswork.runtime.kernel_math import pick_from_sums, sum_up
 
 INF, NAN = float("inf"), float("nan")
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 def _picked(weights: Any, uniform: float) -> Any:
     sums = weights.copy()
     sum_up(sums)
-    return pick(sums.reshape(1, -1), 0, len(sums), uniform)
+    return pick_from_sums(sums.reshape(1, -1), 0, len(sums), uniform)
 
 
 @pytest.mark.thorough

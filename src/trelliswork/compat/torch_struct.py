@@ -30,6 +30,7 @@ from trelliswork.distributions import (
     WeightedCFG,
 )
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.structures.grammar.grammar import Grammar
 
 __all__ = [
@@ -42,7 +43,6 @@ __all__ = [
     "StructDistribution",
     "TreeCRF",
 ]
-INF = float("inf")
 
 
 class StructDistribution(Distribution):

@@ -9,15 +9,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from trelliswork.data.crfsuite_models import MAGIC, STATE, TRANSITION, CRFsuiteModel
 from trelliswork.errors import ModelError
+from trelliswork.runtime.arrays import Array
 from trelliswork.writing import atomic_write
 
-Array = np.ndarray[Any, Any]
 VERSION, N_TABLES, BYTE_ORDER, MASK = 100, 256, 0x62445371, 0xFFFFFFFF
 _HEADER = struct.Struct("<4sI4sIIIIIIIII")
 _NAMES = struct.Struct("<4sIIIII")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 _COUNT = re.compile(r"[0-9]{1,18}")
 
 

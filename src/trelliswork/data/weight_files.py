@@ -18,8 +18,8 @@ import safetensors.numpy
 
 from trelliswork.data.folder_files import check_regular
 from trelliswork.errors import ModelError
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 LARGEST = 1e8  # size of a weight; the product of four is still a float32
 CHECKSUM = "sha256"
 

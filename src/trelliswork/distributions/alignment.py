@@ -10,9 +10,8 @@ from torch import Tensor
 
 from trelliswork.distributions.base import StructuredDistribution
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
-
-INF = float("inf")
 
 
 class Alignment(StructuredDistribution[Tensor]):

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.factors import search, structure
 from trelliswork.structures.factors.propagation import propagate
 
-INF = float("inf")
 CERTAIN = 1e-6  # relative to the score: a smaller gap is rounding
 
 

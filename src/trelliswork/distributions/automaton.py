@@ -20,7 +20,7 @@ from trelliswork.distributions.segment_values import nested
 from trelliswork.draw import automaton as draw_automaton
 from trelliswork.draw.notebook import Piece
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.semirings import Semiring
 from trelliswork.semirings.log import log_ratio
@@ -29,7 +29,6 @@ from trelliswork.structures.automata.solver import STRUCTURE
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols
 
-INF = float("inf")
 MOST_DRAWN = 40  # states of a machine that a notebook draws
 
 

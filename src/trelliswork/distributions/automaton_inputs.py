@@ -12,11 +12,10 @@ from torch import Tensor
 
 from trelliswork.distributions.checks import refuse_not_scores
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.structures.automata.structure import Machine, plain_scores
 from trelliswork.structures.automata.symbols import EPSILON, Symbols
 
-INF = float("inf")
 Label = int | str | None
 Ends = int | Iterable[int] | Mapping[int, float] | Tensor
 Table = Symbols | Iterable[str] | None

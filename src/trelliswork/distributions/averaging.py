@@ -10,10 +10,9 @@ from torch import Tensor
 
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
-
-INF = float("inf")
 
 
 class AverageMode(NamedTuple):

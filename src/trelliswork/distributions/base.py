@@ -23,12 +23,12 @@ from trelliswork.distributions.ranking import in_order, padded
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
 from trelliswork.runtime import bridge
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.record import Solver, Structure
 
 Backend = Literal["auto", "kernel", "torch"]
-INF = float("inf")
 FEW = 64
 FEW_SHOWN = 4
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import bridge
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from trelliswork.structures.grammar.structure import Productions
     from trelliswork.structures.segments.structure import Segments
 
-INF = float("inf")
 SMALL = 100.0  # sums of such numbers keep thirteen digits
 
 

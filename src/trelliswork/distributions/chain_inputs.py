@@ -19,13 +19,13 @@ from trelliswork.distributions.checks import (
     refuse_not_scores,
 )
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.kernel_math import right_padded
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.chain.solver import ChainArrays
 from trelliswork.structures.masks import Layout
 
-INF = float("inf")
 PLAIN = (torch.float32, torch.float64)
 Scores = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
 """Emissions, transitions, start and end."""

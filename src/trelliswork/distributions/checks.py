@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import any_seen, require_numbers, values_are_hidden
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
 from trelliswork.runtime.shapes import Bool, Int
-
-INF = float("inf")
 
 
 def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:

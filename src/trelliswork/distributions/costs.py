@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-INF = float("inf")
+from trelliswork.runtime.arrays import INF
 
 
 def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:

@@ -18,12 +18,12 @@ from trelliswork.distributions.ctc_alignment import CTCAlignment
 from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_models, check_scores
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.ctc import beam, search, structure
 from trelliswork.structures.ctc.strings import LIMIT, STRUCTURE, Frames
 
-INF = float("inf")
 MOST_STRINGS = 4096  # for answers that need each of them
 
 

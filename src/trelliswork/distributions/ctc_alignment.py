@@ -28,8 +28,6 @@ from trelliswork.structures.ctc import structure
 from trelliswork.structures.ctc.solver import STRUCTURE
 from trelliswork.structures.ctc.structure import Labelling
 
-INF = float("inf")
-
 
 class LabelSpan(NamedTuple):
     """Frames start..end-1 carry a label; `score` is the mean log score of it there."""

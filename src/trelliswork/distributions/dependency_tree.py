@@ -16,6 +16,7 @@ from trelliswork.distributions.centring import centred_by_word
 from trelliswork.distributions.checks import check_tensor, flat_lengths, named_place, refuse_not_scores
 from trelliswork.distributions.costs import weighted_sum
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.arc_labels import LabelledArcs
@@ -24,7 +25,6 @@ from trelliswork.structures.arcs import is_tree
 from trelliswork.structures.label_kernels import labels_are_scores
 from trelliswork.structures.record import Solver
 
-INF = float("inf")
 FIX = "count words without the root, pad the arcs or shorten the row"
 PLACE = named_place("row", "head", "dependent", "label")
 

@@ -10,11 +10,10 @@ from torch import Tensor
 from trelliswork.distributions.costs import forbidden_marks, gap, not_negative
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
+from trelliswork.runtime.arrays import INF
 
 if TYPE_CHECKING:
     from trelliswork.distributions.base import StructuredDistribution
-
-INF = float("inf")
 
 
 def divergence(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:

@@ -28,7 +28,6 @@ from trelliswork.structures.edit import structure
 from trelliswork.structures.edit.solver import STRUCTURE
 from trelliswork.structures.edit.structure import DELETE, INSERT, SUBSTITUTE, EditLattice
 
-INF = float("inf")
 OPERATIONS = ("substitute", "delete", "insert")
 Lengths = Tensor | Sequence[int] | None
 

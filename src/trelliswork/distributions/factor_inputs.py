@@ -12,11 +12,10 @@ from torch import Tensor
 from trelliswork.distributions.checks import cast, check_floating, check_tensor, refuse_not_scores, whole_values
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
 from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.structures.factors.graph import Graph
-
-INF = float("inf")
 
 
 def check_unary(unary: Tensor) -> None:

@@ -14,10 +14,10 @@ from torch import Tensor
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.distributions.ranking import padded
 from trelliswork.distributions.spans import Span
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio
 
-INF = float("inf")
 TRIED = 8  # state paths that are looked at for each of the k best labellings
 
 

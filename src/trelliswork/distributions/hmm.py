@@ -21,9 +21,8 @@ from trelliswork.distributions.hmm_inputs import (
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
-
-INF = float("inf")
 
 
 class Fit(NamedTuple):

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from trelliswork.distributions.checks import check_tensor, is_whole
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Int
 
 MISSING = -100
-INF = float("inf")
 SLACK = {torch.float64: 1e-6, torch.float32: 1e-3}  # of a sum of probabilities; half precision gets more
 
 

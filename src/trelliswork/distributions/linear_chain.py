@@ -26,6 +26,7 @@ from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
@@ -36,7 +37,6 @@ from trelliswork.structures.chain.solver import STRUCTURE, ChainArrays, run_best
 from trelliswork.structures.chain.structure import ArcsBy, Chain, ChainScores
 from trelliswork.structures.masks import Layout
 
-INF = float("inf")
 GROUP_SCORES = 1 << 22  # 32 MB
 
 

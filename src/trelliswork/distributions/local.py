@@ -7,9 +7,8 @@ from torch import Tensor
 
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float
-
-INF = float("inf")
 
 
 def locally_normalised(chain: LinearChain) -> LinearChain:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.ngram_arrays import (
     ROOT,
@@ -26,7 +26,6 @@ from trelliswork.structures.automata.ngram_pruning import pruned
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON, EPSILON_NAMES, Symbols
 
-INF = float("inf")
 MOST_ARCS = 20_000_000
 Sentence = str | Sequence[str]
 

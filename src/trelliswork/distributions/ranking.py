@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-INF = float("inf")
+from trelliswork.runtime.arrays import INF
 
 
 def in_order(values: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:

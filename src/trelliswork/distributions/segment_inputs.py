@@ -16,8 +16,6 @@ from trelliswork.runtime.shapes import Int
 if TYPE_CHECKING:
     from trelliswork.structures.segments.solver import SegmentArrays
 
-INF = float("inf")
-
 
 def promote(
     segments: Tensor, transitions: Tensor | None, start: Tensor | None, end: Tensor | None

@@ -12,11 +12,10 @@ from torch import Tensor
 from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.checks import cast, flat_lengths
 from trelliswork.distributions.segment_inputs import check_max_lengths, check_scores
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
-
-INF = float("inf")
 
 
 class SegmentScores(StructuredDistribution[list[Any]]):

@@ -27,13 +27,13 @@ from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.segment_inputs import check_factors, promote
 from trelliswork.distributions.segment_scores import SegmentScores
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.solver import STRUCTURE
 
-INF = float("inf")
 Known = Sequence[Any]
 
 

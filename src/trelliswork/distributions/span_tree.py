@@ -29,12 +29,12 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.constituency import structure
 from trelliswork.structures.constituency.solver import STRUCTURE
 from trelliswork.structures.constituency.structure import Spans
 
-INF = float("inf")
 Known = Sequence[Any]
 
 

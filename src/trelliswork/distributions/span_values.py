@@ -14,7 +14,6 @@ from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.constituency.kernels import first_not_a_tree
 
-INF = float("inf")
 _NO_EMPTY = ", and the label {} on tokens and right children only"
 Node = tuple[int, int, int]
 """(start, end, label), end exclusive."""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import logsumexp
@@ -21,7 +22,6 @@ from trelliswork.structures.chain.structure import Chain, backward, forward
 from trelliswork.tags.schemes import SpanPattern, span_patterns
 
 Span = tuple[int, int, str]
-INF = float("inf")
 SHORT = 256  # tokens
 
 

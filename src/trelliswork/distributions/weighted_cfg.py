@@ -17,6 +17,7 @@ from trelliswork.distributions.costs import weighted_sum
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Boolean
 from trelliswork.structures.constituency.structure import nodes_of
@@ -25,8 +26,6 @@ from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.solver import STRUCTURE
 from trelliswork.structures.grammar.structure import RuleTable
 from trelliswork.structures.grammar.tree import Tree
-
-INF = float("inf")
 
 
 class WeightedCFG(StructuredDistribution[list[Any]]):

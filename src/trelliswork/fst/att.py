@@ -20,13 +20,13 @@ import torch
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.distributions.acceptor import Acceptor, Transducer
 from trelliswork.errors import DataError, OutputError
+from trelliswork.runtime.arrays import INF
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.rational import single_initial
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols
 from trelliswork.writing import atomic_write
 
-INF = float("inf")
 MOST = 2**31 - 1  # largest state and label number, as in OpenFst
 FEW = 1_000_000  # state numbers below may have gaps; far above, a gap is taken for a mistake before memory is allocated
 

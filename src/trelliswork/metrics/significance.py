@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.spans import Score
+from trelliswork.runtime.arrays import Array
 
 N_SAMPLES = 10_000
 AT_A_TIME = 2_000_000  # sentences drawn at a time, which bounds the memory
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

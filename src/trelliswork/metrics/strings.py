@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.string_kernels import distances
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Symbols = Sequence[str]
 Targets = Sequence[Symbols]  # the right answers to one input
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from trelliswork.errors import ConstraintError
 from trelliswork.models.base import PartProbability
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 NO_CONSTITUENT = ""  # the label of a span that is no constituent
 LEAST_SPAN = 0.001  # probability that a span is a constituent at all, from which on its choices are listed
 

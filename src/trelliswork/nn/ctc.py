@@ -14,13 +14,13 @@ from trelliswork.distributions.checks import check_tensor, flat_lengths
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.ctc import solver
 from trelliswork.structures.ctc.kernels import first_bad_frame
 from trelliswork.structures.ctc.structure import Labelling
 
-INF = float("inf")
 REDUCTIONS = ("none", "mean", "sum")
 Lengths = Tensor | Sequence[int] | int
 

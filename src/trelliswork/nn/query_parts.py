@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
-
-INF = float("inf")
 
 
 def join_input(columns: Sequence[Sequence[str]], keywords: Sequence[str], question: Sequence[str]) -> list[str]:

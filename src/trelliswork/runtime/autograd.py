@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.bridge import Array, as_array, to_tensors
+from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.bridge import as_array, to_tensors
 
 Scores = tuple[Tensor | None, ...]
 Results = Tensor | tuple[Tensor, ...]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,8 +10,8 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime import buffers
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 _PROXY = torch._C._TorchDispatchModeKey.PROXY
 
 

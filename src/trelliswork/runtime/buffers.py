@@ -12,11 +12,10 @@ import contextlib
 import math
 import sys
 import weakref
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 LINE = 8  # numbers (64 bytes): a line of the cache, and the longest vector register
 LARGE = 1 << 17  # numbers (1 MB): what is smaller stays with the allocator, and is cheaper to take from it

@@ -5,11 +5,8 @@ Among ties the lower number is the better one.
 
 from __future__ import annotations
 
-import numpy as np
-
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
-
-NEG_INF = -np.inf
 
 
 @kernel(EXACT, inline=True)

@@ -16,8 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from trelliswork.errors import OutputError
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True)

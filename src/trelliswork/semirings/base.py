@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
-INF = float("inf")
+from trelliswork.runtime.arrays import INF
 
 
 class Semiring(ABC):

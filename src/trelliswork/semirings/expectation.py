@@ -9,10 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.semirings.base import Semiring
 from trelliswork.semirings.log import Log
 
-INF = float("inf")
 LOG = Log()
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.semirings.base import OverScores
-
-INF = float("inf")
 
 
 def logsumexp(scores: Tensor, dim: int) -> Tensor:

@@ -43,6 +43,7 @@ from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.induction import extended_corpus, induce
 from trelliswork.models.taggers.features.learners.learning import check_weights, parameters_of
 from trelliswork.models.taggers.features.votes import Explanation, explain
+from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import spans_of
 
 try:
@@ -50,8 +51,6 @@ try:
     from sklearn.exceptions import NotFittedError
 except ImportError as error:
     raise MissingExtraError("trelliswork.sklearn", "sklearn", error) from error
-
-Array = np.ndarray[Any, Any]
 
 
 class CRF(BaseEstimator):

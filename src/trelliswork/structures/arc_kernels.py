@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
 
-NEG_INF = -np.inf
 STEP = 1e-20  # the size of a dual number's change: its square vanishes beside 1
 
 

@@ -12,11 +12,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.arcs import Arcs
-
-INF = float("inf")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.arc_kernels import read_arcs
 from trelliswork.structures.arcs import Arcs

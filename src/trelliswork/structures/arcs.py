@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
-
-INF = float("inf")
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import at
 
-NEG_INF = -np.inf
 PAIR = -1
 LEFT, RIGHT, FIRST_SPLIT, LAST_SPLIT, GAP = range(5)  # columns of families
 # Columns of derivations: those of the parts (or BEST, whose derivation has not been asked for), the next best one of

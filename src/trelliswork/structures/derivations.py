@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.derivation_kernels import NEG_INF, fill, top_derivations
+from trelliswork.structures.derivation_kernels import fill, top_derivations
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable
-from trelliswork.runtime.bridge import Array, as_tensor
+from trelliswork.runtime.bridge import as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.record import Decoded, Solver
 

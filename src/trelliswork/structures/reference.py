@@ -13,12 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.autograd import recording
 from trelliswork.runtime.bridge import require_numbers
 from trelliswork.semirings import Counting, KBest, Max, Sampling, Semiring
 from trelliswork.structures.record import CountingSolver, Decoded
-
-INF = float("inf")
 
 
 class Reference(CountingSolver):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trelliswork.runtime.arrays import Array
 from trelliswork.training import vector_kernels as vectors
 
-Array = np.ndarray[Any, Any]
 Objective = Callable[[Array], tuple[float, Array]]
 Sums = Callable[[Array], Array]  # of each number over all processes
 

@@ -24,9 +24,9 @@ from trelliswork.distributions import LinearChain, SemiMarkov, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 
-INF = float("inf")
 Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.processes import Processes, join
-from trelliswork.training.together import Array, OneProcess, Part
+from trelliswork.training.together import OneProcess, Part
 
 T = TypeVar("T")
 

@@ -28,6 +28,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.parents import watch_parent
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.shares import n_processes
@@ -139,7 +140,6 @@ def opened(shared: SharedFile, n_bytes: int) -> Array | None:
 
 
 T = TypeVar("T")
-Array = np.ndarray[Any, Any]
 SMALL = 1 << 16  # bytes of each process that are shared at least
 MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows that have a gradient
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 
 T = TypeVar("T")
-Array = np.ndarray[Any, Any]
 Part = tuple[Array | slice, Array]  # places in a vector, and what is added there
 
 

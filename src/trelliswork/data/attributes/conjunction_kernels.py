@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
-
-Array = np.ndarray[Any, Any]
 
 
 class Partners(NamedTuple):

@@ -20,8 +20,8 @@ from trelliswork.data.attributes.key_kernels import hash_joined
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, ModelError
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Token = Mapping[str, Any] | Sequence[str]
 TOKENS_AT_A_TIME = 1024  # whose names are spelled out
 _NO_VALUES = np.empty(0)

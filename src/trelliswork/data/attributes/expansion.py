@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from trelliswork.data.attributes.dicts import FeatureFunction, merged
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.templates import Column, Templates
 from trelliswork.data.sentence import Sentence
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,6 @@ class Found:
         return Found(counts, keys, values, names_of, pairs)
 
 
-Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 8192
 
 

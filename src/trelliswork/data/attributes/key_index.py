@@ -11,8 +11,7 @@ import numpy as np
 from trelliswork.data.attributes.conjunctions import Conjunctions
 from trelliswork.data.attributes.key_kernels import EMPTY, add_keys, find_keys, hash_texts
 from trelliswork.errors import ScoreError
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 def encoded(texts: Sequence[str]) -> tuple[Array, Array]:

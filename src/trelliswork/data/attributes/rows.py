@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
+
 ENTRIES_AT_A_TIME = 1 << 22
 IDS_AT_A_TIME = 1 << 16
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import repeat
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,8 @@ from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Views = dict[tuple[int, str], tuple[Array, Array, Array]]  # (column, spelling) -> codes, texts, offsets
 FURTHEST = 1000  # tokens from the current one, and columns
 _REFERENCE = re.compile(r"%x\[\s*(-?\d+)\s*,\s*(\d+)(?:\.(\w+))?\s*\]")

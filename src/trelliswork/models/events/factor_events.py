@@ -23,6 +23,7 @@ from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents, Inven
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.event_factors import Document, WithinEvent
 from trelliswork.nn.scorers import RoleScorer
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 
 
@@ -94,7 +95,6 @@ class Judged:
         return found
 
 
-INF = float("inf")
 UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is not judged
 N_SHARED = 2  # marks of a pair of triggers: the same word, sentences that share a name
 Span = tuple[int, int]

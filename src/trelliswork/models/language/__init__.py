@@ -22,4 +22,4 @@ if TYPE_CHECKING:
 
 __all__ = ["LanguageModel", "NgramLanguageModel"]
 
-__getattr__ = lazy_names(__name__, {"LanguageModel": "base", "NgramLanguageModel": "ngram"})
+__getattr__ = lazy_names(__name__, {"base": "LanguageModel", "ngram": "NgramLanguageModel"})

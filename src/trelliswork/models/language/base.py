@@ -14,8 +14,8 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Answer, Model, PartProbability, Report, Scores
 from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.models.language.corpus import STOP, UNKNOWN, Reading
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 BANDS = (
     (0, "unknown"), (1, "seen once"), (2, "seen 2-9"), (10, "seen 10-99"), (100, "seen 100-999"),
     (1000, "seen 1,000 or more"),

@@ -19,9 +19,9 @@ from scipy.sparse import csr_matrix
 
 from trelliswork.errors import ScoreError, TrellisworkError
 from trelliswork.fst import Acceptor, Symbols, read_acceptor
-from trelliswork.models.language.base import Array
 from trelliswork.models.language.corpus import SPACE
 from trelliswork.models.language.ngram import NgramLanguageModel
+from trelliswork.runtime.arrays import Array
 from trelliswork.semirings import Max
 
 MOST_ARCS = 2_000_000  # of a model under a constraint

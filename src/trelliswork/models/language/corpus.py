@@ -16,10 +16,10 @@ from trelliswork.data.readers import read_pretokenised
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.subwords import BytePairs, joined
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.text import RuleTokeniser, read_text
 
-Array = np.ndarray[Any, Any]
 UNKNOWN, START, STOP = "<unk>", "<s>", "</s>"
 SPACE = "▁"  # a space between words as a character of its own
 AT_A_TIME = 1 << 20  # units in memory before they go to disk

@@ -22,11 +22,12 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Description, count
 from trelliswork.models.export_folder import model_card
-from trelliswork.models.language.base import Array, LanguageModel
+from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.config import NgramConfig, TextConfig
 from trelliswork.models.language.corpus import UNKNOWN, Corpus, Reading, corpus_of
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, read_model, write_model
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, check_smoothing, estimate
 from trelliswork.structures.automata.ngram_counts import count_levels

@@ -13,7 +13,7 @@ Sundararajan, Taly and Yan (2017), Axiomatic attribution for deep networks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,9 +21,9 @@ from torch import Tensor
 
 from trelliswork.models.votes import is_complete
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float, Int
 
-Array = np.ndarray[Any, Any]
 FIRST_STEPS, MOST_STEPS = 8, 256
 AT_A_TIME = 4096  # tokens, copies of the sentence included, that are read at a time
 MOST_WORK = 60_000  # tokens, copies included, that are read for one sentence with the first number of steps

@@ -24,9 +24,9 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.sparse_features import TemplateFeatures, WordNgrams, parse_templates
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Int
 
-Array = np.ndarray[Any, Any]
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding
 UNKNOWN_ITEM = "<unknown>"
 VECTOR, CHARACTERS, TEMPLATES = "vector", "characters", "templates"  # not counted as the other features are

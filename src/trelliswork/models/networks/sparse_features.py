@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -61,7 +60,6 @@ class WordNgrams:
 
 # The attributes of tokens that templates make, as numbers for direct connections to the labels.
 
-Array = np.ndarray[Any, Any]
 DEFAULT = "default"
 
 

@@ -12,7 +12,6 @@ from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.expected_counts import Counting
-from trelliswork.models.part_choices import Array
 from trelliswork.models.taggers.explanation import (
     Analysis,
     Confidences,
@@ -25,6 +24,7 @@ from trelliswork.models.taggers.explanation import (
 )
 from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.taggers.span_choice import likely_spans
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Bool
 
 if TYPE_CHECKING:

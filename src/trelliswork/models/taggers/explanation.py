@@ -11,6 +11,7 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.models.base import PartProbability
 from trelliswork.models.taggers.labels import Labels
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.runtime.shapes import Int
 from trelliswork.tags.schemes import spans_of
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
     from trelliswork.distributions.grouped_chain import TagDistribution
     from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
-
-Array = np.ndarray[Any, Any]
-INF = float("inf")
 
 
 @dataclass(frozen=True)

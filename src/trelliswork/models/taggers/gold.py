@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import DataError
 from trelliswork.models.base import count
 from trelliswork.models.taggers.labels import OR, Labels
+from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import canonical, convert, infer_scheme, split_tag, violations
 
 SHOWN = 20  # tags, of which a model may know thousands
@@ -92,7 +92,6 @@ def broken_note(labels: Labels, train: Sequence[Sentence]) -> list[str]:
 
 # Tags that are not known: ? stands for any tag, B-NP|B-VP for one of these.
 
-Array = np.ndarray[Any, Any]
 Choice = frozenset[str] | None  # the labels that are possible; None: every label
 UNKNOWN = "?"
 

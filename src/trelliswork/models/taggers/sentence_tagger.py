@@ -17,7 +17,7 @@ from trelliswork.models.base import Alternative, Answer, Model, PartProbability,
 from trelliswork.models.batched import in_batches
 from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.loading import load
-from trelliswork.models.part_choices import Array, PartChoices, token_choices
+from trelliswork.models.part_choices import PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags, examined, score, score_text
 from trelliswork.models.taggers.explanation import (
     Analysis,
@@ -27,6 +27,7 @@ from trelliswork.models.taggers.explanation import (
 from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_known, unknown_note
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
+from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import tags_of
 from trelliswork.training.shares import answered
 

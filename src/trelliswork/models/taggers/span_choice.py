@@ -12,13 +12,14 @@ F1 of F wherever p > F / 2. With `threshold` t the spans chosen make Σ (p - t) 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.taggers.explanation import SpanConfidence
 from trelliswork.models.taggers.labels import Labels
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float
 from trelliswork.tags.schemes import split_tag
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 SMALLEST = 1e-3  # below, there can be more spans than memory
 MOST_PAIRS = 20_000_000  # probabilities of pairs of labels that are kept at a time
 BEGINS = "BSU"  # prefixes of labels that begin a span
-Array = np.ndarray[Any, Any]
 
 
 def check_threshold(threshold: float, labels: Labels) -> None:

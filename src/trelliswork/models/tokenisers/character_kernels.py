@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.data.attributes.key_kernels import find_keys
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
 
-Array = np.ndarray[Any, Any]
 AROUND = 5  # characters that attributes look at, on either side
 N_ATTRIBUTES = 36
 NEWLINE = 10

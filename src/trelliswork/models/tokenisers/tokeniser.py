@@ -41,6 +41,7 @@ from trelliswork.models.tokenisers.character_kernels import (
 )
 from trelliswork.models.tokenisers.config import TokeniserConfig
 from trelliswork.models.tokenisers.learned_rules import MultiwordTable
+from trelliswork.runtime.arrays import Array
 from trelliswork.text import Document, Token
 
 # Coarse kinds of characters; what is outside the text is 0 like white space, and so are controls.
@@ -102,7 +103,6 @@ class Paragraphs:
         return keys.reshape(-1)
 
 
-Array = np.ndarray[Any, Any]
 LABELS = ("inside", "token", "sentence")  # what ends with a character
 INSIDE, TOKEN, SENTENCE = range(3)
 DEFAULTS = TokeniserConfig().learning()

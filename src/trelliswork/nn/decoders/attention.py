@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float
 
-INF = float("inf")
 Scoring = Literal["additive", "concat", "dot", "general"]
 Window = Literal["global", "local-m", "local-p"]
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.errors import ConstraintError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Bool, Int
 
 NEVER = np.iinfo(np.int16).max  # number of symbols to the end if it cannot be reached

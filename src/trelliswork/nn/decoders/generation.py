@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.base import Decoder, Step
 from trelliswork.nn.decoders.constraints import Constraint, PrefixConstraint
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.grammar.prefixes import NEVER, Prefix, PrefixGrammar
 
@@ -157,8 +158,6 @@ class GrammarConstraint(PrefixConstraint):
 
 
 # Changes of a distribution before sampling: temperature, truncation to the k best symbols or to the nucleus.
-
-INF = float("inf")
 
 
 def tempered(log_probs: Float[Tensor, "*batch v"], temperature: float) -> Float[Tensor, "*batch v"]:

@@ -13,12 +13,12 @@ from torch import Tensor
 from trelliswork.nn.edit import kernels
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
 from trelliswork.nn.kernel_math import can_fuse
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
-INF = float("inf")
 MOST_CELLS = 1 << 19  # cells whose vectors are in memory at a time, if no gradient is needed
 
 

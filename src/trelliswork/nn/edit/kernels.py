@@ -21,10 +21,10 @@ import math
 import numpy as np
 
 from trelliswork.nn.kernel_math import exp_of
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import higher
 
-NEG_INF = -np.inf
 N_OPERATIONS = 4
 DELETE, INSERT, SUBSTITUTE, COPY = 0, 1, 2, 3
 TINY = 1e-25  # smaller gradients are set to 0: products of denormal numbers are many times slower

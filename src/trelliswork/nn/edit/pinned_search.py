@@ -17,8 +17,8 @@ import torch
 
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
 from trelliswork.nn.edit.network import EditNetwork
-from trelliswork.nn.edit.search import AT_LEAST, NEG_INF, PER_SYMBOL, ScoredString, SearchInputs, SearchResult
-from trelliswork.runtime.bridge import Array
+from trelliswork.nn.edit.search import AT_LEAST, PER_SYMBOL, ScoredString, SearchInputs, SearchResult
+from trelliswork.runtime.arrays import NEG_INF, Array
 
 Pin = tuple[int, int, tuple[int, ...]]  # start, end, numbers of the symbols that are written
 Place = tuple[int, int]  # a row, and how many symbols of the pin on the symbol before it have been written

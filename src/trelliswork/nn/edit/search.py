@@ -17,13 +17,12 @@ from torch import Tensor
 from trelliswork.nn.edit import search_kernels
 from trelliswork.nn.edit.network import EditNetwork
 from trelliswork.nn.edit.windows import Windows
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
 FIRST, WIDER = 4, 4  # the first width, and the factor from one width to the next
 MOST_CELLS = 4_000  # in the columns of a row: for very long sources the beam is not widened further
-NEG_INF = -np.inf
 AT_LEAST, PER_SYMBOL = 100, 5  # limit of the output length, 100 + 5 n: some models never end
 
 

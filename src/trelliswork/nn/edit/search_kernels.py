@@ -16,12 +16,12 @@ from trelliswork.nn.edit.kernels import (
     DELETE,
     INSERT,
     N_OPERATIONS,
-    NEG_INF,
     SUBSTITUTE,
     choose_operations,
     log_add,
     normalise,
 )
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import insert
 

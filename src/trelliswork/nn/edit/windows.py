@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import NEG_INF, Array
 
 NEGLIGIBLE = 60.0  # nats below the largest probability of a column: adding e^-60 to 1 changes nothing in float64
 AHEAD = 64  # positions after the last one with mass, which consecutive deletions can reach
-NEG_INF = -np.inf
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.pooling import dynamic_multi_pooling
 from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory, Memory
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 
@@ -80,8 +81,6 @@ class RoleScorer(nn.Module):
 
 
 # Beam search for the most probable events with `EventMemory`, one row at a time.
-
-INF = float("inf")
 
 
 class Hypotheses(NamedTuple):

@@ -23,6 +23,7 @@ from trelliswork.nn.transitions.kernels import (
     set_targets,
     value_of,
 )
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_heap import offer, sort_heap
 from trelliswork.structures.beam.parse_kernels import (
@@ -37,7 +38,6 @@ from trelliswork.structures.beam.parse_kernels import (
     take_move,
 )
 
-NEG_INF = -np.inf
 NOTHING, SEQUENCE, TREE = range(3)  # kinds of `Right`
 
 

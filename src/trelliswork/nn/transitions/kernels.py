@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trelliswork.nn.kernel_math import exp_of
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.beam.oracle_kernels import hybrid_costs
 from trelliswork.structures.beam.parse_kernels import (
@@ -40,7 +41,6 @@ from trelliswork.structures.beam.parse_kernels import (
     take_move,
 )
 
-NEG_INF = -np.inf
 ANY_LABEL, WRONG = -1, -2
 
 

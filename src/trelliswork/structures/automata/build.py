@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 from trelliswork.structures.automata.structure import LOG, Machine
-
-INF = float("inf")
 
 
 def only(n_states: int, state: int, dtype: torch.dtype) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata import compose_kernels, kernels
 from trelliswork.structures.automata.structure import Machine, known_live
 from trelliswork.structures.automata.symbols import EPSILON

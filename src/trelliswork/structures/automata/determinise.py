@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.semirings import Max, Semiring
 from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, forward, reverse, trim
 
-INF = float("inf")
 DIGITS = 9  # weights that agree so far are one weight
 Join = Callable[[list[float]], float]
 Subset = tuple[tuple[int, float], ...]  # states with what their paths still owe

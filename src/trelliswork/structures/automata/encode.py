@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata.structure import Machine
 
 

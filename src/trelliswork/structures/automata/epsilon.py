@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.semirings import Semiring
 from trelliswork.structures.automata.closure import lehmann
 from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, trim
 
-INF = float("inf")
 MOST_STATES = 3000
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, log, log_add
 from trelliswork.runtime.kernel_random import draw
 
-NEG_INF = -np.inf
 # Sums keep their order: reassociation would add large numbers before they are taken from one another.
 
 

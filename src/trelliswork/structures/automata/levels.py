@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata import kernels
 
 MOST_ON_CYCLES = 4000  # a closure has this many numbers squared, and takes their cube in time

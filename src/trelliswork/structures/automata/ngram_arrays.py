@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata.ngram_counts import Level, count_levels, padded
 
-Array = np.ndarray[Any, Any]
 ROOT = 0
 DEFAULT_DISCOUNTS = (0.5, 0.75, 0.9)  # where too few n-grams were seen to estimate them
 METHODS = ("witten-bell", "absolute", "kneser-ney", "stupid")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 
-Array = np.ndarray[Any, Any]
 BLOCK = 1 << 24  # tokens that are sorted at a time where counts are on disk
 MOST_NGRAMS = 2**31 - 2  # nodes of a trie are int32
 

@@ -6,14 +6,14 @@ one another: first in a hash table, in which those of two and three words are, t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.automata.ngram_arrays import NgramArrays
 
-Array = np.ndarray[Any, Any]
 HASHED = 3  # the longest n-grams in the hash table; the histories of longer ones have few children
 FIRST_FACTOR, SECOND_FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.structures.automata.ngram_arrays import Array, NgramArrays
+from trelliswork.runtime.arrays import Array
+from trelliswork.structures.automata.ngram_arrays import NgramArrays
 
 
 def pruned(arrays: NgramArrays, threshold: float) -> NgramArrays:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trelliswork.structures.automata.ngram_arrays import Array, NgramArrays, first_children
+from trelliswork.runtime.arrays import Array
+from trelliswork.structures.automata.ngram_arrays import NgramArrays, first_children
 
 
 class Grams(NamedTuple):

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable
-from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import kernels, structure
 from trelliswork.structures.automata.structure import Machine
 

@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON
-
-INF = float("inf")
 
 
 def union(first: Machine, second: Machine) -> Machine:

@@ -14,11 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.structures.automata import kernels, passes
 from trelliswork.structures.automata.structure import Machine
-
-NEG_INF = -np.inf
 
 
 class Partial(NamedTuple):

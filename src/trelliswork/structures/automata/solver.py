@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata import passes, search, structure
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.record import Decoded, Scores, Structure

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.arrays import INF, Array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.semirings import Counting, Log, Max, Semiring
 from trelliswork.structures.automata import kernels
 from trelliswork.structures.automata.closure import lehmann
 from trelliswork.structures.automata.levels import Component, Level, levels_of
 
 LOG = Log()
-INF = float("inf")
 Grouped = tuple[Array, Array]
 
 

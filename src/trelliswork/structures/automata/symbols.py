@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 
 EPSILON = 0
 EPSILON_NAMES = ("<eps>", "", "ε")

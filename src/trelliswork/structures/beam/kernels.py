@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_heap import offer, sort_heap
-
-NEG_INF = -np.inf
 
 
 @kernel(EXACT)

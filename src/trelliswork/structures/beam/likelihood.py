@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio, logsumexp
 from trelliswork.structures.beam.search import NOTHING, Choice, choose
@@ -25,9 +26,6 @@ from trelliswork.structures.beam.system import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-INF = float("inf")
 
 
 class BeamLikelihood(NamedTuple):

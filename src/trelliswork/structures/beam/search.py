@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import as_array, out_of_reach
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam import kernels
@@ -25,7 +26,6 @@ from trelliswork.structures.beam.system import (
     pick,
 )
 
-INF = float("inf")
 NOTHING = -1  # the decision of a hypothesis that has finished
 MANY = 4  # times as many decisions as places: from there on it pays to choose among each hypothesis's own first
 

@@ -16,12 +16,12 @@ import math
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import at, exp, higher, highest, subtract_highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 SMALLEST_32 = 1e-30
-NEG_INF = -np.inf
 
 
 @kernel(FAST)

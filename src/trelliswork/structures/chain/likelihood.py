@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable
-from trelliswork.runtime.bridge import Array, as_array, as_tensor
+from trelliswork.runtime.bridge import as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood_kernels import POSITIONS, backward_rows, forward_rows

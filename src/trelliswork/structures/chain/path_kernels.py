@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import (
     at,
@@ -19,7 +20,6 @@ from trelliswork.runtime.kernel_math import (
 )
 from trelliswork.structures.chain.kernels import backward_arcs, weigh
 
-NEG_INF = -np.inf
 SHIFT_EVERY = 16
 
 

@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Expectation, Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio, logsumexp
 
-INF = float("inf")
 ArcsBy = Literal["batch", "row", "position"]
 SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
 

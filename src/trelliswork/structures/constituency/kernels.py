@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp, higher, log
 from trelliswork.structures.constituency.label_kernels import LOWEST
 
-NEG_INF = -np.inf
 FOLDED, SPLITS, INSIDE = range(3)  # planes: labels summed; splits summed; both
 
 

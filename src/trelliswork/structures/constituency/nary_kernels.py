@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import exp, log_sum
-from trelliswork.structures.constituency.kernels import NEG_INF, Charts, fill, fill_bars
+from trelliswork.structures.constituency.kernels import Charts, fill, fill_bars
 from trelliswork.structures.constituency.label_kernels import LOWEST, fold
 
 FAINT, FARTHEST = 1e-250, 500.0  # below and beyond which weights are not read off those of the highest label

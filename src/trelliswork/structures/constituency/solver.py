@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import rows_by_reference
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import row_ranges, side_by_side
 from trelliswork.structures.constituency import (
     kernels,

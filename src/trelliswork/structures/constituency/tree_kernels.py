@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import higher
 from trelliswork.runtime.kernel_random import draw, draw_weight
 from trelliswork.structures.constituency.kernels import INSIDE
 
-NEG_INF = -np.inf
 BEST, DRAWN, DRAWN_IN_LOG_SPACE = range(3)  # how to choose
 
 

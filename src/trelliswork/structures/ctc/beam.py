@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.structures.ctc import beam_kernels as kernels
 from trelliswork.structures.ctc.lexicon import Lexicon, Node
 
-NEG_INF = -math.inf
 KNOWN = -1  # in place of a label: the string is there already
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_heap import offer, sort_heap
 from trelliswork.runtime.kernel_math import log_add
 
-NEG_INF = -np.inf
 PARENT, LABEL, CHILD, SIBLING, PLACE = range(5)
 NODE_FIELDS = 5
 BLANK, LAST, ANY, EXTRA = range(4)  # log weights of a string's paths by how they end, together; what is added to them

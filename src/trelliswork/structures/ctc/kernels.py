@@ -16,10 +16,10 @@ import math
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp
 
-NEG_INF = -np.inf
 UP, DOWN = 2.0**512, 2.0**-512  # one exponent
 SMALL, LARGE = 2.0**-256, 2.0**256
 UNIT = 512 * math.log(2.0)  # one exponent in nats

@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import insert, log_add
 from trelliswork.runtime.kernel_random import uniform
 
-NEG_INF = -np.inf
 STAY, STEP, SKIP = 0, 1, 2  # a move goes back this many states
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.structures.ctc.path_kernels import extend_prefix, prefix_masses
 
-NEG_INF = -np.inf
 NO_LABEL = -1
 Found = tuple[list[int], float]
 

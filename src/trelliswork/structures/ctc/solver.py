@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable
-from trelliswork.runtime.bridge import Array, as_array, as_tensor
+from trelliswork.runtime.bridge import as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling

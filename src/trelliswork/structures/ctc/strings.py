@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
@@ -24,7 +24,6 @@ from trelliswork.structures.ctc.structure import Labelling
 from trelliswork.structures.record import CountingSolver, Decoded, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
 
-INF = float("inf")
 NO_LABEL = -1
 LIMIT = 100_000
 State = tuple[int, int, int]  # last label, and the frames at which paths may end in it and in a blank behind it

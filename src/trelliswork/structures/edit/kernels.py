@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import insert
 from trelliswork.runtime.kernel_random import uniform
 
-NEG_INF = -np.inf
 N_OPERATIONS = 3
 SUBSTITUTE, DELETE, INSERT = 0, 1, 2
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.edit import kernels, structure
 from trelliswork.structures.edit.structure import NO_STEP, EditLattice

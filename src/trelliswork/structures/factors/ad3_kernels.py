@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import first_best, highest
 from trelliswork.structures.factors.gibbs_kernels import climb, score_of
 from trelliswork.structures.factors.projection_kernels import best_entry, digit, project
 
-NEG_INF = -np.inf
 AT_REST = 1e-18  # mean squared residual: nothing moves any more
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trelliswork.structures.factors.graph import Array, Graph
+from trelliswork.runtime.arrays import Array
+from trelliswork.structures.factors.graph import Graph
 
 
 class GraphArrays(NamedTuple):

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from trelliswork.structures.factors.graph import Array, Graph
+from trelliswork.runtime.arrays import Array
+from trelliswork.structures.factors.graph import Graph
 
 Neighbours = dict[int, set[int]]
 Cost = Callable[[int, Neighbours, tuple[int, ...]], tuple[float, ...]]

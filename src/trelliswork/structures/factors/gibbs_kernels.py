@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import pick
 from trelliswork.runtime.kernel_random import uniform
-
-NEG_INF = -np.inf
 
 
 @kernel(EXACT)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp, log, pick
-
-NEG_INF = -np.inf
 
 
 @kernel(FAST)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.factors.kernels import _entry
-
-NEG_INF = -np.inf
 
 
 @kernel(EXACT)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 
-NEG_INF = -np.inf
 TINY = 1e-9
 MOST_STEPS = 200  # of one quadratic problem; far more than it takes
 

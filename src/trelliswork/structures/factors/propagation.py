@@ -14,12 +14,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.factors.graph import Graph
 from trelliswork.structures.factors.structure import Factors
 
-INF = float("inf")
 Messages = list[list[Tensor]]  # for each group, for each place in the clique: (rows, factors, values)
 
 

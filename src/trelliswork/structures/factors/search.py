@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.factors import ad3_kernels, gibbs_kernels
 from trelliswork.structures.factors.adjacency import graph_arrays

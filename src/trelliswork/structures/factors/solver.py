@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.factors import kernels, path_kernels, structure
 from trelliswork.structures.factors.adjacency import starts_of, whole_numbers

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.factors.elimination import Bucket, JunctionTree
-from trelliswork.structures.factors.graph import Array, Graph
+from trelliswork.structures.factors.graph import Graph
 
-INF = float("inf")
 Choice = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]
 
 

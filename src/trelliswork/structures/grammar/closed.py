@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.grammar import closed_kernels as kernels
 from trelliswork.structures.grammar.closed_best import KBest, Node
 from trelliswork.structures.grammar.unary_chains import (

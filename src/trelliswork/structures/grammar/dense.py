@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.threads import WORTH_SPLITTING, over_rows
 from trelliswork.structures.grammar import dense_edge_kernels, dense_kernels, dense_tree_kernels
 from trelliswork.structures.grammar.structure import RuleTable

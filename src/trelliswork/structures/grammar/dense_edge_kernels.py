@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, kernel
-
-NEG_INF = -np.inf
 
 
 @kernel(FAST)

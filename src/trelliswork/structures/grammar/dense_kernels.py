@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import add_products, exp, highest, share_products
 
-NEG_INF = -np.inf
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import first_best, higher
 from trelliswork.structures.grammar.dense_kernels import widen
-
-NEG_INF = -np.inf
 
 
 @kernel(FAST)

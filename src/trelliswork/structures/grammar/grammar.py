@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 from trelliswork.structures.grammar.rules import (
     Chains,
@@ -33,8 +34,6 @@ from trelliswork.structures.grammar.tree import (
     unbinarise,
     without_lifted,
 )
-
-INF = float("inf")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

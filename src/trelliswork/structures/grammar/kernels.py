@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import at, exp, higher, highest, log, log_sum
 from trelliswork.runtime.kernel_random import choose
 
-NEG_INF = -np.inf
 LOWEST = -1e300  # stands for -inf where it is subtracted
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.derivation_kernels import PAIR
 from trelliswork.structures.derivations import Plan
 from trelliswork.structures.grammar.structure import RuleTable

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.derivations import top_of_rows
 from trelliswork.structures.grammar import dense, kernels, search, structure

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 
 FAINT = 1e-12  # chains of less weight are left out of the sums
 Unary = Mapping[tuple[int, int], float]  # weights of rules (parent, child)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp, higher, pick
 from trelliswork.runtime.kernel_random import draw, uniform
 
-NEG_INF = -np.inf
 RIGHT, RIGHT_T, LEFT, LEFT_T, OPEN_RIGHT, OPEN_LEFT_T, JOINED = range(7)
 
 

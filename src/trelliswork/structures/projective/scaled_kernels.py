@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import add_products, exp, share_products
 from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction
 from trelliswork.structures.projective import kernels
 
-NEG_INF = -np.inf
 TINY, MARGIN = 1e-305, 1e20
 GROWTH = 6.75  # there are fewer than 6.75^n projective trees over n words
 LONGEST = 250  # words, so that GROWTH^n stays far from overflow

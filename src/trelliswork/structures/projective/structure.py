@@ -16,8 +16,6 @@ from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.arcs import Arcs, is_tree
 from trelliswork.structures.reference import posteriors
 
-INF = float("inf")
-
 
 def total(trees: Arcs, semiring: Semiring) -> Tensor:
     """⊕ over all projective trees of ⊗ of their arcs: log Z for `Log`. Padding is not read.

@@ -18,9 +18,10 @@ import math
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, highest, log, subtract_highest
-from trelliswork.structures.chain.kernels import NEG_INF, SMALLEST, log_arrivals, vanished, weigh
+from trelliswork.structures.chain.kernels import SMALLEST, log_arrivals, vanished, weigh
 from trelliswork.structures.segments.part_kernels import collect, n_durations, segment_scores
 
 LOG_SMALLEST = math.log(SMALLEST)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import first_best, higher, insert, pick_from_sums, sum_up
 from trelliswork.structures.chain.kernels import shifted_exp, weigh
@@ -17,8 +18,6 @@ from trelliswork.structures.segments.part_kernels import (
     n_durations,
     segment_scores,
 )
-
-NEG_INF = -np.inf
 
 
 @kernel(EXACT)

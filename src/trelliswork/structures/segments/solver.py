@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain.kernels import shifted_exp

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
-
-INF = float("inf")
 
 
 class SegmentationScores(NamedTuple):

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp
 from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction
 from trelliswork.structures.spanning.log_kernels import log_row, swap
 
-NEG_INF = -np.inf
 SMALLEST, LARGEST = 1e-140, 1e140
 FINE, IMPOSSIBLE, WIDE = 0, 1, 2
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST_WITH_NAN, kernel
 from trelliswork.runtime.kernel_math import exp, log, log_add, log_sum
-
-NEG_INF = -np.inf
 
 
 @kernel(EXACT)

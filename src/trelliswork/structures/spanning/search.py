@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.spanning.tree_kernels import second_tree
 
 Tree = tuple[tuple[int, int], ...]  # the head and label of each word

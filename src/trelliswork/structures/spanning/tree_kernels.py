@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_random import draw, draw_weight
 from trelliswork.structures.spanning import log_kernels
 from trelliswork.structures.spanning.kernels import FINE, eliminate, exp_weights, room_of, start_from
 
-NEG_INF = -np.inf
 NONE, OPEN, DONE = 0, 1, 2
 
 # --- the best tree -------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from trelliswork.models.base import Alternative
 from trelliswork.models.parsers.constituency.derivations import Bracket
 from trelliswork.models.votes import LEGEND, SHOWN, Reason, best_html, best_lines, isolated, largest
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 
 MOST = 3  # other labels of a span, and brackets across it, that are shown
 LEAST = 0.001  # probability of one that is shown

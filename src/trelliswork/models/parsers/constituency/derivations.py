@@ -34,7 +34,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.brackets import ROOTS
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float
 from trelliswork.structures.grammar.tree import chain_of, joint_label
 

@@ -18,14 +18,13 @@ from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.models.parsers.constituency import span_kernels
 from trelliswork.models.parsers.constituency.derivations import ChainLabels, Node
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 LIKELY = 0.01  # spans below are not looked at, unless constituents turn out to be as cheap
 FAINT = 1e-7  # spans that are less probable cannot be worth any price: the root alone has 1 / labels right
 ROUNDS = 6  # at most, until the price of a constituent stays the same
 FIRST_PRICE = 0.4
-INF = float("inf")
 LOWEST = -1e30  # stands for -inf where it is subtracted
 Pinned = Mapping[tuple[int, int, int], "Bool[Tensor, 'c']"]  # which labels a span (row, start, end) may have
 

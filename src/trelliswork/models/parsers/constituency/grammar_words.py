@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, label_of, word_of
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 
 Class = tuple[str, str | None]  # a tag, and the one word that it is for
 

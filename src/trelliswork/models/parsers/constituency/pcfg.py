@@ -46,7 +46,7 @@ from trelliswork.models.parsers.constituency.treebank_rules import (
 from trelliswork.models.part_choices import PartChoices, stacked_choices
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.votes import Reason, Vote, ranked
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Known
 from trelliswork.structures.grammar.closed_best import Node
 

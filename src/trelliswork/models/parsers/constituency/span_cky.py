@@ -46,12 +46,12 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.models.votes import Reason
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 Sure = tuple[float | None, Sequence[float], Sequence[float]]  # of a tree, of its constituents and of its tags
 _UNSURE: Sure = None, (), ()
 CHUNK = 1 << 16  # spans, padding included, whose charts are in memory at a time
-INF = float("inf")
 
 
 class Scored(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 
 from trelliswork.models.parsers.constituency.config import GrammarConfig, Side
 from trelliswork.models.storage import StoredModel
-from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.grammar.tree import MARKER, Tree
 
 ABOVE = "^"  # between a label and those above it

@@ -42,9 +42,9 @@ from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.biaffine import BiaffineScorer
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 
-INF = float("inf")
 BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most so many words
 Value = Sequence[tuple[int, int]]  # head and label of each word
 

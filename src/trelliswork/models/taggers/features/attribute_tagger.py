@@ -27,8 +27,8 @@ from trelliswork.models.taggers.features.encoding import blocks_of
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.labels import Labels
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 TRANSITIONS_ONLY = Templates.parse(["B"])
 
 

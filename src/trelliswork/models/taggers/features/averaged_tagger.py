@@ -13,7 +13,6 @@ from torch import Tensor
 from trelliswork.data import Sentence
 from trelliswork.distributions.averaging import average_argmax, average_log_prob
 from trelliswork.models.expected_counts import Counting
-from trelliswork.models.part_choices import Array
 from trelliswork.models.taggers.counted_tags import tag_counting
 from trelliswork.models.taggers.explanation import (
     Analysis,
@@ -26,6 +25,7 @@ from trelliswork.models.taggers.explanation import (
 )
 from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.taggers.span_choice import likely_spans
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float
 
 if TYPE_CHECKING:

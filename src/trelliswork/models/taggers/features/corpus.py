@@ -31,10 +31,9 @@ from trelliswork.models.taggers.features.learners.induction import Round, extend
 from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
 from trelliswork.models.taggers.gold import partial_gold, scheme_of
 from trelliswork.models.taggers.labels import Labels, missing_roles, tags_of_gold
+from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import canonical, infer_scheme, repair
 from trelliswork.training.together import ALONE, OneProcess, Where
-
-Array = np.ndarray[Any, Any]
 
 
 class TaggedData(NamedTuple):

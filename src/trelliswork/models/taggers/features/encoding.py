@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain as chained
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from trelliswork.data.attributes.key_index import new_index
 from trelliswork.data.attributes.rows import ENTRIES_AT_A_TIME, first_entries_of, offsets_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Growing
 from trelliswork.training.together import ALONE, OneProcess, Where
 
-Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 1 << 17
 IN_SENTENCE = 28  # bits that number the entries of a sentence, and those of a block
 

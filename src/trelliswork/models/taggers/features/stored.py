@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,8 +17,8 @@ from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
 from trelliswork.models.taggers.features.kernels.records import Legal
 from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 FEW_STATES = 1000  # as many are taken on trust: their pairs fit into memory
 
 

@@ -57,8 +57,6 @@ else:  # what only training needs
     training_data = lazy_module("trelliswork.models.taggers.features.corpus")
     learning = lazy_module("trelliswork.models.taggers.features.learners.learning")
 
-Array = np.ndarray[Any, Any]
-
 
 class FeatureTagger(ChainTagger):
     """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.

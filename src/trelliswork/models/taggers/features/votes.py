@@ -16,10 +16,9 @@ from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import ANY
 from trelliswork.models.votes import LEGEND, SHOWN, Vote, bars, isolated, ranked, vote_lines
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.tags.schemes import allowed_transitions
 
-Array = np.ndarray[Any, Any]
-INF = float("inf")
 MOST_OF_RIVAL = 3  # votes of the rival that a page shows
 
 

@@ -26,7 +26,6 @@ from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import strongest_transitions
 from trelliswork.models.networks.word_network import EncodedSentence
-from trelliswork.models.part_choices import Array
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
@@ -36,6 +35,7 @@ from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.transducers.pair_ngram import alignment_kernels as kernels
 from trelliswork.models.transducers.pair_ngram.alignment_kernels import EMPTY, ChunkedPairs
 from trelliswork.models.transducers.transducer import Symbols
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Pair = tuple[Symbols, Symbols]
 ChunkPair = tuple[Symbols, Symbols]
 LEAST_GAIN = 1e-4  # of the mean log-likelihood, for a further iteration

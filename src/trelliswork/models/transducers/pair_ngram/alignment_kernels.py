@@ -7,14 +7,13 @@ Scores are logarithms, so that nothing can underflow. A chunk pair is found in a
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.compilation import EXACT, kernel
 
-Array = np.ndarray[Any, Any]
-NEG_INF = -np.inf
 EMPTY = -1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -23,9 +22,8 @@ from trelliswork.models.transducers.pair_ngram.source_lattice import (
     width_of,
 )
 from trelliswork.models.transducers.transducer import SpanPin, Symbols
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
-
-Array = np.ndarray[Any, Any]
 
 
 class ChunkModel:

@@ -14,13 +14,13 @@ filled from the beginning.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 
-Array = np.ndarray[Any, Any]
 NONE = -1
 WORD, FIRST, SUFFIX, STATE = range(4)
 PROB, BACKOFF = range(2)

@@ -10,15 +10,15 @@ bounds the search.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE, explore, sum_up
 from trelliswork.models.transducers.pair_ngram.step_kernels import START, add_steps, no_steps
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
 
-Array = np.ndarray[Any, Any]
 NEGLIGIBLE = 1e-8  # of the probability of a beginning; final probabilities are summed without leaving anything out
 ROOM = 4096  # items, to begin with
 

@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.transducers.pair_ngram import lattice_kernels, search_kernels, trace_kernels
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel, Lattice
 from trelliswork.models.transducers.transducer import SpanPin, Symbols
+from trelliswork.runtime.arrays import Array
 
 Range = tuple[int, int]
 Node = tuple[int, int]  # a place, and how many symbols of the pin around it are written
@@ -86,7 +87,6 @@ def _steps(
                 yield pair, pair + 1, (to, after if to < end else 0)
 
 
-Array = np.ndarray[Any, Any]
 MOST_EXPANSIONS = 20_000  # beginnings that are continued for one source, whatever its length
 LEAST_WIDTH = 2
 MOST_CELLS = 4_000_000  # source times target symbols of pairs whose alignments are all summed

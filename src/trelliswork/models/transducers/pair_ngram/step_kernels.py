@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import BACKOFF, NONE, column_factors
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
 
-Array = np.ndarray[Any, Any]
 START = 1  # the state of the begin, see `explore`
 
 

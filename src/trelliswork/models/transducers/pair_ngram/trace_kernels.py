@@ -7,15 +7,14 @@ look; they are of logarithms, for targets of any length.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE, find
 from trelliswork.models.transducers.pair_ngram.step_kernels import START, add_steps, no_steps
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
-
-Array = np.ndarray[Any, Any]
 
 
 class Trace(NamedTuple):

@@ -45,11 +45,11 @@ from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
+from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import beam_search
 from trelliswork.training.shares import answered
 
-INF = float("inf")
 SHOWN = {
     "brackets": "trees in brackets",
     "lambda": "lambda terms, up to names of variables and order of conjuncts",

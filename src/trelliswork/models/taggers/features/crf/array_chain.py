@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels import confidences
 from trelliswork.models.taggers.features.kernels.sparse import ListedArcs, sparse_probabilities
 from trelliswork.models.taggers.features.kernels.sparse_paths import sparse_best_labels
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.chain.kernels import backward_log, forward_log
 from trelliswork.structures.chain.path_kernels import best_paths
 from trelliswork.tags.schemes import Span, SpanPattern, span_patterns
 
-Array = np.ndarray[Any, Any]
 SETS = ("before", "single", "first", "inside", "last", "after")  # in the order of the kernel
 
 

@@ -16,8 +16,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.distributions import LinearChain, average_chain
 from trelliswork.distributions.grouped_chain import TagDistribution
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.records import EdgeRows
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 def edge_rows(rows: AttributeRows, parameters: Parameters, tokens: Array | None = None) -> EdgeRows:

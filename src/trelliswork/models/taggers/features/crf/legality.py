@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from trelliswork.errors import ConstraintError
 from trelliswork.models.taggers.features.kernels.records import Legal
+from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import allowed_transitions
 
-Array = np.ndarray[Any, Any]
 FIX = "correct the tags, or train with --unconstrained (constrained=False)"
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.sparse import ListedArcs
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 MANY_LABELS = 64
 LEAST_SHARE = 8  # at most one pair in this many is listed: else a whole table is faster
 

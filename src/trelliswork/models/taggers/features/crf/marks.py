@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 MARKS = ("(unknown attribute)", "(each attribute)", "(first token)", "(each token)")
 UNKNOWN, EACH_ATTRIBUTE, FIRST_TOKEN, EACH_TOKEN = range(len(MARKS))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,11 +27,11 @@ from trelliswork.models.taggers.features.kernels.records import EdgeRows
 from trelliswork.models.taggers.features.kernels.sets import add_pairs
 from trelliswork.models.taggers.features.kernels.sparse import ListedArcs
 from trelliswork.models.taggers.features.kernels.sparse_paths import sparse_best_labels
+from trelliswork.runtime.arrays import Array
 
 if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution
 
-Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 8192
 SCORES_AT_A_TIME = 1 << 22  # of a batch whose transitions differ from token to token: 32 MB
 

@@ -7,14 +7,13 @@ there is one row, with every label: -1 is then an unknown label.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.kernels.plan import mark_pairs
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 MOST_MARKS = 1 << 28  # bytes; above, the data is read several times
 TOKENS_AT_A_TIME = 1 << 18
 

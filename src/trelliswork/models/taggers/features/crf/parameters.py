@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -26,8 +25,8 @@ from trelliswork.models.taggers.features.crf.observed import (
     triples,
 )
 from trelliswork.models.taggers.features.kernels.records import Legal, WeightIndex
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Sum = Callable[[Array], Array]
 ANY = -1  # in arcs of second order: whatever the label two tokens before
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -21,11 +20,11 @@ from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.plan import lay_out
 from trelliswork.models.taggers.features.kernels.records import PlannedRows, PlannedWeights
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.buffers import aligned
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.runtime.threads import row_ranges, side_by_side
 
-Array = np.ndarray[Any, Any]
 IN_MEMORY = Scratch()
 SENTENCES_AT_A_TIME = 1 << 13
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from trelliswork.models.taggers.features.crf.observed import all_labels
 from trelliswork.models.taggers.features.crf.parameters import ANY, Parameters
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True)

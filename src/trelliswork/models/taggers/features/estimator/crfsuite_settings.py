@@ -16,9 +16,9 @@ from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.learning import check_complete, learner_of
 from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import LBFGS, dot
 
-Array = np.ndarray[Any, Any]
 Settings = Mapping[str, Any]
 Record = dict[str, Any]
 

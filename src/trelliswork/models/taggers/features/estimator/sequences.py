@@ -10,8 +10,8 @@ import numpy as np
 from trelliswork.errors import DataError
 from trelliswork.models.taggers.features.crf.observed import all_labels
 from trelliswork.models.taggers.gold import encode
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 _LABEL = str | int | np.integer | np.bool_
 
 

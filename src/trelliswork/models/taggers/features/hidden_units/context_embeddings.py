@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from trelliswork.lazy import lazy_module
+from trelliswork.runtime.arrays import Array
 
 sparse, linalg = lazy_module("scipy.sparse"), lazy_module("scipy.sparse.linalg")
-Array = np.ndarray[Any, Any]
 
 
 def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tuple[Array, Array]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from trelliswork.models.taggers.features.hidden_units.objective import Likelihoo
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
 from trelliswork.models.taggers.features.kernels.adam import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from trelliswork.data.attributes import AttributeRows, Conjunctions, KeyIndex
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
 from trelliswork.models.taggers.features.kernels.units import score_tokens
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,8 @@ from trelliswork.models.taggers.features.hidden_units.parameters import HiddenPa
 from trelliswork.models.taggers.features.kernels.adam import move_rows
 from trelliswork.models.taggers.features.kernels.sets import room_for
 from trelliswork.models.taggers.features.kernels.units import batch_gradient
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.threads import row_ranges, side_by_side
-
-Array = np.ndarray[Any, Any]
 
 
 class Likelihood:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 class Units(NamedTuple):

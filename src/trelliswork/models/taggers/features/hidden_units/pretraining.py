@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from trelliswork.models.taggers.features.hidden_units.context_embeddings import 
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
 from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 OFFSETS = (-2, -1, 1, 2)
 
 

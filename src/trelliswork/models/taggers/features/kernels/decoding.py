@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes.key_kernels import find_keys, hash_joined
 from trelliswork.models.taggers.features.kernels.records import Change, Path
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
-
-Array = np.ndarray[Any, Any]
 
 
 @kernel(FAST)

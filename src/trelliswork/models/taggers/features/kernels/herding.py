@@ -6,8 +6,6 @@ Label y has the hidden states y · m .. y · m + m - 1 of the chain, m = `per_la
 
 from __future__ import annotations
 
-import numpy as np
-
 from trelliswork.models.taggers.features.kernels.decoding import (
     add_difference,
     clear,
@@ -17,9 +15,8 @@ from trelliswork.models.taggers.features.kernels.decoding import (
     score_arcs,
     score_tokens,
 )
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
-
-NEG_INF = -np.inf
 
 
 @kernel(EXACT)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.data.attributes.key_kernels import find_keys
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
 
 SCATTER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product is one to one
-Array = np.ndarray[Any, Any]
 LARGEST = 30.0  # a weight beyond makes no difference
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedRows, PlannedWeights
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.buffers import aligned
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest
 from trelliswork.structures.chain.kernels import SMALLEST, backward_log, forward_log
-
-Array = np.ndarray[Any, Any]
-NEG_INF = -np.inf
 
 
 class Factors(NamedTuple):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.likelihood import add_up, spread
 from trelliswork.models.taggers.features.kernels.records import PlannedWeights
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest, log
-
-Array = np.ndarray[Any, Any]
 
 
 @kernel(FAST)

@@ -6,9 +6,7 @@ The dual variables of a sentence are a distribution over its label sequences. On
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from trelliswork.models.taggers.features.kernels.decoding import (
     add_change,
@@ -19,9 +17,8 @@ from trelliswork.models.taggers.features.kernels.decoding import (
     score_arcs,
     score_tokens,
 )
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
-
-Array = np.ndarray[Any, Any]
 
 
 class Dual(NamedTuple):

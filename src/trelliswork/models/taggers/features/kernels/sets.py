@@ -5,17 +5,15 @@ One sentence at a time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.likelihood import add_up, observe, spread
 from trelliswork.models.taggers.features.kernels.records import Arcs, PlannedWeights
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
-
-Array = np.ndarray[Any, Any]
-NEG_INF = -np.inf
 
 
 class Room(NamedTuple):

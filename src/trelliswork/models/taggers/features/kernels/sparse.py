@@ -11,16 +11,16 @@ side, so that each listed pair is read once for all of them and the lanes fill v
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.likelihood import in_log_space
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest
 from trelliswork.structures.chain import kernels as chain
 
-Array = np.ndarray[Any, Any]
 LANES = 8
 CANCELLED = 1e-6  # of the total: a sum below it has lost six digits
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.sparse import pair_of
+from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import first_best, insert, subtract_highest
 from trelliswork.structures.chain.path_kernels import SHIFT_EVERY
 
 MOST_TRIED = 32  # of the best labels before, that are tried as one without a listed pair
-NEG_INF = -np.inf
 
 
 @kernel(FAST)

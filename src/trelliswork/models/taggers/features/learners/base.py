@@ -11,9 +11,9 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.records import Legal
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.together import ALONE, Where
 
-Array = np.ndarray[Any, Any]
 SPREAD = 0.1  # of the first weights of latent states
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Verdict = Literal["at rest", "bounded", "slowing", "growing", "too short to tell"]
 ENOUGH = 6  # records
 BOUNDED, GROWING = 0.2, 0.9  # of the p in T^p; a random walk has 0.5, steps in one direction 1

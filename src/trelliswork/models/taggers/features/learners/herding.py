@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,7 @@ from trelliswork.models.taggers.features.kernels.herding import herding_epoch
 from trelliswork.models.taggers.features.kernels.records import Moving
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.models.taggers.features.learners.cycling import Trajectory
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,9 +21,9 @@ from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.learning import parameters_of
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import LBFGS
 
-Array = np.ndarray[Any, Any]
 ROUNDS = 5
 ITERATIONS = 30  # of L-BFGS before each round
 SURE = 0.9  # a token whose gold label has at least this probability proposes nothing

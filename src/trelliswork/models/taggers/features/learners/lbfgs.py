@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +12,9 @@ from trelliswork.models.taggers.features.learners.base import Corpus, Progress, 
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
 from trelliswork.models.taggers.features.learners.posterior import Posterior, curvature
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import LBFGS, Objective
 from trelliswork.training.together import OneProcess
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

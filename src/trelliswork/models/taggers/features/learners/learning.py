@@ -22,10 +22,10 @@ from trelliswork.models.taggers.features.learners.margin import MarginLearner
 from trelliswork.models.taggers.features.learners.online import OnlineLearner
 from trelliswork.models.taggers.features.learners.posterior import Posterior
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import LBFGS
 from trelliswork.training.together import OneProcess
 
-Array = np.ndarray[Any, Any]
 ON_PAIRS = ("lbfgs", "sgd", "perceptron", "pa", "arow")  # know weights of (attribute, label before, label)
 
 

@@ -18,9 +18,8 @@ from trelliswork.models.taggers.features.kernels import likelihood as kernels
 from trelliswork.models.taggers.features.kernels import sets as set_kernels
 from trelliswork.models.taggers.features.kernels import sparse_likelihood as sparse_kernels
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedWeights
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
-
-Array = np.ndarray[Any, Any]
 
 
 class Likelihood:

@@ -6,7 +6,6 @@ McCallum et al. (2000), Maximum entropy Markov models for information extraction
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,8 @@ from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.crf.plan import IN_MEMORY, Plan
 from trelliswork.models.taggers.features.kernels.local import local_loss_and_gradient
 from trelliswork.models.taggers.features.kernels.records import Observed
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
-
-Array = np.ndarray[Any, Any]
 
 
 class LocalLikelihood:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.margin import Dual, frank_wolfe_epoch, hinge
 from trelliswork.models.taggers.features.kernels.records import Moving
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
-
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from trelliswork.models.taggers.features.kernels.online import Update, epoch
 from trelliswork.models.taggers.features.kernels.records import Moving
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 
-Array = np.ndarray[Any, Any]
 Rule = Literal["perceptron", "pa", "pa-1", "pa-2", "arow"]
 UPDATES: dict[Rule, Update] = {
     "perceptron": Update.PERCEPTRON,

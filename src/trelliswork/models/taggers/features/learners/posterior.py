@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,12 +19,11 @@ from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.curvature import add_variances
 from trelliswork.models.taggers.features.learners.config import Method
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import Objective
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
-
-Array = np.ndarray[Any, Any]
 
 
 def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Array:

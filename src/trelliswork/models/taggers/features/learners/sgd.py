@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from trelliswork.models.taggers.features.kernels.records import EdgeRows, Observ
 from trelliswork.models.taggers.features.kernels.sets import Room, room_for
 from trelliswork.models.taggers.features.kernels.sgd import Clock, add_sentences, sgd_epoch
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress, first_weights
+from trelliswork.runtime.arrays import Array
 from trelliswork.training.together import OneProcess
 
-Array = np.ndarray[Any, Any]
 EACH = 64  # sentences of a step, for each of several processes
 SMALLEST_SCALE = 1e-9
 

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from trelliswork.runtime.arrays import Array
+
 Words = Sequence[str]
 Columns = Sequence[Sequence[str]]  # further values of the tokens, column by column
 
