@@ -7,10 +7,10 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -
 # Packages are installed without byte code; each module that is imported keeps its own, so that it is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick lint ruff docs portability oracle trust bench accuracy clean
+.PHONY: help demo test test-engine test-models test-doors quick lint ruff docs portability oracle trust bench accuracy clean
 
 help:            ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # torch comes first and pinned: with it in place no other requirement pulls another build of it.
 $(READY): pyproject.toml constraints.txt
@@ -38,6 +38,23 @@ QUICK := tests/contract tests/semirings tests/metrics tests/draw tests/test_laye
 
 quick: $(READY)  ## a representative part of the tests, in less than a minute once the kernels are compiled
 	$(BIN)/python -m pytest -n 2 --dist worksteal --quick $(QUICK)
+
+# The tests by storey of ARCHITECTURE.md: what is changed in one needs no tests of those below it.
+ENGINE := tests/contract tests/structures tests/semirings tests/equations tests/hand_gradients tests/runtime tests/nn \
+	tests/terms tests/draw tests/test_layers.py tests/test_public_names.py tests/test_signatures.py \
+	tests/test_torch_struct.py
+MODELS := tests/data tests/attributes tests/text tests/metrics tests/training tests/models
+DOORS := tests/cli tests/web tests/docs tests/examples tests/package tests/faults tests/fuzz tests/house tests/trust \
+	tests/typing tests/newcomers tests/test_sklearn.py tests/test_sklearn_crfsuite.py tests/test_sklearn_tutorial.py
+
+test-engine: $(READY) ## the tests of structures, distributions and layers
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ENGINE)
+
+test-models: $(READY) ## the tests of readers, training and models
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(MODELS)
+
+test-doors: $(READY) ## the tests of commands, the server, documents and the package
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(DOORS)
 
 lint: ruff       ## ruff and mypy
 	$(BIN)/mypy

@@ -27,7 +27,7 @@ from benchmarks.accuracy.measure import trelliswork
 from benchmarks.questions import make_logic, make_queries, share_right
 from benchmarks.report import table
 from benchmarks.trained_runs import Result, cells, main
-from trelliswork.data.files import numbered_lines
+from trelliswork.reading import numbered_lines
 
 Make = Callable[[Path, Path], None]  # from the folder of all data to train.tsv, dev.tsv and test.tsv in another
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,13 +15,13 @@ import trelliswork
 
 PACKAGE = Path(trelliswork.__file__).parent
 LAYERS = (
-    {"ctrl_c", "errors", "lazy", "logs", "plugins", "writing"},
+    {"ctrl_c", "errors", "lazy", "logs", "plugins", "reading", "writing"},
     {"runtime"},
     {"draw", "semirings", "tags", "terms"},
     {"structures"},
     {"distributions"},
-    {"nn"},
-    {"data", "fst", "metrics"},
+    {"fst", "nn"},
+    {"data", "metrics"},
     {"text"},
     {"training"},
     {"models"},
@@ -165,3 +166,37 @@ def test_importing_the_package_loads_neither_torch_nor_numba() -> None:
     code = "import sys, trelliswork; print([m for m in ('torch', 'numba', 'scipy', 'numpy') if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+# The storeys of ARCHITECTURE.md: engine, models, doors. Pictures are drawn from plain data, for every storey.
+ENGINE = set().union(*LAYERS[:6])
+OF_THE_ENGINE = """
+import sys, torch
+import trelliswork as tw
+from trelliswork import distributions, nn
+for package in (tw.fst, tw.semirings, distributions, nn):
+    for name in package.__all__:
+        getattr(package, name)
+crf = nn.CRF(3, batch_first=True)
+crf(torch.randn(1, 4, 3), torch.zeros(1, 4, dtype=torch.long)).backward()
+print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("trelliswork.")}))
+"""
+
+
+def test_the_engine_loads_nothing_of_the_storeys_above() -> None:
+    done = subprocess.run([sys.executable, "-c", OF_THE_ENGINE], capture_output=True, text=True, check=True)
+    assert "nn" in done.stdout and set(done.stdout.split()) <= ENGINE
+
+
+def test_every_test_belongs_to_a_storey() -> None:
+    """`make test-engine`, `make test-models` and `make test-doors` run everything that `make test` runs."""
+    makefile = (PACKAGE.parents[1] / "Makefile").read_text(encoding="utf-8")
+    listed = {
+        name
+        for line in re.findall(r"^(?:ENGINE|MODELS|DOORS) := ((?:.*\\\n)*.*)", makefile, re.M)
+        for name in line.split()
+    }
+    tests = Path(__file__).parent
+    there = {f"tests/{path.parent.relative_to(tests).parts[0]}" for path in tests.glob("*/**/test_*.py")}
+    there |= {f"tests/{path.name}" for path in tests.glob("test_*.py")}
+    assert there - listed == set()

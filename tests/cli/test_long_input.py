@@ -11,8 +11,8 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.cli.test_bad_input import is_one_sentence
 from tests.docs.documents import ROOT
+from trelliswork import reading as files
 from trelliswork.cli import answering as answers
-from trelliswork.data import files
 
 MEASURED = """
 import sys

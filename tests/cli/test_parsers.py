@@ -19,11 +19,11 @@ from trelliswork.cli.judging import report_from_text
 from trelliswork.cli.main import run
 from trelliswork.cli.writing_answers import Inputs, writer_for
 from trelliswork.data import Choices, Sentence, Vocabulary, read_treebank
-from trelliswork.data.files import read_bytes
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.models import load
 from trelliswork.models.base import Answer, PartProbability, arc_columns
 from trelliswork.models.catalogue import ENTRIES
+from trelliswork.reading import read_bytes
 from trelliswork.text import Token, read_documents
 
 TABLE = replace(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.soon import soon
-from trelliswork.data import files, read_jsonl, read_vectors
+from trelliswork import reading as files
+from trelliswork.data import read_jsonl, read_vectors
 from trelliswork.data.attributes import Templates
 from trelliswork.data.crfsuite_models import is_crfsuite_model, read_crfsuite_model
 from trelliswork.data.json_values import BadJSONError, parse_json

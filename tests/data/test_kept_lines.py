@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trelliswork.data import open_conll
-from trelliswork.data.files import numbered_lines
 from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_last, replaced_member
+from trelliswork.reading import numbered_lines
 
 
 @pytest.mark.parametrize(

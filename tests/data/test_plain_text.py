@@ -11,8 +11,8 @@ import pytest
 from trelliswork.data import Choices, open_conll
 from trelliswork.data.conll import looks_like_text
 from trelliswork.data.corpus import as_sentences, builtin_corpus
-from trelliswork.data.files import numbered_lines
 from trelliswork.errors import DataError
+from trelliswork.reading import numbered_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 TEXTS = {

@@ -13,9 +13,9 @@ from trelliswork.data import file_kind
 from trelliswork.data.choices import CONLLU_NAMES, Choices
 from trelliswork.data.conll import format_of
 from trelliswork.data.events import EVENTS as EVENTS_MEMBER
-from trelliswork.data.files import name_of, numbered_lines, require_file
 from trelliswork.data.jsonl import array_records, is_array, parse_record
 from trelliswork.models.catalogue import NETWORK, entry_of
+from trelliswork.reading import name_of, numbered_lines, require_file
 from trelliswork.tags.schemes import infer_scheme
 
 SAMPLE = 2000  # lines that tell what a file is

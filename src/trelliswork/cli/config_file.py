@@ -15,10 +15,10 @@ from typing import Any
 from trelliswork.cli.messages import did_you_mean
 from trelliswork.cli.options import MOST_THREADS
 from trelliswork.cli.panels import Columns
-from trelliswork.data.files import open_text
 from trelliswork.data.settings import keys_of, misfit
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.catalogue import entries, entry_of, nearest_model
+from trelliswork.reading import open_text
 from trelliswork.training.exclusive import SETTINGS
 
 CONFIG_FILE = SETTINGS

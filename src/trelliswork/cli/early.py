@@ -8,12 +8,12 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trelliswork.data.files import require_file
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
 from trelliswork.lazy import lazy_module, require
 from trelliswork.models.catalogue import entries
 from trelliswork.models.storage import CONFIG, check_output
+from trelliswork.reading import require_file
 from trelliswork.training.exclusive import HISTORY, CheckpointFolder, exclusive
 from trelliswork.training.shares import n_processes
 from trelliswork.writing import check_target

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from trelliswork.data import Choices, PairFormat, Sentence, open_pairs
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.pairs import PairColumns
 from trelliswork.data.treebank import NOTHING, is_projective, surveyed
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.tags.schemes import infer_scheme, spans_of, violations
 
 LONGEST_WORD = 60  # letters; longer "words" are mostly addresses or damage

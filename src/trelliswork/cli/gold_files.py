@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, open_pairs, read_treebank
-from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_tagged
 from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.language.config import PLAIN_TEXT
+from trelliswork.reading import name_of
 
 Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
 SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes", "parquet": "Parquet", "brat": "BRAT"}

@@ -14,12 +14,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from trelliswork.data import Choices, ColumnFormat, JsonFields, Sentence, file_kind
-from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_untagged
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.models.language.config import PLAIN_TEXT
+from trelliswork.reading import name_of
 from trelliswork.runtime.compilation import before_compiling
 from trelliswork.text import RuleTokeniser, read_text
 

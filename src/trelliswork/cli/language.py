@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 from trelliswork.cli.answering import BATCH
-from trelliswork.data.files import numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.settings import settings_given
 from trelliswork.errors import TrellisworkError
@@ -17,6 +16,7 @@ from trelliswork.lazy import named
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.corpus import STOP
 from trelliswork.models.language.generation import Generation
+from trelliswork.reading import numbered_lines
 
 
 def answer_lines(model: LanguageModel, file: str, options: Mapping[str, Any]) -> Iterator[str]:

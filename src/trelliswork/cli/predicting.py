@@ -11,11 +11,11 @@ from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.tasks import bare, words_alone
 from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
 from trelliswork.data import Choices, Sentence, json_text
-from trelliswork.data.files import name_of
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.expected_counts import ExpectedCount, total_counts
+from trelliswork.reading import name_of
 
 Rename = Callable[[Sentence], Sentence]
 

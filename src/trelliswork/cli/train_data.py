@@ -21,7 +21,6 @@ from trelliswork.cli.inputs import format_to_store, kind_of, layout
 from trelliswork.cli.messages import say
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write, file_kind, infer_format
 from trelliswork.data.choices import CONLLU_NAMES
-from trelliswork.data.files import numbered_lines, open_text
 from trelliswork.data.pairs import PairColumns
 from trelliswork.data.readers import open_untagged, read_pretokenised
 from trelliswork.data.spilled import held
@@ -36,6 +35,7 @@ from trelliswork.models.taggers.column_taggers import predicted_columns
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts
 from trelliswork.models.tokenisers.recipe import learn_from_tokens, learn_tokeniser, spaced_documents
+from trelliswork.reading import numbered_lines, open_text
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.text import Document
 from trelliswork.text.spacing import is_unspaced

@@ -27,13 +27,13 @@ from trelliswork.cli.writers import (
 )
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat, file_kind
 from trelliswork.data.choices import CONLLU_NAMES, column_number
-from trelliswork.data.files import name_of
 from trelliswork.data.json_shapes import Reading
 from trelliswork.data.jsonl import is_array
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind, foreign_format
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.reading import name_of
 from trelliswork.tags.scheme_rules import split_tag
 
 

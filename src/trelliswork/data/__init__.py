@@ -1,7 +1,7 @@
 """Readers and writers of tagged text, vocabularies and batching.
 
 sentence.py, events.py, event_frames.py        what is read: words with tags, vectors, events and their frames
-readers.py, choices.py, files.py               the reader that fits a file, formats of other packages
+readers.py, choices.py                         the reader that fits a file, formats of other packages
 columns.py, conll.py, csv_files.py, pairs.py   tokens as lines: CoNLL columns, CSV; pairs of strings
 treebank.py, brackets.py                       trees: CoNLL-U, brackets
 jsonl.py, json_shapes.py, json_values.py       JSON records of several shapes
@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trelliswork.lazy import lazy_names
+from trelliswork.reading import open_text
 from trelliswork.writing import atomic_write
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_conll, read_conll
     from trelliswork.data.crfsuite import read_crfsuite
     from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
-    from trelliswork.data.files import open_text
     from trelliswork.data.json_shapes import JsonFields
     from trelliswork.data.jsonl import json_text, read_jsonl
     from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
@@ -89,7 +89,6 @@ _HOMES = {
     "conll": "ColumnFormat conll_text infer_format open_conll read_conll",
     "crfsuite": "read_crfsuite",
     "csv_files": "CsvFormat open_csv read_csv",
-    "files": "open_text",
     "json_shapes": "JsonFields",
     "jsonl": "json_text read_jsonl",
     "pairs": "PairFormat open_pairs read_pairs",

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trelliswork.data.files import numbered_lines, read_bytes
 from trelliswork.data.json_shapes import Piece, Place, Reading, Texts
 from trelliswork.data.jsonl import notes_on
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
+from trelliswork.reading import numbered_lines, read_bytes
 
 ANNOTATIONS, TEXT = ".ann", ".txt"
 DISCONTINUOUS = "annotation of several pieces"

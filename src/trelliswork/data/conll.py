@@ -20,9 +20,9 @@ from pathlib import Path
 
 from trelliswork.data.choices import CONLLU_NAMES, WORDS_ALONE, Choices, column_number, is_constant
 from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_text, read_lines
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.tags.schemes import canonical, infer_scheme
 
 __all__ = [

@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 
 ATTRIBUTES = "attributes"  # the key of `Sentence.extra` with a dict (or list of names) for each token
 NAMELESS = "_"

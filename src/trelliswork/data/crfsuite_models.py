@@ -12,8 +12,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from trelliswork.data.files import name_of, read_bytes
 from trelliswork.errors import ModelError
+from trelliswork.reading import name_of, read_bytes
 
 MAGIC = b"lCRF"
 STATE, TRANSITION = 0, 1  # types of weights

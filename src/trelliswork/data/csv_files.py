@@ -20,9 +20,9 @@ from pathlib import Path
 from trelliswork.data.choices import Choices, Column, column_number, is_constant
 from trelliswork.data.columns import ColumnFormat, sentence_of
 from trelliswork.data.conll import SAMPLE_LINES
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.tags.schemes import canonical, infer_scheme
 
 _SUFFIXES = (".csv", ".csv.gz")

@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trelliswork.data.files import name_of, numbered_lines, read_bytes
 from trelliswork.data.json_shapes import JsonFields, Place, Reading, shape_of
 from trelliswork.data.json_values import BadJSONError, kind_of, parse_json
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
+from trelliswork.reading import name_of, numbered_lines, read_bytes
 
 SHOWN = 3  # spans that do not fall on tokens
 _BEGINNING = 1000  # bytes that tell an array

@@ -17,10 +17,10 @@ import regex
 
 from trelliswork.data.choices import Choices, Column
 from trelliswork.data.columns import ColumnFormat
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.unicode_forms import Spelling, form_of, lowered, without_marks
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 
 Units = Literal["auto", "characters", "blanks", "words"]
 NormalForm = Literal["auto", "NFC", "NFD", "none"]

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trelliswork.data.files import name_of, open_bytes
 from trelliswork.data.json_shapes import JsonFields, Reading
 from trelliswork.data.jsonl import sentences_of_records
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, MissingExtraError
+from trelliswork.reading import name_of, open_bytes
 
 try:
     import pyarrow as pa

@@ -16,7 +16,6 @@ from trelliswork.data.choices import Choices
 from trelliswork.data.conll import ColumnFormat, open_conll, read_conll
 from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
 from trelliswork.data.csv_files import is_csv, open_csv, read_csv
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.jsonl import read_jsonl
 from trelliswork.data.pairs import open_sources
 from trelliswork.data.sentence import Sentence
@@ -24,6 +23,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.logs import tell
 from trelliswork.plugins import Plugin, plugins_of
+from trelliswork.reading import name_of, numbered_lines
 
 FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets", "parquet", "brat"]
 InputKind = FileKind | Literal["text", "pretokenised", "pairs"]

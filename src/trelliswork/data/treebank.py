@@ -19,9 +19,9 @@ from pathlib import Path
 
 from trelliswork.data.choices import CONLLU_NAMES, Choices, column_number
 from trelliswork.data.columns import ColumnFormat, NumberedLine
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 
 N_COLUMNS = len(CONLLU_NAMES)
 HEAD, DEPREL = CONLLU_NAMES.index("HEAD"), CONLLU_NAMES.index("DEPREL")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import Array
 
 _COUNT = re.compile(r"[0-9]{1,18}")

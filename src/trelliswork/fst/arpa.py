@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.distributions.ngram_model import NGramModel
 from trelliswork.errors import DataError, OutputError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.structures.automata.ngram_arrays import NgramArrays
 from trelliswork.structures.automata.ngram_tries import Grams, trie_of
 from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols

@@ -17,9 +17,9 @@ from typing import Literal, NoReturn
 import numpy as np
 import torch
 
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.distributions.acceptor import Acceptor, Transducer
 from trelliswork.errors import DataError, OutputError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import INF
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.rational import single_initial

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.text.rules import Token
 
 BLANK_LINE = "\n\n"

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import lazy_module
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.text.rules import Token, Tokeniser
 
 LONG = 100_000  # characters of a paragraph that are tokenised before its end is read

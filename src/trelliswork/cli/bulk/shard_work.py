@@ -17,10 +17,10 @@ from trelliswork.cli.inputs import kind_of
 from trelliswork.cli.predicting import Job, opened, write_answers
 from trelliswork.cli.writing_answers import is_binary
 from trelliswork.data import Sentence, atomic_write
-from trelliswork.data.files import read_bytes
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.reading import read_bytes
 
 TRIES = 3  # processes that may die on a shard before it is given up
 MOST_BAD = 1000  # records of one file; with more, it is not the format that it is taken for

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from trelliswork.cli.early import reserved
-from trelliswork.data.files import require_file
 from trelliswork.lazy import named
 from trelliswork.models.base import count
+from trelliswork.reading import require_file
 
 
 def convert(

@@ -29,11 +29,11 @@ from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.cli.tasks import load_reader
 from trelliswork.data import ColumnFormat, Sentence, atomic_write
-from trelliswork.data.files import name_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.loading import known_kind
+from trelliswork.reading import name_of
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import Document, read_documents
 

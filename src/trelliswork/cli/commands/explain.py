@@ -17,9 +17,9 @@ from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, l
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.tasks import load_on
 from trelliswork.data import atomic_write
-from trelliswork.data.files import name_of
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.reading import name_of
 
 PAGE = "trelliswork.cli.report.evaluation:explanation_page"  # imports numba
 MOST = 1000  # votes, others and answers of each part in JSON

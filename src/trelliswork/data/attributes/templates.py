@@ -21,8 +21,8 @@ from trelliswork.data.attributes import key_kernels
 from trelliswork.data.attributes.key_index import encoded
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.choices import WORDS_ALONE
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import Array
 
 Views = dict[tuple[int, str], tuple[Array, Array, Array]]  # (column, spelling) -> codes, texts, offsets

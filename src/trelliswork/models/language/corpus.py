@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.readers import read_pretokenised
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.subwords import BytePairs, joined
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.text import RuleTokeniser, read_text

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from trelliswork.cli.config_file import config_text, known_settings
 from trelliswork.data import Choices, Sentence, json_text
-from trelliswork.data.files import numbered_lines
 from trelliswork.data.readers import open_tagged
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.reading import numbered_lines
 from trelliswork.training.exclusive import SETTINGS
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.lesson import ARCS, UNKNOWN, Lesson
