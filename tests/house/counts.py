@@ -25,9 +25,9 @@ LIMITS = {
     "files of fewer than 25 lines": 12,
     "most ancestors of a public class": 6,
     "public classes with more than 4 ancestors": 2,
-    "lines with Any": 1624,
+    "lines with Any": 1625,
     "assignments to found": 579,
-    "definitions of Array, INF and NEG_INF": 3,
+    "definitions of Array, INF and NEG_INF": 4,
     "docstrings that begin with What, How or Whether": 649,
 }
 

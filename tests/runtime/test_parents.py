@@ -33,7 +33,7 @@ TOGETHER = """
 import os, time
 from trelliswork.training.processes import join
 join()
-print(os.getpid(), flush=True)
+os.write(1, b"%d\\n" % os.getpid())  # as a whole: the other process writes to the same pipe
 time.sleep(1000)
 """
 
@@ -58,9 +58,11 @@ def test_processes_of_one_run_end_with_torchrun(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     with subprocess.Popen([*command, str(tmp_path / "together.py")], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        children = [int(parent.stdout.readline()) for _ in range(2)]
-        assert all(map(is_running, children))
-        parent.kill()
+        try:
+            children = [int(parent.stdout.readline()) for _ in range(2)]
+            assert all(map(is_running, children))
+        finally:  # leaving the block waits for its end
+            parent.kill()
         parent.stdout.close()
     require_end(children)
 

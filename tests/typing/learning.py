@@ -134,6 +134,8 @@ def answering(folder: Path, sentences: list[data.Sentence]) -> str:
     assert_type(tagger.confidences(sentences), list[models.Confidences])
     assert_type(tagger.confidences(sentences)[0].spans, list[models.SpanConfidence])
     assert_type(tagger.analyses(sentences, 2), list[list[models.Analysis]])
+    counts: list[models.ExpectedCount] = models.total_counts(tagger.expected_counts(sentences, ["PER"]))
+    assert_type(counts[0].mean, float)
     return models.load_tagger(folder).size
 
 

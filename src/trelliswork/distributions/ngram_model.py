@@ -54,14 +54,12 @@ class NGramModel:
         symbols: Symbols | Iterable[str] | None = None,
         unknown: str | None = None,
         cutoffs: Sequence[int] = (),
-        prune: float = 0.0,
     ) -> NGramModel:
         """From text: sentences are lists of words, or strings of characters.
 
         `method` is "witten-bell", "kneser-ney" (modified, with three discounts for each length), "absolute" (one for
         each length; `discount` replaces the estimates of both) or "stupid". `symbols` is the vocabulary, else the words
-        seen; `unknown` stands for all others. N-grams of length n seen fewer than cutoffs[n - 1] times are left out,
-        and those without which perplexity rises by a share below `prune`.
+        seen; `unknown` stands for all others. N-grams of length n seen fewer than cutoffs[n - 1] times are left out.
         """
         check_smoothing(method, order, discount, cutoffs)
         corpus = [list(sentence) for sentence in sentences]
@@ -73,10 +71,15 @@ class NGramModel:
         if any(EPSILON in sentence for sentence in numbers):
             raise ScoreError(f"a word must not be one of {EPSILON_NAMES}, the names of the empty symbol; rename it")
         sequences = [np.array(sentence, np.int64) - 1 for sentence in numbers]
-        arrays = estimate(
-            sequences, len(table) - 1, order, smoothing=method, discount=discount, cutoffs=cutoffs
-        )  # fmt: skip
-        return cls(pruned(arrays, prune) if prune else arrays, table, unknown)
+        arrays = estimate(sequences, len(table) - 1, order, smoothing=method, discount=discount, cutoffs=cutoffs)
+        return cls(arrays, table, unknown)
+
+    def pruned(self, threshold: float) -> NGramModel:
+        """Return the model without the n-grams whose loss raises perplexity by a share below `threshold`.
+
+        Stolcke (1998), "Entropy-based pruning of backoff language models".
+        """
+        return NGramModel(pruned(self.arrays, threshold), self.symbols, self.unknown)
 
     # --- exact scores ----------------------------------------------------------------------------------------
 

@@ -65,6 +65,9 @@ class Constrained:
             if np.allclose(sums, before, rtol=1e-12, atol=0.0) or not np.isfinite(sums).all():
                 break
             sums, before = ends + arcs @ sums, sums
+        else:
+            raise TrellisworkError(f"the probability of sentences that match was not found in {MOST_STEPS:,} steps; "
+                                   "narrow the constraint to shorter sentences")  # fmt: skip
         if not (np.isfinite(sums) & (sums > 0)).all():
             raise TrellisworkError("the scores of sentences that match have no finite sum; lower the temperature, or "
                                    "choose a model whose probabilities sum to 1")  # fmt: skip

@@ -68,13 +68,14 @@ def _leave(m, weights, v_segment, gamma, change, betas, out, d_segment):
 
 
 @kernel(FAST_WITH_NAN)
-def marginals_jvp(first, last, is_log, scores, arcs, shifts, run, left_out, v_segments, v_arcs, d_segments):
+def marginals_jvp(first, last, is_log, scores, factors, run, left_out, v_segments, v_arcs, d_segments):
     """d/dε of the posteriors at scores + ε v: of segments in place, of label pairs, start and end summed and returned.
 
-    `scores` are segments, transitions, start, end, and the lengths; `run` alphas, gammas, and levels of
-    `forward_scaled` or steps of `forward_log`; `v_arcs` [batch, c, c]. Rows that are `left_out` stay as they are.
+    `scores` are segments, transitions, start, end, and the lengths; `factors` exp of the arcs and their shifts; `run`
+    alphas, gammas, and levels of `forward_scaled` or steps of `forward_log`; `v_arcs` [batch, c, c]. Rows that are
+    `left_out` stay as they are.
     """
-    segments, transitions, _, end, lengths = scores
+    (segments, transitions, _, end, lengths), (arcs, shifts) = scores, factors
     _, n, k, c = segments.shape
     d_arcs, d_start, d_end = np.zeros((c, c)), np.zeros(c), np.zeros(c)
     ones, weights, matrix = np.ones((n + 1, c)), np.empty((k, c)), arcs.copy()

@@ -222,7 +222,7 @@ def run_jvp(
     d_segments = np.zeros(v_segments.shape)
     summed = over_rows(
         dual_kernels.marginals_jvp, batch, 8 * arrays.work,
-        isinstance(run, LogForward), tuple(arrays), arcs, _shifts(run), passed, left_out | (run.log_z == -np.inf),
+        isinstance(run, LogForward), tuple(arrays), (arcs, _shifts(run)), passed, left_out | (run.log_z == -np.inf),
         v_segments, v_arcs, d_segments,
     )  # fmt: skip
     others: list[Any] = [sum(each) for each in zip(*summed, strict=True)]

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from trelliswork.runtime.arrays import Array
-
+Array = np.ndarray[Any, Any]
 Words = Sequence[str]
 Columns = Sequence[Sequence[str]]  # further values of the tokens, column by column
 
