@@ -52,6 +52,12 @@ def calls() -> Iterator[tuple[str, str, Call]]:
         yield "chain: loss + gradient", size, loss_of(lambda e, t=tags, k=layer: -k(e, t), emissions.clone())
         yield "chain: argmax", size, lambda e=emissions, t=transitions: LinearChain(e, t).argmax
         yield "chain: marginals", size, lambda e=emissions, t=transitions: LinearChain(e, t).marginals
+        yield "chain: 100 samples", size, lambda e=emissions, t=transitions: LinearChain(e, t).sample((100,))
+        yield (
+            "chain: marginals + gradient",
+            size,
+            loss_of(lambda e, t=transitions: (LinearChain(e, t).marginals * e.detach()).sum(), emissions.clone()),
+        )
     for b, n, k, c in ((8, 40, 8, 9), (32, 20, 6, 20)):
         segments, transitions, size = random(b, n, k, c), random(c, c), f"({b}, {n}, {k}, {c})"
         yield (
@@ -60,6 +66,11 @@ def calls() -> Iterator[tuple[str, str, Call]]:
             loss_of(lambda s, t=transitions: SemiMarkov(s, t).log_partition.sum(), segments.clone()),
         )
         yield "segments: argmax", size, lambda s=segments, t=transitions: SemiMarkov(s, t).argmax
+        yield (
+            "segments: marginals + gradient",
+            size,
+            loss_of(lambda s, t=transitions: (SemiMarkov(s, t).marginals * s.detach()).sum(), segments.clone()),
+        )
     for b, n, c in ((8, 30, 10), (32, 40, 10)):
         spans, size = random(b, n, n, c), f"({b}, {n}, {c})"
         yield "span trees: log Z + gradient", size, loss_of(lambda s: SpanTree(s).log_partition.sum(), spans.clone())
