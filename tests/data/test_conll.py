@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from trelliswork import reading as files
 from trelliswork.data import (
     Choices,
     ColumnFormat,
     Sentence,
     columns,
     conll_text,
-    files,
     infer_format,
     open_conll,
     read_conll,

@@ -125,7 +125,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, texts in (("en", ENGLISH), ("zh", CHINESE), ("zh-dev", CHINESE)):
         Path(f"{name}.conllu").write_text("".join(map(treebank, texts * 8)), encoding="utf-8")
     Path("news.txt").write_text("Ann left. Bob, too.\n")
-    Path("text.txt").write_text("Ann left Oslo. Bob left, too.\n\nAnn went to Rome, and Bob went home.\n" * 4)
+    Path("text.txt").write_text("The dog left. Ann saw the dog.\n\nBob saw the cat, and the cat left.\n" * 4)
     Path("test.txt").write_text("Bob left Rome.\n")
     Path("more.txt.gz").write_bytes(gzip.compress(b"Bob went to Oslo. Ann left Rome.\n" * 4))
     Path("ner.jsonl").write_text("".join(map(json_text, sentences)))

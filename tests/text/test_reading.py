@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trelliswork.data import Sentence, files
+from trelliswork import reading as files
+from trelliswork.data import Sentence
 from trelliswork.errors import DataError
 from trelliswork.text import OFFSETS, RuleTokeniser, Token, read_text, reading, sentences_in
 
