@@ -5,9 +5,11 @@ This module imports next to nothing, so that it is in place before anything else
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 _DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 _IMPORT = "<frozen importlib._bootstrap>"
+_LATER = 0.01  # seconds, in which a destructor ends
 _to_undo: list[Callable[[], object]] = []
 _received = [signal.SIGINT]  # the last signal that asked this process to end
 
@@ -54,10 +57,13 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """Raise `KeyboardInterrupt`; inside an import, end the process on the spot.
 
     Libraries in C turn an exception within their import into another one, print it or drop it, and a long import would
-    not be worth waiting for.
+    not be worth waiting for. Python prints and drops an exception within a destructor, so that one is raised later.
     """
     remember(number)
-    if not _is_importing(frame):
+    if _is_inside(frame, "co_name", "__del__"):
+        _thread.start_new_thread(_interrupt_later, (number,))
+        return
+    if not _is_inside(frame, "co_filename", _IMPORT):
         raise KeyboardInterrupt
     for each in _DEFAULTS:
         signal.signal(each, signal.SIG_IGN)
@@ -88,9 +94,15 @@ def say_interrupted() -> None:
     print(f"error: {sentence()}", file=sys.stderr, flush=True)
 
 
-def _is_importing(frame: FrameType | None) -> bool:
+def _interrupt_later(number: int) -> None:
+    time.sleep(_LATER)
+    _thread.interrupt_main(number)
+
+
+def _is_inside(frame: FrameType | None, attribute: str, value: str) -> bool:
+    """Return whether a frame, or one that called it, runs code with this value of an attribute."""
     while frame is not None:
-        if frame.f_code.co_filename == _IMPORT:
+        if getattr(frame.f_code, attribute) == value:
             return True
         frame = frame.f_back
     return False

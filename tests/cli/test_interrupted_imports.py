@@ -68,3 +68,26 @@ def test_nothing_heavy_is_imported_before_ctrl_c_is_handled() -> None:
     code = "import sys, trelliswork.cli.entry; print(*(m for m in ('typing', 'pathlib', 'typer') if m in sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == []
+
+
+# Presses Ctrl-C while an object is destroyed, where Python prints an exception and goes on.
+DESTROYED = """
+import os, signal, time
+from trelliswork import ctrl_c
+ctrl_c.install()
+class Pressing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+Pressing()
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    ctrl_c.say_interrupted()
+    raise SystemExit(ctrl_c.status())
+"""
+
+
+def test_in_a_destructor(tmp_path: Path) -> None:
+    answer = ran(DESTROYED, cwd=tmp_path)
+    assert (answer.returncode, answer.stderr) == (130, LINE)

@@ -33,7 +33,7 @@ from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
 
-PATIENCE = 1.0  # seconds for a process to remove its temporary files
+PATIENCE = 1.0  # seconds for a process to end
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CONTEXT: Any = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
 
@@ -90,9 +90,12 @@ def _signals_later() -> Iterator[None]:
 
 
 def _take_signals() -> None:
-    """Ignore Ctrl-C, which the parent answers by ending this process; end quietly when it does."""
+    """Ignore Ctrl-C, which the parent answers by ending this process; end quietly when it does.
+
+    An exception would be printed and lost where a destructor happens to run. The parent removes what was half-written.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
