@@ -232,7 +232,10 @@ def test_no_permission_is_told(cli: Cli, model: Path, text_file: Path, monkeypat
         (["--epochs", "0"], "epochs must be at least 1; got 0"),
         (["--lr", "-1"], "lr must be above 0 and finite; got -1.0; leave it out for that of the optimizer"),
         (["--dropout", "1.5"], "dropout must lie in [0, 1); got 1.5; leave it out for 0.3"),
-        (["--optimizer", "magic"], "optimizer must be one of adamw, adam, sgd, momentum; got 'magic'"),
+        (
+            ["--optimizer", "magic"],
+            "optimizer must be one of adamw, adam, sgd, momentum, nesterov, adagrad, rmsprop; got 'magic'",
+        ),
         (["--scheme", "XYZ"], "scheme must be one of IOB1, IOB2, IOBES, plain"),
         (
             ["--feature-columns", "two"],

@@ -15,7 +15,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.fst import Acceptor
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import likelihood, log_probs_of, reinforce, risk, scheduled
-from trelliswork.models.transducers.attention.network import AttentionNetwork
+from trelliswork.models.transducers.attention.network import END_PLACE, AttentionNetwork
 from trelliswork.models.transducers.minimum_risk import by_agreement, similarity
 from trelliswork.nn.decoders.constraints import AcceptorConstraint
 from trelliswork.nn.decoders.generation import keep_best
@@ -273,3 +273,13 @@ def test_a_very_long_source_has_a_target_like_those_of_training(kind: str) -> No
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], part: str) -> None:
     with pytest.raises(TrellisworkError, match=part):
         AttentionConfig(**settings)
+
+
+def test_noise_is_drawn_by_the_counts_of_targets() -> None:
+    """The begin and unknown symbols are never written, so that they are no noise; the end is, once a target."""
+    pairs = [Sentence(("a",), target=("x", "y")), Sentence(("b",), target=("x",))]
+    model = AttentionNetwork.from_data(pairs, AttentionConfig(dim=4, hidden=8, heads=1, output="nce", n_samples=4))
+    counts = {END_PLACE: 2, model.target.index("x"): 2, model.target.index("y"): 1}
+    for place in range(len(model.target)):
+        assert float(model.output.noise[place]) == pytest.approx(counts.get(place, 0) / 5, abs=1e-3)
+    assert any("label smoothing is not used with output nce" in note for note in model.notes(pairs, pairs))

@@ -20,7 +20,7 @@ from trelliswork.nn.output_layers import (
     SoftmaxLayer,
 )
 from trelliswork.nn.output_layers import softmax as fused_loss
-from trelliswork.nn.output_layers.sampled import log_uniform, zipf
+from trelliswork.nn.output_layers.sampled import Method, log_uniform, zipf
 
 D, V, M = 6, 11, 9
 LAYERS: dict[str, Callable[[], OutputLayer]] = {
@@ -161,14 +161,53 @@ def test_importance_weights_are_the_printed_ones() -> None:
     torch.manual_seed(3)
     gradient = torch.autograd.grad(layer.loss(hidden[:1], targets[:1]).sum(), layer.bias)[0]
     torch.manual_seed(3)
-    drawn = layer.draw()
+    drawn = [targets[0].item(), *(k for k in layer.draw().tolist() if k != targets[0])]
     energy = layer.weight @ hidden[0] + layer.bias
-    omega = (energy[drawn] - layer.noise[drawn].log()).exp()
+    proposal = 7 * layer.noise
+    proposal[targets[0]] = 1.0  # it is there for sure
+    omega = (energy[drawn] - proposal[drawn].log()).exp()
     expected = torch.zeros(V)
-    for k, share in zip(drawn.tolist(), (omega / omega.sum()).tolist(), strict=True):
+    for k, share in zip(drawn, (omega / omega.sum()).tolist(), strict=True):
         expected[k] += share
     expected[targets[0]] -= 1
     torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("method", ["importance", "candidates"])
+def test_a_sampled_loss_is_never_negative(method: Method) -> None:
+    """Where a target is as good as certain, a sample without it would estimate a far too small Z."""
+    torch.manual_seed(2)
+    layer, (hidden, targets) = SampledSoftmaxLayer(D, 500, n_samples=5, method=method), given()
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias[targets] = 60.0
+    for _ in range(20):
+        assert bool((layer.loss(hidden, targets) >= 0).all())
+
+
+def test_the_estimate_of_importance_sampling_has_no_bias() -> None:
+    """Z = exp(E_y) + the mean of exp(E_k) / Q_k over draws that are not y."""
+    torch.manual_seed(3)
+    layer, (hidden, targets) = SampledSoftmaxLayer(D, V, n_samples=3, method="importance"), given()
+    scores = hidden[:1] @ layer.weight.T + layer.bias
+    losses = torch.stack([layer.loss(hidden[:1], targets[:1]).detach() for _ in range(20_000)])
+    estimates = (losses + scores[0, targets[0]]).exp()
+    error = estimates.std() / len(estimates) ** 0.5
+    assert (estimates.mean() - scores.exp().sum()).abs() < 4 * error
+
+
+def test_noise_by_counts_draws_what_is_written() -> None:
+    torch.manual_seed(4)
+    layer = NCELayer(D, V, n_samples=20_000)
+    counts = torch.arange(V) * 5  # symbol 0 is never a target
+    layer.draw_by_counts(counts)
+    drawn = torch.bincount(layer.draw(), minlength=V)
+    assert drawn[0] <= 2
+    assert (
+        stats.chisquare(drawn[1:].numpy(), (counts[1:].double() * drawn[1:].sum() / counts.sum()).numpy()).pvalue
+        > 0.001
+    )
+    assert bool(layer.loss(*given()).isfinite().all())
 
 
 def test_nce_with_much_noise_approaches_the_full_softmax() -> None:

@@ -150,7 +150,10 @@ def test_nothing_to_train_on() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"optimizer": "lbfgs"}, "optimizer must be one of adamw, adam, sgd, momentum; got 'lbfgs'"),
+        (
+            {"optimizer": "lbfgs"},
+            "optimizer must be one of adamw, adam, sgd, momentum, nesterov, adagrad, rmsprop; got 'lbfgs'",
+        ),
         ({"objective": "mse"}, "objective must be one of likelihood, local, perceptron, margin, risk; got 'mse'"),
         ({"warmup": 1.0}, r"warmup must lie in \[0, 1\); got 1.0"),
         ({"max_sentence_length": 0}, "max_sentence_length must be at least 1, or None for no limit; got 0"),

@@ -113,6 +113,7 @@ def test_killed_at_a_batch(batch: int, whole: Path, tmp_path: Path, monkeypatch:
         ("ema", dict(average="ema", ema_decay=0.9)),
         ("swa", dict(average="swa")),
         ("momentum", dict(optimizer="momentum", decay="inverse")),
+        ("rmsprop", dict(optimizer="rmsprop", beta2=0.95)),
         ("groups", dict(layer_decay=2.6, unfreeze=True, decay="triangular")),
         ("steps", dict(accumulate=2, warmup=0.2, decay="cosine")),
         ("risk", dict(objective="risk")),

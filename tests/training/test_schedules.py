@@ -149,6 +149,25 @@ def test_momentum_is_heavy_ball() -> None:
         assert layer.weight.item() == pytest.approx(theta)
 
 
+def test_nesterov_adagrad_and_rmsprop_are_their_formulas() -> None:
+    rate, decay, gradients = 0.1, 0.8, (1.0, -2.0, 0.5)
+    for name, settings in (("nesterov", {"momentum": 0.5}), ("adagrad", {}), ("rmsprop", {"beta2": decay})):
+        layer = nn.Linear(1, 1, bias=False)
+        theta, speed, squares = layer.weight.item(), 0.0, 0.0
+        optimizer = make_optimizer(layer, TrainingConfig(optimizer=name, lr=rate, **settings))  # type: ignore[arg-type]
+        for gradient in gradients:
+            layer.weight.grad = torch.full((1, 1), gradient)
+            optimizer.step()
+            if name == "nesterov":
+                speed = 0.5 * speed + gradient
+                theta -= rate * (gradient + 0.5 * speed)
+            else:
+                kept, new = (decay, 1 - decay) if name == "rmsprop" else (1.0, 1.0)
+                squares = kept * squares + new * gradient**2
+                theta -= rate * gradient / squares**0.5
+            assert layer.weight.item() == pytest.approx(theta, rel=1e-5)
+
+
 def test_layer_groups_in_order_of_depth() -> None:
     network = Network()
     groups = layer_groups(network)

@@ -10,12 +10,14 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.training.search_space import Around, OneOf
 
 Objective = Literal["likelihood", "local", "perceptron", "margin", "risk"]
-Optimizer = Literal["adamw", "adam", "sgd", "momentum"]
+Optimizer = Literal["adamw", "adam", "sgd", "momentum", "nesterov", "adagrad", "rmsprop"]
 Decay = Literal["linear", "constant", "inverse", "cosine", "triangular", "noam"]
 Precision = Literal["float32", "bf16"]
 Average = Literal["none", "ema", "swa"]
 
-DEFAULT_RATES: dict[str, float] = {"adamw": 2e-3, "adam": 2e-3, "sgd": 50.0, "momentum": 0.3}
+DEFAULT_RATES: dict[str, float] = {
+    "adamw": 2e-3, "adam": 2e-3, "sgd": 50.0, "momentum": 0.3, "nesterov": 0.3, "adagrad": 2e-2, "rmsprop": 2e-3,
+}  # fmt: skip
 _LEAST_SEED = -(2**63)  # of torch
 
 
@@ -26,8 +28,9 @@ class TrainingConfig(Settings):
     `objective` says what is minimized: see `trelliswork.training.objectives`. `lr=None` takes the default of the
     optimizer. `"sgd"` divides the rate by the fan-in of each layer (Collobert et al. 2011, Natural language processing
     (almost) from scratch); the loss is a mean over tokens, so its rates are larger than those quoted for single
-    sentences. `l2` is the strength of |theta|^2 / 2 for "sgd", "momentum" and "adam" and the decoupled weight decay for
-    "adamw". "linear" and "cosine" take the rate to zero at the last step, "inverse" to 1 / (1 + `decay_rate` epochs),
+    sentences. `l2` is the decoupled weight decay for "adamw", and the strength of |theta|^2 / 2 for the others.
+
+    "linear" and "cosine" take the rate to zero at the last step, "inverse" to 1 / (1 + `decay_rate` epochs),
     "triangular" is slanted with the warm-up as its rise (0.1 if it is 0; Howard and Ruder 2018, Universal language
     model fine-tuning for text classification), "noam" falls with the square root of the step after the warm-up, where
     it reaches `lr` (Vaswani et al. 2017, Attention is all you need).
@@ -58,7 +61,14 @@ class TrainingConfig(Settings):
     lr: float | None = setting(
         None, "Learning rate.", above=0, option=True, search=Around(8), default_text="that of the optimizer"
     )
-    momentum: float = setting(0.9, "Momentum (optimizer momentum).", at_least=0, below=1)
+    momentum: float = setting(
+        0.9, "Momentum (optimizers momentum and nesterov).", at_least=0, below=1,
+        goes_with={"optimizer": ("momentum", "nesterov")},
+    )  # fmt: skip
+    beta2: float = setting(
+        0.99, "Decay of the mean of squared gradients (optimizers adamw, adam and rmsprop).", at_least=0, below=1,
+        goes_with={"optimizer": ("adamw", "adam", "rmsprop")},
+    )  # fmt: skip
     l2: float = setting(0.0, "Weight decay.", at_least=0, option=True, search=OneOf((0.0, 0.001, 0.01, 0.1)))
     decay: Decay = setting("linear", "Learning rate schedule", choices=get_args(Decay), option=True)
     decay_rate: float = setting(0.05, "Decay rate (schedule inverse).", at_least=0)

@@ -108,10 +108,11 @@ def layer_groups(model: nn.Module) -> list[list[nn.Parameter]]:
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """The optimizer of a run: AdamW, Adam, SGD with momentum, or SGD with rates by fan-in; for SGD, `l2` is the same as
-    weight decay.
+    """Return the optimizer of a run. For SGD, `l2` is the same as weight decay.
 
-    Loshchilov and Hutter (2019), Decoupled weight decay regularization.
+    Loshchilov and Hutter (2019), Decoupled weight decay regularization; Sutskever et al. (2013), On the importance of
+    initialization and momentum in deep learning; Duchi, Hazan and Singer (2011), Adaptive subgradient methods for
+    online learning and stochastic optimization; Tieleman and Hinton (2012), RMSProp.
     """
     # [S4, AdamW; S3, Initialization; S4.113, 714-715]
     rate, l2 = config.learning_rate, config.l2
@@ -120,10 +121,15 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
         return torch.optim.SGD(_by_layer(model, groups, config), lr=rate, weight_decay=l2)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = _by_layer(model, [{"params": parameters, "lr": rate}], config)
-    if config.optimizer == "momentum":
-        return torch.optim.SGD(groups, lr=rate, weight_decay=l2, momentum=config.momentum)
+    if config.optimizer in ("momentum", "nesterov"):
+        ahead = config.optimizer == "nesterov"
+        return torch.optim.SGD(groups, lr=rate, weight_decay=l2, momentum=config.momentum, nesterov=ahead)
+    if config.optimizer == "adagrad":
+        return torch.optim.Adagrad(groups, lr=rate, weight_decay=l2)
+    if config.optimizer == "rmsprop":
+        return torch.optim.RMSprop(groups, lr=rate, weight_decay=l2, alpha=config.beta2)
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    return kind(groups, lr=rate, weight_decay=l2, betas=(0.9, 0.99), fused=True)
+    return kind(groups, lr=rate, weight_decay=l2, betas=(0.9, config.beta2), fused=True)
 
 
 def _by_layer(model: nn.Module, groups: list[dict[str, Any]], config: TrainingConfig) -> list[dict[str, Any]]:

@@ -47,7 +47,10 @@ def _noise_probabilities(noise: Float[Tensor, " v"] | None, n_symbols: int) -> F
     return (noise.double() / noise.double().sum()).float()
 
 
-class _SamplingLayer(SoftmaxLayer):
+LEAST_COUNT = 1e-3  # of a symbol that is no target: practically never drawn, and its score stays finite
+
+
+class SamplingLayer(SoftmaxLayer):
     """Base class of softmax layers that draw symbols from `noise` (counts or probabilities) in training."""
 
     noise: Tensor
@@ -64,6 +67,11 @@ class _SamplingLayer(SoftmaxLayer):
         self.n_samples = n_samples
         self.register_buffer("noise", _noise_probabilities(noise, n_symbols))
 
+    def draw_by_counts(self, counts: Int[Tensor, " v"]) -> None:
+        """Draw symbols as often as they are targets; one that never is, such as the begin, is hardly ever drawn."""
+        counted = counts.to(self.noise.device, torch.float64).clamp(min=LEAST_COUNT)
+        self.noise.copy_(_noise_probabilities(counted, len(self.noise)))
+
     def draw(self) -> Int[Tensor, " s"]:
         """Draw symbols with replacement, the same for all rows."""
         return torch.multinomial(self.noise, self.n_samples, replacement=True)
@@ -75,17 +83,18 @@ class _SamplingLayer(SoftmaxLayer):
         return (hidden * self.weight[targets]).sum(-1) + self.bias[targets]
 
 
-class SampledSoftmaxLayer(_SamplingLayer):
+class SampledSoftmaxLayer(SamplingLayer):
     """A softmax that is trained on a sample of the symbols; `log_probs` is normalised over all.
 
     Args:
         dim: Width of the hidden vectors.
         n_symbols: Number of symbols.
         n_samples: Number of draws.
-        method: `"importance"` draws V' from Q with replacement and estimates Z by
-            Σ_{k ∈ V'} exp(E_k - ln Q_k) / |V'|, whose gradient weights ∇E_k by ω_k / Σ ω. `"candidates"` includes each
-            symbol with probability Q_k = 1 - (1 - p_k)^n, adds the target, and predicts which of these candidates is
-            the target: a softmax over F - ln Q.
+        method: `"importance"` has the target y in V' for sure and draws the others from Q with replacement. It
+            estimates Z by exp(E_y) + Σ_{k ∈ V', k ≠ y} exp(E_k - ln Q_k) / n, whose gradient weights ∇E_k by
+            ω_k / Σ ω; the estimate has no bias, and the loss is never negative. `"candidates"` includes each symbol
+            with probability Q_k = 1 - (1 - p_k)^n, adds the target, and predicts which of these candidates is the
+            target: a softmax over F - ln Q.
         noise: Counts or probabilities of the symbols; log-uniform by default.
 
     Jean et al. (2015), On using very large target vocabulary for neural machine translation.
@@ -117,9 +126,11 @@ class SampledSoftmaxLayer(_SamplingLayer):
 
     def _by_importance(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         drawn = self.draw()
-        log_omega = self._scores_of(hidden, drawn) - self.noise[drawn].log()  # [S4.32-34, 358]
-        log_z = log_omega.logsumexp(-1) - torch.tensor(float(len(drawn))).log()
-        return log_z - self._target_scores(hidden, targets)  # its gradient is [S4.29, 31, 35-36, 357]
+        log_omega = self._scores_of(hidden, drawn) - (len(drawn) * self.noise[drawn]).log()  # [S4.32-34, 358]
+        log_omega = log_omega.masked_fill(drawn == targets[:, None], -torch.inf)  # it is there once, for sure
+        target = self._target_scores(hidden, targets)
+        log_z = torch.cat([target[:, None], log_omega], 1).logsumexp(-1)
+        return log_z - target  # its gradient is [S4.29, 31, 35-36, 357]
 
     def _by_candidates(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         inclusion = self.inclusion
@@ -131,7 +142,7 @@ class SampledSoftmaxLayer(_SamplingLayer):
         return torch.cat([target[:, None], negatives], 1).logsumexp(-1) - target  # [S4.37-38]
 
 
-class NCELayer(_SamplingLayer):
+class NCELayer(SamplingLayer):
     """Noise-contrastive estimation: logistic regression between each target and `n_samples` symbols of noise.
 
     Scores are trained to be log probabilities themselves, with Z = 1, so that biases start at ln(1 / v). `log_probs`

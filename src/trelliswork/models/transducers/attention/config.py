@@ -72,7 +72,8 @@ class AttentionConfig(Settings):
     min_count: int = setting(1, "Symbols seen fewer times than this map to <unk>.", at_least=1, option=True)
     dropout: float = setting(0.3, "Dropout on inputs and outputs.", at_least=0, below=1, option=True,
                              search=Numbers(0.0, 0.6, step=0.05))  # fmt: skip
-    smoothing: float = setting(0.1, "Label smoothing.", at_least=0, below=1)
+    smoothing: float = setting(0.1, "Label smoothing.", at_least=0, below=1,
+                               goes_with={"output": ("softmax",), "copy": (False,)})  # fmt: skip
     learn_by: Learning = setting("likelihood", "Training objective", choices=get_args(Learning), option=True)
     n_candidates: int = setting(
         5, "Number of samples per source (risk, reinforce, minimum-risk).", at_least=2, below=WIDEST + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -33,7 +33,7 @@ from trelliswork.nn.output_layers import (
     SampledSoftmaxLayer,
     SoftmaxLayer,
 )
-from trelliswork.nn.output_layers.sampled import Method
+from trelliswork.nn.output_layers.sampled import Method, SamplingLayer
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
@@ -103,7 +103,10 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
             vocabularies = source, target
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return cls(config, format, *vocabularies, pieces)
+            model = cls(config, format, *vocabularies, pieces)
+        if isinstance(model.output, SamplingLayer):
+            model.output.draw_by_counts(target_counts((target for _, target in cut), model.target))
+        return model
 
     @property
     def judged_by(self) -> str:
@@ -117,7 +120,11 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return all(piece in self.source for piece in self.pieces.cut((word,)))
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        return super().notes(train, [replace(pair, words=self.pieces.cut(pair.words)) for pair in dev])
+        notes = super().notes(train, [replace(pair, words=self.pieces.cut(pair.words)) for pair in dev])
+        if self.config.smoothing and (self.config.copy or self.config.output != "softmax"):
+            without = "copy" if self.config.copy else f"output {self.config.output}"
+            notes.append(f"note: label smoothing is not used with {without}")
+        return notes
 
     # Reading and writing
 
@@ -253,6 +260,15 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         shared = {"source_vectors.weight": table} if self.config.shared else {}
         tied = {"output.weight": table} if self.config.tied else {}
         self.load_state_dict({**weights, **shared, **tied})
+
+
+def target_counts(targets: Iterable[Symbols], vocabulary: Vocabulary) -> Int[Tensor, " v"]:
+    """Return how often each symbol is to be written, the end of each target included."""
+    written = Counter(symbol for target in targets for symbol in (*target, END))
+    counts = torch.zeros(len(vocabulary), dtype=torch.long)
+    for symbol, count in written.items():
+        counts[vocabulary.index(symbol)] += count
+    return counts
 
 
 def _longest(pairs: Sequence[tuple[Symbols, Symbols]]) -> float:
