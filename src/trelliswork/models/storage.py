@@ -37,6 +37,7 @@ from trelliswork.training.exclusive import KEPT, OF_TRAINING, TOKENISER, exclusi
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
+StoredConfig = Mapping[str, Any]  # config.json as it was read: what does not fit is an error where it is used
 
 RULES = "text_rules"  # of config.json: the version of the rules that read raw text when no tokeniser is kept
 WEIGHTS = "weights.safetensors"
@@ -50,7 +51,7 @@ class StoredModel:
     """The content of a model folder. `kind` names the class, `config` is what that class needs to rebuild itself."""
 
     kind: str
-    config: Mapping[str, Any]
+    config: StoredConfig
     weights: Mapping[str, Any]  # arrays; to be written, also torch's tensors
     metrics: Mapping[str, Any]
     card: str = ""
@@ -161,7 +162,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return read_object(folder / CONFIG)
 
 
-def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
+def _check_head(folder: Path, config: StoredConfig, kind: str) -> None:
     version = config.get("format_version")
     if "kind" not in config or not isinstance(version, int):
         raise ModelError(f"{folder}: expected a Trelliswork model, got the {CONFIG} of something else")
@@ -176,7 +177,7 @@ def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
         raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; load it as that")
 
 
-def is_newer(config: Mapping[str, Any]) -> bool:
+def is_newer(config: StoredConfig) -> bool:
     """Whether a later version of this library wrote a config.
 
     >>> is_newer({"library_version": "99.0"}), is_newer({"library_version": __version__}), is_newer({})
@@ -189,12 +190,12 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"[0-9]{1,9}", version)]
 
 
-def upgrade(config: Mapping[str, Any]) -> str:
+def upgrade(config: StoredConfig) -> str:
     """What to do about a model of a later version."""
     return f"trelliswork {config['library_version']} wrote it; upgrade trelliswork (this is {__version__})"
 
 
-def _check_texts(folder: Path, config: Mapping[str, Any]) -> None:
+def _check_texts(folder: Path, config: StoredConfig) -> None:
     """Labels and templates must be lists of texts, schemes texts, where there are any."""
     for name in ("labels", "templates"):
         found = config.get(name, [])

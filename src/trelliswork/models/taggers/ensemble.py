@@ -19,11 +19,11 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.loading import load, model_folders
 from trelliswork.models.networks.attribution import Attribution, mean_of
-from trelliswork.models.taggers.chain_tagger import ChainTagger
-from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
+from trelliswork.models.taggers.averaged_tagger import AveragedTagger
+from trelliswork.models.taggers.features.tagger import FeatureTagger
+from trelliswork.models.taggers.labels import Pins
+from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
-from trelliswork.models.taggers.sentence_tagger import Pins
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Ensemble(AveragedTagger):
     """p(y | x) = the mean of the taggers' p(y | x). They must have the same labels and read the same columns."""
 
-    def __init__(self, taggers: Sequence[ChainTagger]) -> None:
+    def __init__(self, taggers: Sequence[Tagger | FeatureTagger]) -> None:
         if not taggers:
             raise TrellisworkError("expected taggers to put together, got none; give one at least")
         first = taggers[0]
@@ -104,7 +104,7 @@ class Ensemble(AveragedTagger):
     @property
     def explains(self) -> bool:  # type: ignore[override]
         """Whether all members are networks that read the same of each word: their votes are averaged."""
-        networks = [tagger for tagger in self.taggers if isinstance(tagger, NeuralTagger)]
+        networks = [tagger for tagger in self.taggers if isinstance(tagger, Tagger)]
         return len(networks) == len(self.taggers) and len({tuple(each.input_parts) for each in networks}) == 1
 
     def explain(self, sentences: Any) -> list[WordExplanation]:

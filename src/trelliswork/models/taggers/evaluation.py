@@ -9,7 +9,7 @@ from typing import Any
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
 from trelliswork.models.examined import Examined, Example, Part
-from trelliswork.models.taggers.explanation import Confidences
+from trelliswork.models.taggers.posterior import Confidences
 from trelliswork.tags.schemes import spans_of
 
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,8 @@ from trelliswork.tags.schemes import (
     violations,
 )
 
+Pin = str | Sequence[str]  # a tag, or those of which one is right, as O|B-NP or as a list
+Pins = Mapping[int, Pin]  # token, counted from 0 -> what is known of its tag
 OR = "|"  # between tags of which one is right
 EDGE = -1  # the label before the first token and behind the last
 _MEANING = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -15,33 +15,28 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
+from trelliswork.models.expected_counts import Counting
 from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.loading import load
 from trelliswork.models.part_choices import PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags, examined, score, score_text
-from trelliswork.models.taggers.explanation import (
-    Analysis,
-    Confidences,
-    SpanConfidence,
-)
 from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_known, unknown_note
-from trelliswork.models.taggers.labels import Labels, tags_of_gold
+from trelliswork.models.taggers.labels import Labels, Pins, tags_of_gold
+from trelliswork.models.taggers.posterior import Analysis, Confidences, SpanConfidence, TagPosterior
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
-from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import tags_of
 from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
     from trelliswork.data.attributes.dicts import Function
 
-Pins = Mapping[int, Any]  # token, counted from 0 -> its tag, or those of which one is right, as O|B-NP or as a list
 Result = TypeVar("Result")
 
 
 class SentenceTagger(Model):
     """Tags, alternatives and confidences of sentences; a subclass answers for a batch of them."""
 
-    takes_pins = True
+    takes_pins = counts_parts = True
     labels: Labels
     metrics: dict[str, Any]
 
@@ -60,30 +55,15 @@ class SentenceTagger(Model):
         return nullcontext()
 
     @abstractmethod
+    def _posterior(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> TagPosterior:
+        """Return p(tags | words, pins) of a batch of sentences that have words."""
+
     def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        """The tags of the most probable analysis of each sentence."""
+        """Return the tags of the most probable analysis of each sentence."""
+        return self._posterior(batch, pins).best_tags()
 
-    @abstractmethod
-    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]: ...
-
-    @abstractmethod
-    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]: ...
-
-    @abstractmethod
-    def _likely_spans(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
-    ) -> list[list[SpanConfidence]]:
-        """All spans with a probability of `threshold` or more; they may overlap."""
-
-    @abstractmethod
-    def _token_confidences(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
-    ) -> list[list[float]]:
-        """The probability of each of some tags."""
-
-    @abstractmethod
-    def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
-        """The probability of each tag of `labels.tag_groups` at each token, [n, tags], of each sentence."""
+    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
+        return self._posterior(batch, pins).confidences()
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> Self:
@@ -181,7 +161,7 @@ class SentenceTagger(Model):
         return self._in_batches(
             sentences,
             pins,
-            lambda batch, pins: self._analyses(batch, pins, top_k),
+            lambda batch, pins: self._posterior(batch, pins).analyses(top_k),
             empty=lambda: [Analysis([], 1.0)],
         )
 
@@ -205,10 +185,11 @@ class SentenceTagger(Model):
     def _confidences_above(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
     ) -> list[Confidences]:
-        likely = self._likely_spans(batch, pins, threshold)
+        posterior = self._posterior(batch, pins)
+        likely = posterior.likely_spans(threshold)
         chosen = [choose_spans(row, len(each), threshold) for row, each in zip(likely, batch, strict=True)]
         tags = [self._spelled(spans, len(each)) for spans, each in zip(chosen, batch, strict=True)]
-        tokens = self._token_confidences(batch, pins, tags)
+        tokens = posterior.token_confidences(tags)
         return [Confidences(*each) for each in zip(tags, tokens, chosen, strict=True)]
 
     def _spelled(self, spans: Sequence[SpanConfidence], n: int) -> list[str]:
@@ -221,7 +202,7 @@ class SentenceTagger(Model):
         tags = list(self.labels.tag_groups)
 
         def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
-            return [token_choices(shares, tags, most) for shares in self._tag_shares(batch, known)]
+            return [token_choices(shares, tags, most) for shares in self._posterior(batch, known).tag_shares()]
 
         return self._in_batches(self.sentences_of(inputs), pins, answer, empty=list)
 
@@ -238,7 +219,7 @@ class SentenceTagger(Model):
         """All spans with a probability of `threshold` or more; they may overlap."""
         check_threshold(threshold, self.labels)
         return self._in_batches(
-            sentences, pins, lambda batch, pins: self._likely_spans(batch, pins, threshold), empty=list
+            sentences, pins, lambda batch, pins: self._posterior(batch, pins).likely_spans(threshold), empty=list
         )
 
     def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> dict[str, Any]:
@@ -279,6 +260,19 @@ class SentenceTagger(Model):
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         converted = self.labels.scheme != self.labels.data_scheme
         return [*unknown_note(self.labels, dev), *(broken_note(self.labels, train) if converted else ())]
+
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
+        return self._posterior(batch, pins).counting()
+
+    @property
+    def known_tags(self) -> list[str]:
+        """The tags that a token can have."""
+        return list(self.labels.tag_groups)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels that are learned, in the order of their numbers."""
+        return self.labels.vocabulary.to_list()
 
     @property
     def size(self) -> str:

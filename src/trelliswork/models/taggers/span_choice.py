@@ -4,7 +4,7 @@ The most probable tags leave out every span that is less likely than its absence
 probability p adds 2p to twice the expected number of right ones and 1 to the number predicted, so that it raises an
 F1 of F wherever p > F / 2. With `threshold` t the spans chosen make Σ (p - t) greatest, exactly.
 
->>> found = [SpanConfidence(0, 2, "PER", 0.4), SpanConfidence(1, 2, "LOC", 0.3), SpanConfidence(3, 4, "LOC", 0.1)]
+>>> found = [PartProbability(0, 2, "PER", 0.4), PartProbability(1, 2, "LOC", 0.3), PartProbability(3, 4, "LOC", 0.1)]
 >>> [(span.start, span.end) for span in choose_spans(found, 4, threshold=0.2)]
 [(0, 2)]
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.taggers.explanation import SpanConfidence
+from trelliswork.models.base import PartProbability
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float
@@ -44,7 +44,7 @@ def check_threshold(threshold: float, labels: Labels) -> None:
 
 def likely_spans(
     members: Sequence[TagDistribution], labels: Labels, lengths: Sequence[int], threshold: float
-) -> list[list[SpanConfidence]]:
+) -> list[list[PartProbability]]:
     """All spans of each sentence with a probability of `threshold` or more, under the mean of the members.
 
     A span is no likelier than that each of its tokens has its type, which leaves few to look at. Of one chain, it is no
@@ -63,7 +63,7 @@ def likely_spans(
     found = [member.span_probabilities(spans, tags=names, scheme=labels.scheme) for member in members]
     means = [(sum(of_row[1:]) + of_row[0]).div(len(members)).tolist() for of_row in zip(*found, strict=True)]
     return [
-        [SpanConfidence(*span, min(p, 1.0)) for span, p in zip(row, shares, strict=True) if p >= threshold]
+        [PartProbability(*span, min(p, 1.0)) for span, p in zip(row, shares, strict=True) if p >= threshold]
         for row, shares in zip(spans, means, strict=True)
     ]
 
@@ -119,15 +119,15 @@ def _inside(likely: Sequence[bool]) -> Iterator[tuple[int, int]]:
             yield first, last
 
 
-def choose_spans(spans: Sequence[SpanConfidence], n: int, threshold: float) -> list[SpanConfidence]:
+def choose_spans(spans: Sequence[PartProbability], n: int, threshold: float) -> list[PartProbability]:
     """Those of the spans, none overlapping, that make Σ (probability - threshold) greatest, in order.
 
     best[j] = max(best[j - 1], max over spans [i, j) of best[i] + p - threshold)
     """
-    ending: list[list[SpanConfidence]] = [[] for _ in range(n + 1)]
+    ending: list[list[PartProbability]] = [[] for _ in range(n + 1)]
     for span in spans:
         ending[span.end].append(span)
-    best, last = [0.0] * (n + 1), [None] * (n + 1)  # type: tuple[list[float], list[SpanConfidence | None]]
+    best, last = [0.0] * (n + 1), [None] * (n + 1)  # type: tuple[list[float], list[PartProbability | None]]
     for j in range(1, n + 1):
         best[j] = best[j - 1]
         for span in ending[j]:

@@ -28,8 +28,6 @@ from trelliswork.models.base import Description, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
-from trelliswork.models.taggers.chain_tagger import ChainTagger
-from trelliswork.models.taggers.explanation import Confidences, confidences_of
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
@@ -43,8 +41,9 @@ from trelliswork.models.taggers.features.names import NAMES, names_text, read_na
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.gold import broken_note, unknown_note
-from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
-from trelliswork.models.taggers.sentence_tagger import Pins
+from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
+from trelliswork.models.taggers.posterior import ChainPosterior, Confidences, confidences_of, constrained
+from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.training.exclusive import CheckpointFolder
 
 if TYPE_CHECKING:
@@ -58,14 +57,14 @@ else:  # what only training needs
     learning = lazy_module("trelliswork.models.taggers.features.learners.learning")
 
 
-class FeatureTagger(ChainTagger):
+class FeatureTagger(SentenceTagger):
     """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
 
     `columns_seen` is how many columns beside the words there were in training, all of which a function may read.
     """
 
     KIND = "FeatureTagger"
-    explains = True
+    explains = answers_together = True
 
     def __init__(
         self,
@@ -155,7 +154,19 @@ class FeatureTagger(ChainTagger):
         return [next(found) if len(sentence) else [] for sentence in sentences]
 
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
+        """Return p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
         return self.crf.chain(self.rows(sentences))
+
+    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> TagDistribution:
+        """Return p(labels | words, pins) of a batch of sentences.
+
+        `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
+        """
+        sentences = self.sentences_of(sentences)
+        return constrained(self.chain(sentences), self.labels, sentences, pins)
+
+    def _posterior(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> ChainPosterior:
+        return ChainPosterior(self.distribution(batch, pins), self.labels, batch)
 
     def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
         if not self.crf.has_array_chain or any(pins or ()):
@@ -295,14 +306,6 @@ class FeatureTagger(ChainTagger):
     @classmethod
     def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
         return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
-
-
-def rehearse() -> None:
-    """Learn from two sentences and answer about them, so that the kernels are compiled."""
-    sentences = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))]
-    tagger = FeatureTagger.fit(sentences, LearningConfig(max_iterations=2))
-    tagger.tag(sentences)
-    tagger.confidences(sentences)
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:

@@ -20,10 +20,11 @@ from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics import Calibration, calibration
 from trelliswork.models.base import Description
-from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
-from trelliswork.models.taggers.labels import tags_of_gold
+from trelliswork.models.taggers.averaged_tagger import AveragedTagger
+from trelliswork.models.taggers.labels import Pins, tags_of_gold
 from trelliswork.models.taggers.networks.tagger import Tagger
-from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
+from trelliswork.models.taggers.posterior import constrained
+from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.nn.inputs import VariationalDropout
 
 if TYPE_CHECKING:
@@ -67,9 +68,7 @@ class DropoutAverage(AveragedTagger):
         with torch.random.fork_rng(devices=[]), self.tagger.evaluating(), _dropping(self.tagger):
             torch.manual_seed(self.seed)
             chains = [self.tagger.chain(sentences) for _ in range(self.n_masks)]
-        if pins is None or not any(pins):
-            return chains
-        return [chain.constrain(self.tagger._allowed(sentences, pins, chain)) for chain in chains]
+        return [constrained(chain, self.labels, sentences, pins) for chain in chains]
 
 
 def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_bins: int = 10) -> Calibration:

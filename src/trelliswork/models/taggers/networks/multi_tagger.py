@@ -24,12 +24,13 @@ from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import StoredNetwork, network_described
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.recipe import Material, Options
-from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
+from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
+from trelliswork.models.taggers.networks.building import stored_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.networks.word_votes import TaskExplanation
-from trelliswork.models.taggers.sentence_tagger import Pins, is_one
+from trelliswork.models.taggers.sentence_tagger import is_one
 from trelliswork.runtime.shapes import Float, Int
 
 OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
@@ -197,7 +198,7 @@ class MultiTagger(StoredNetwork):
 
     def stored_config(self) -> dict[str, Any]:
         of_first = {name: value for name, value in self.first.stored_config().items() if name not in OF_LABELS}
-        return of_first | {"tasks": {task: _stored(head.labels) for task, head in self._heads.items()}}
+        return of_first | {"tasks": {task: stored_labels(head.labels) for task, head in self._heads.items()}}
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
@@ -293,7 +294,3 @@ def _together(answers: Mapping[str, Answer]) -> Answer:
     probability = math.prod(known) if len(known) == len(answers) else None
     first, values = next(iter(answers.values())), {task: each.value for task, each in answers.items()}
     return Answer(values, probability, first.inputs, tasks=dict(answers), offsets=first.offsets)
-
-
-def _stored(labels: Labels) -> dict[str, Any]:
-    return {"labels": labels.vocabulary.to_list(), "scheme": labels.scheme, "data_scheme": labels.data_scheme}

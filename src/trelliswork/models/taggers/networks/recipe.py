@@ -20,8 +20,10 @@ from trelliswork.models.networks.features import VECTOR, TokenFeatures, restore_
 from trelliswork.models.networks.recipe import NetworkRecipe
 from trelliswork.models.recipe import Note
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
+from trelliswork.models.taggers.networks.segmenter import Segmenter
+from trelliswork.models.taggers.networks.tagger import Tagger
 
+NeuralTagger = Tagger | Segmenter
 _STRUCTURE = ("encoder", "scorer", "segments", "transitions", "normalization")  # what makes models with names differ
 
 
@@ -49,7 +51,7 @@ def _trained(folder: str, name: str) -> NeuralTagger:
     """Return the network that --init names, which must be of the kind that the model makes."""
     source: Any = load(folder)
     taggers = [each for each in entries().values() if each.recipe == entry_of(name).recipe]
-    alike = [each.name for each in taggers if isinstance(source, NeuralTagger) and _fits(source, each)]
+    alike = [each.name for each in taggers if isinstance(source, Tagger | Segmenter) and _fits(source, each)]
     if name not in alike:
         can_start = ", ".join(each.name for each in taggers if each.uses("init", {}))
         fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {can_start}"

@@ -26,9 +26,9 @@ from trelliswork.models.networks.attribution import Attribution, attribute
 from trelliswork.models.networks.stored_network import StoredNetwork, strongest_transitions
 from trelliswork.models.part_choices import PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags
+from trelliswork.models.taggers.labels import Pins
 from trelliswork.models.taggers.networks.config import Transitions
 from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
-from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.models.votes import WITHOUT_WORDS, Reason, Vote, ranked, word_vote
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.dropout import Dropout
