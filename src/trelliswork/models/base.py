@@ -175,16 +175,16 @@ class Answer(Rich):
             ]
             return alignment(shares, [part.label for part in self.parts], columns=list(self.inputs))
         shown = self.spans or self.parts
-        found = [(part.start, part.end, part.label) for part in shown]
-        return segments(list(self.inputs), found, [part.probability for part in shown])
+        spans = [(part.start, part.end, part.label) for part in shown]
+        return segments(list(self.inputs), spans, [part.probability for part in shown])
 
     def _shown(self) -> Sequence[Piece]:
         """For notebooks: the picture, and the alternatives with their probabilities."""
         if self.tasks:
             return [piece for name, answer in self.tasks.items() for piece in (name, *answer._shown())]
         sure = "chosen part by part" if self.probability is None else percent(self.probability)
-        found = [(each.probability, each.value) for each in self.alternatives]
-        rows = [(percent(probability), _written(value)) for probability, value in found] or [
+        alternatives = [(each.probability, each.value) for each in self.alternatives]
+        rows = [(percent(probability), _written(value)) for probability, value in alternatives] or [
             (sure, _written(self.value))
         ]
         return [

@@ -80,12 +80,12 @@ class Examined:
 
     def by_label(self) -> dict[str, Score]:
         """The counts of each label, the most frequent first."""
-        right, found, gold = (
+        right, predicted, gold = (
             Counter(part[2] for example in self.examples for part in kind(example))
             for kind in (lambda each: each.right, lambda each: each.found, lambda each: each.gold)
         )
-        labels = sorted(gold | found, key=lambda label: (-gold[label], label))
-        return {label: Score(right[label], found[label], gold[label]) for label in labels}
+        labels = sorted(gold | predicted, key=lambda label: (-gold[label], label))
+        return {label: Score(right[label], predicted[label], gold[label]) for label in labels}
 
     def calibration(self) -> Calibration | None:
         """How far the probabilities are off; None if there are none."""

@@ -118,8 +118,8 @@ def total_counts(counts: Iterable[Sequence[ExpectedCount]]) -> list[ExpectedCoun
     >>> [str(each) for each in total_counts([one, one])]
     ['2.00 +- 0.71 PER', '1.00 +- 0.71 LOC']
     """
-    found: dict[str, ExpectedCount] = {}
+    totals: dict[str, ExpectedCount] = {}
     for row in counts:
         for each in row:
-            found[each.label] = found[each.label] + each if each.label in found else each
-    return list(found.values())
+            totals[each.label] = totals[each.label] + each if each.label in totals else each
+    return list(totals.values())

@@ -93,9 +93,9 @@ class Lemmatiser:
     def _lemma(self, word: str, tag: str) -> str:
         known = self._remembered.get((word, tag))
         if known is None:
-            found = self._found(_composed(word), tag)
+            lemma = self._found(_composed(word), tag)
             spelling = self._learned.spelling
-            known = self._remembered[word, tag] = found if spelling is None else spelling.of(found)
+            known = self._remembered[word, tag] = lemma if spelling is None else spelling.of(lemma)
         return known
 
     def _found(self, form: str, tag: str) -> str:
@@ -144,9 +144,9 @@ class Lemmatiser:
 def lemma_scores(gold: Sequence[Sentence], lemmas: Sequence[Sequence[str]]) -> dict[str, float]:
     """The share of words whose lemma is right, of those that have one; nothing if there are none."""
     pairs = [
-        (right, found)
+        (right, predicted)
         for sentence, row in zip(gold, lemmas, strict=True) if row
-        for word, right, found in zip(sentence.words, sentence.columns.get(LEMMA, ()), row, strict=False)
+        for word, right, predicted in zip(sentence.words, sentence.columns.get(LEMMA, ()), row, strict=False)
         if is_lemma(right, word)
     ]  # fmt: skip
     return {"lemma_accuracy": sum(a == b for a, b in pairs) / len(pairs)} if pairs else {}
@@ -190,8 +190,8 @@ class Case(NamedTuple):
         """The lemma that a rule makes of a form, or None if it does not fit or nothing would be left."""
         if rule.case == "same":
             return rewritten(rule.tree, form) or None
-        found = rewritten(rule.tree, self.lower(form))
-        return (self.title(found) if rule.case == "title" else found) if found else None
+        lemma = rewritten(rule.tree, self.lower(form))
+        return (self.title(lemma) if rule.case == "title" else lemma) if lemma else None
 
     def contexts(self, form: str, tag: str, prefixes: Container[str]) -> Iterator[Context]:
         """What a rule depends on: the tag, capitals, and endings from short to long."""
@@ -249,11 +249,12 @@ class _Learned(NamedTuple):
         p(rule | context) = (n(rule) + t · p(rule | shorter context)) / (n + t), with n words and t rules in a context:
         a sum over contexts, in which the longest come first, until no other rule can be better any more.
         """
-        found = [self.contexts[each] for each in self.case.contexts(form, tag, self.prefixes) if each in self.contexts]
+        contexts = self.case.contexts(form, tag, self.prefixes)
+        seen_with = [self.contexts[context] for context in contexts if context in self.contexts]
         scores: dict[Rule, float] = {}
         lemmas: dict[Rule, str | None] = {}
         rest = 1.0  # what shorter contexts can still add to a rule
-        for seen in reversed(found):
+        for seen in reversed(seen_with):
             counts = seen if isinstance(seen, Counter) else Counter((seen,))
             total = counts.total() + len(counts)
             for rule, n in counts.items():

@@ -34,8 +34,8 @@ def load(directory: str | Path, *, features: Function | str | FeatureFunction | 
     folders, kind = model_folders(directory), known_kind(directory)
     if folders:  # several models answer together
         kind = "TransducerEnsemble" if class_of(kind).learns_from == "pairs" else "Ensemble"
-    found: Model = class_of(kind).load(directory, features=features)
-    return found
+    model: Model = class_of(kind).load(directory, features=features)
+    return model
 
 
 load_tagger = load
@@ -62,15 +62,15 @@ class FolderTokeniser:
     @cached_property
     def loaded(self) -> Any:
         """The model itself."""
-        found: Any = load(self.folder)
-        if found.reads != "text":
-            raise ModelError(f"{self.folder}: expected a tokeniser, got a {type(found).__name__}; copy the model again")
-        return found
+        model: Any = load(self.folder)
+        if model.reads != "text":
+            raise ModelError(f"{self.folder}: expected a tokeniser, got a {type(model).__name__}; copy the model again")
+        return model
 
     def tokenise(self, text: str) -> list[list[Token]]:
         """The sentences of a text."""
-        found: list[list[Token]] = self.loaded.tokenise(text)
-        return found
+        sentences: list[list[Token]] = self.loaded.tokenise(text)
+        return sentences
 
     def save(self, directory: str | Path) -> None:
         """Write its folder to another place; where it is already, nothing is to be done."""

@@ -156,8 +156,8 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
-        found = "a file" if folder.exists() else "nothing"
-        raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
+        what = "a file" if folder.exists() else "nothing"
+        raise ModelError(f"{folder}: expected a model folder, got {what}; check the path")
     finish_replacing(folder)
     return read_object(folder / CONFIG)
 
@@ -198,8 +198,8 @@ def upgrade(config: StoredConfig) -> str:
 def _check_texts(folder: Path, config: StoredConfig) -> None:
     """Labels and templates must be lists of texts, schemes texts, where there are any."""
     for name in ("labels", "templates"):
-        found = config.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        texts = config.get(name, [])
+        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
             raise ModelError(f"{folder / CONFIG}: expected a list of texts under {name!r}; copy the model again")
     for name in ("scheme", "data_scheme"):
         if not isinstance(config.get(name, ""), str):
@@ -237,17 +237,17 @@ def check_metrics(metrics: Mapping[str, Any]) -> None:
 
 
 def _section(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = holder.get(name)
-    if found is not None and not isinstance(found, dict):
-        raise ValueError(f"expected an object under {name!r}, got {type(found).__name__}")
-    return found or {}
+    section = holder.get(name)
+    if section is not None and not isinstance(section, dict):
+        raise ValueError(f"expected an object under {name!r}, got {type(section).__name__}")
+    return section or {}
 
 
 def _items(holder: Mapping[str, Any], name: str, kind: type) -> list[Any]:
-    found = holder.get(name)
-    if found is not None and not (isinstance(found, list) and all(_is_of(each, kind) for each in found)):
-        raise ValueError(f"expected a list under {name!r}, got {found!r}")
-    return list(found or ())
+    items = holder.get(name)
+    if items is not None and not (isinstance(items, list) and all(_is_of(each, kind) for each in items)):
+        raise ValueError(f"expected a list under {name!r}, got {items!r}")
+    return list(items or ())
 
 
 def _is_of(value: Any, kind: type) -> bool:

@@ -69,33 +69,33 @@ def attribute(
         return []
     cost, every = cost or shape[0], list(range(n_decisions))
     ends = [_values(margins, shape, every, scale, like, cost) for scale in (0.0, 1.0)]
-    found: list[Attribution | None] = [None] * n_decisions
+    attributions: list[Attribution | None] = [None] * n_decisions
     left, steps, work = every, FIRST_STEPS, 0
     while left and (steps == FIRST_STEPS or (steps <= MOST_STEPS and work + len(left) * steps * cost <= REFINED_WORK)):
         work += len(left) * steps * cost
         for d, shares in zip(left, _integrals(margins, shape, left, steps, like, cost), strict=True):
             base, difference = float(ends[0][d]), float(ends[1][d])
             error = abs(float(shares.sum()) - (difference - base))
-            found[d] = Attribution(shares, base, difference, error, steps)
-        left = [d for d in left if not _complete(found[d])]
+            attributions[d] = Attribution(shares, base, difference, error, steps)
+        left = [d for d in left if not _complete(attributions[d])]
         steps *= 2
-    return [each for each in found if each is not None]
+    return [each for each in attributions if each is not None]
 
 
-def _complete(found: Attribution | None) -> bool:
-    assert found is not None
-    return is_complete(found.error, found.difference)
+def _complete(attribution: Attribution | None) -> bool:
+    assert attribution is not None
+    return is_complete(attribution.error, attribution.difference)
 
 
 def _values(
     margins: Margins, shape: tuple[int, int], decisions: Sequence[int], scale: float, like: Tensor, cost: int
 ) -> Array:
     """F of each decision where all words have the same factor."""
-    found = []
+    values = []
     with torch.no_grad():
         for rows in torch.tensor(decisions, device=like.device).split(max(1, AT_A_TIME // cost)):
-            found.append(margins(like.new_full((len(rows), *shape), scale), rows).double().cpu())
-    return torch.cat(found).numpy()
+            values.append(margins(like.new_full((len(rows), *shape), scale), rows).double().cpu())
+    return torch.cat(values).numpy()
 
 
 def _integrals(

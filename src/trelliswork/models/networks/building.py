@@ -53,16 +53,16 @@ def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> Pretraine
     if not config.pretrained:
         return None
     if features.pretrained is None:
-        found = PretrainedEncoder.from_name(config.pretrained)
+        encoder = PretrainedEncoder.from_name(config.pretrained)
     else:
-        found = PretrainedEncoder.from_dict(features.pretrained)
-    return found.requires_grad_(config.tune_pretrained)
+        encoder = PretrainedEncoder.from_dict(features.pretrained)
+    return encoder.requires_grad_(config.tune_pretrained)
 
 
 def make_encoder(config: NetworkConfig, dim: int) -> TokenEncoder:
     """What looks at the neighbours of tokens."""
-    found: TokenEncoder = encoder_part(config.encoder).make(config, dim)
-    return found
+    encoder: TokenEncoder = encoder_part(config.encoder).make(config, dim)
+    return encoder
 
 
 def make_dropout(config: NetworkConfig, share: float) -> nn.Module:

@@ -148,8 +148,8 @@ class TokenFeatures:
 
     def coverage(self, sentences: Sequence[Sentence]) -> float:
         """The share of the tokens that have a pretrained vector."""
-        found = self._of_words(sentences)[:, self.names.index(VECTOR)]
-        return float((found != UNKNOWN).sum()) / max(len(found), 1)
+        numbers = self._of_words(sentences)[:, self.names.index(VECTOR)]
+        return float((numbers != UNKNOWN).sum()) / max(len(numbers), 1)
 
     def knows(self, word: str) -> bool:
         """Whether a word has a row of its own in the table of words."""
@@ -167,10 +167,10 @@ class TokenFeatures:
         for i in range(self.n_columns):
             values = chain.from_iterable(_column(sentence, i) for sentence in sentences)
             columns.append(np.array(self.vocabularies[f"column{i + 1}"].indices(values), np.int64)[:, None])
-        found = list(torch.from_numpy(np.concatenate(columns, 1)).split([len(each) for each in sentences]))
+        indices = list(torch.from_numpy(np.concatenate(columns, 1)).split([len(each) for each in sentences]))
         if self._templates is None or not sentences:
-            return found
-        return [torch.cat(both, 1) for both in zip(found, self._templates.encode(sentences), strict=True)]
+            return indices
+        return [torch.cat(both, 1) for both in zip(indices, self._templates.encode(sentences), strict=True)]
 
     def _check_columns(self, sentence: Sentence) -> None:
         if len(sentence.features) != self.n_columns:
@@ -214,10 +214,10 @@ class TokenFeatures:
 def _side_by_side(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
     """Rows of numbers, filled up with 0; many short rows take less than half the time that `pad_sequence` takes."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    found = np.zeros((len(rows), lengths.max()), np.int64)
+    padded = np.zeros((len(rows), lengths.max()), np.int64)
     numbers = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
-    found[np.arange(found.shape[1]) < lengths[:, None]] = numbers
-    return torch.from_numpy(found)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = numbers
+    return torch.from_numpy(padded)
 
 
 def form_with_vector(word: str, vocabulary: Vocabulary) -> str:
@@ -318,5 +318,5 @@ class Remembered(dict[str, list[int]]):
     def __missing__(self, word: str) -> list[int]:
         if len(self) >= self._limit:
             self.clear()
-        found = self[word] = self._make(word)
-        return found
+        indices = self[word] = self._make(word)
+        return indices

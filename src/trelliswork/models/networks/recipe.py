@@ -126,8 +126,8 @@ class NetworkRecipe(Recipe):
         return model, result
 
     def together(self) -> bool:
-        found: bool = self.kind.answers_together
-        return found
+        together: bool = self.kind.answers_together
+        return together
 
 
 FEWEST_BATCHES, FEWEST_TOKENS = 50, 100  # of an epoch; in a batch

@@ -48,14 +48,14 @@ class WordNgrams:
         return pad_sequence([self.rows(word) for word in words], batch_first=True)
 
     def rows(self, word: str) -> Int[Tensor, " g"]:
-        found = self._rows.get(word)
-        if found is None:
+        numbers = self._rows.get(word)
+        if numbers is None:
             keys = keys_of(ngrams_of(word, self.lengths)) % np.uint64(self.n_buckets)
-            found = torch.from_numpy(keys.astype(np.int64) + 1)
+            numbers = torch.from_numpy(keys.astype(np.int64) + 1)
             if len(self._rows) >= CACHE_LIMIT:
                 self._rows.clear()
-            self._rows[word] = found
-        return found
+            self._rows[word] = numbers
+        return numbers
 
 
 # The attributes of tokens that templates make, as numbers for direct connections to the labels.
@@ -65,9 +65,9 @@ DEFAULT = "default"
 
 def parse_templates(lines: Sequence[str], n_columns: int) -> Templates:
     """Templates of single tags; ("default",) stands for those that the columns suggest."""
-    found = default_templates(n_columns) if tuple(lines) == (DEFAULT,) else Templates.parse(lines)
-    found.check(n_columns)
-    single = tuple(template for template in found.templates if not template.pairs)
+    parsed = default_templates(n_columns) if tuple(lines) == (DEFAULT,) else Templates.parse(lines)
+    parsed.check(n_columns)
+    single = tuple(template for template in parsed.templates if not template.pairs)
     if not single:
         raise TrellisworkError("expected templates that begin with U, such as U00:%x[0,0], got none; add one")
     return Templates(single)
@@ -111,6 +111,6 @@ class TemplateFeatures:
         """The attributes of some sentences; many at once are much faster."""
         lengths, columns = columns_of(sentences)
         keys, _ = self.templates.keys(lengths, columns)
-        found = self._index.find(np.ascontiguousarray(keys).ravel()).astype(np.int64)
-        numbers = np.where(found < 0, 0, found + self.FIRST).reshape(-1, self.n_templates)
+        places = self._index.find(np.ascontiguousarray(keys).ravel()).astype(np.int64)
+        numbers = np.where(places < 0, 0, places + self.FIRST).reshape(-1, self.n_templates)
         return list(torch.from_numpy(numbers).split(lengths.tolist()))

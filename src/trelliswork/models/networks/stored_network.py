@@ -101,8 +101,8 @@ class StoredNetwork(Model, nn.Module):
                 raise ModelError(f"{directory}: config.json is too new ({reason}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({reason}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        found: Self = with_kept(model, directory).eval()
-        return found
+        complete: Self = with_kept(model, directory).eval()
+        return complete
 
     def stored_weights(self) -> dict[str, Tensor]:
         """The weights by name, each once."""

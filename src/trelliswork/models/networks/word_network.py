@@ -103,14 +103,14 @@ class WordNetwork(StoredNetwork):
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[list[EncodedSentence], list[Tensor]]:
         """Sentences as indices, and their right answers, which must be there."""
-        found = [
+        rows = [
             sentence if isinstance(sentence, EncodedSentence) else self.encode([sentence], with_tags=True)[0]
             for sentence in batch
         ]
-        gold = [sentence.gold for sentence in found if sentence.gold is not None]
-        if len(gold) != len(found):
+        gold = [sentence.gold for sentence in rows if sentence.gold is not None]
+        if len(gold) != len(rows):
             raise TrellisworkError("expected tagged sentences, got one without; encode(..., with_tags=True)")
-        return found, gold
+        return rows, gold
 
     def token_batch(self, encoded: Sequence[EncodedSentence]) -> TokenBatch:
         """Encoded sentences side by side, where the weights are."""

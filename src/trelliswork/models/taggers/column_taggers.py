@@ -50,12 +50,12 @@ class ColumnTaggers:
     def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with all columns: those that are missing, or nothing but _, are predicted."""
         wanted = [i for i, sentence in enumerate(sentences) if len(sentence) and _is_incomplete(sentence)]
-        found = list(sentences)
+        complete = list(sentences)
         for i, columns in zip(wanted, self._predicted([sentences[i] for i in wanted]), strict=True):
             given = sentences[i].features or ((UNKNOWN,),) * len(columns)
             chosen = (mine if _is_empty(theirs) else theirs for mine, theirs in zip(columns, given, strict=False))
-            found[i] = replace(sentences[i], features=tuple(chosen))
-        return found
+            complete[i] = replace(sentences[i], features=tuple(chosen))
+        return complete
 
     def replaced(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with predicted columns alone."""
@@ -96,25 +96,27 @@ def predicted_columns(
                 f"number {i + 1} in addition to the words; leave it out with --feature-columns"
             )
     taggers = ColumnTaggers.fit(train)
-    found: list[Sentence] = list(train)
+    sentences: list[Sentence] = list(train)
     n_folds = min(FOLDS, len(train))
     for fold in range(n_folds if n_folds > 1 else 0):
         rest = [sentence for i, sentence in enumerate(train) if i % n_folds != fold]
-        found[fold::n_folds] = ColumnTaggers.fit(rest).replaced(train[fold::n_folds])
+        sentences[fold::n_folds] = ColumnTaggers.fit(rest).replaced(train[fold::n_folds])
     guessed = taggers.replaced(dev)
     note(f"columns: {count(len(taggers.taggers), 'tagger')} learned; right on dev: {_accuracy(dev, guessed)}")
-    return found, guessed, taggers
+    return sentences, guessed, taggers
 
 
 def _as_tags(sentences: Sequence[Sentence], column: int) -> list[Sentence]:
     return [Sentence(each.words, each.features[column]) for each in sentences]
 
 
-def _accuracy(gold: Sequence[Sentence], found: Sequence[Sentence]) -> str:
+def _accuracy(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> str:
     shares = []
     for i in range(len(gold[0].features)):
         pairs = [
-            pair for a, b in zip(gold, found, strict=True) for pair in zip(a.features[i], b.features[i], strict=True)
+            pair
+            for a, b in zip(gold, predicted, strict=True)
+            for pair in zip(a.features[i], b.features[i], strict=True)
         ]
         shares.append(f"{100 * sum(a == b for a, b in pairs) / max(len(pairs), 1):.2f}%")
     return ", ".join(shares)

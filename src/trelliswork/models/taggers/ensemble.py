@@ -58,9 +58,9 @@ class Ensemble(AveragedTagger):
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
-        found = cls([load(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
-        found.folders = [str(folder) for folder in folders]
-        return found
+        ensemble = cls([load(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
+        ensemble.folders = [str(folder) for folder in folders]
+        return ensemble
 
     def describe(self, top: int = 20) -> Description:
         """What the members are, which is the same for all; transitions are means."""
@@ -127,8 +127,8 @@ class Ensemble(AveragedTagger):
 
     def attributed(self, sentence: Sentence, value: Any, rivals: Sequence[Any]) -> list[Attribution]:
         """The means of the shares of the words."""
-        found = [network.attributed(sentence, value, rivals) for network in self._networks]
-        return [mean_of(same) for same in zip(*found, strict=True)]
+        by_member = [network.attributed(sentence, value, rivals) for network in self._networks]
+        return [mean_of(same) for same in zip(*by_member, strict=True)]
 
     def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Any:
         """Shares as votes."""

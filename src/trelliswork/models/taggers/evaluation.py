@@ -52,17 +52,17 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
-        found: dict[str, Any] = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
+        values: dict[str, Any] = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
         if self.spans is not None and self.strict is not None:
-            found |= {"conlleval": self.spans.to_dict(), "strict": self.strict.to_dict()}
+            values |= {"conlleval": self.spans.to_dict(), "strict": self.strict.to_dict()}
         if self.calibration is not None:
-            found["calibration"] = {
+            values["calibration"] = {
                 "of": "spans" if self.spans is not None else "tokens",
                 "expected_error": self.calibration.expected_error,
                 "max_error": self.calibration.max_error,
             }
-        found["worst_confusions"] = [list(each) for each in self.confusion.worst()]
-        return found
+        values["worst_confusions"] = [list(each) for each in self.confusion.worst()]
+        return values
 
 
 def score(answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str) -> Scores:
@@ -115,8 +115,8 @@ def examined(
 
 def _example(answer: Confidences, sentence: Sentence, scheme: str) -> Example:
     if scheme == "plain":
-        found, gold = _tags_as_parts(answer.tags), _tags_as_parts(sentence.tags or ())
-        return Example(sentence.words, found, gold, answer.tokens)
+        predicted, gold = _tags_as_parts(answer.tags), _tags_as_parts(sentence.tags or ())
+        return Example(sentence.words, predicted, gold, answer.tokens)
     spans = [(span.start, span.end, span.label) for span in answer.spans]
     return Example(
         sentence.words, spans, spans_of(sentence.tags or (), scheme), [each.probability for each in answer.spans]

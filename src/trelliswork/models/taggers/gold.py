@@ -28,12 +28,12 @@ def in_scheme_of(labels: Labels, sentences: Sequence[Sentence], scheme: str | No
     `scheme` is inferred when None. Tags of a wholly different kind are left alone, to be reported one by one.
     """
     wanted = labels.data_scheme
-    found = canonical(scheme) if scheme else infer_scheme(sentence.tags or () for sentence in sentences)
-    if "plain" in (found, wanted):
+    own = canonical(scheme) if scheme else infer_scheme(sentence.tags or () for sentence in sentences)
+    if "plain" in (own, wanted):
         return list(sentences), wanted
-    if found == wanted and not any(_is_respelled(sentence) for sentence in sentences):
-        return list(sentences), found
-    return [replace(each, tags=tuple(convert(each.tags or (), found, wanted))) for each in sentences], found
+    if own == wanted and not any(_is_respelled(sentence) for sentence in sentences):
+        return list(sentences), own
+    return [replace(each, tags=tuple(convert(each.tags or (), own, wanted))) for each in sentences], own
 
 
 def _is_respelled(sentence: Sentence) -> bool:
@@ -67,7 +67,7 @@ def first_unknown(labels: Labels, sentence: Sentence) -> tuple[int, str] | None:
 
 def unknown_note(labels: Labels, dev: Sequence[Sentence]) -> list[str]:
     """How many dev tags the training data lacks: the model can never get them right."""
-    unknown = [(sentence, found) for sentence in dev if (found := first_unknown(labels, sentence))]
+    unknown = [(sentence, first) for sentence in dev if (first := first_unknown(labels, sentence))]
     if not unknown:
         return []
     sentence, (line, tag) = unknown[0]
@@ -106,10 +106,10 @@ def choices_of_tag(tag: str) -> str | Choice:
         return None
     if OR not in tag or tag == OR:
         return tag
-    found = frozenset(part for part in tag.split(OR) if part)
-    if UNKNOWN in found:
+    tags = frozenset(part for part in tag.split(OR) if part)
+    if UNKNOWN in tags:
         return None
-    return found if len(found) > 1 else next(iter(found), tag)
+    return tags if len(tags) > 1 else next(iter(tags), tag)
 
 
 def partial_gold(sentences: Iterable[Sequence[str]]) -> tuple[dict[str, int], Array, Array]:

@@ -67,8 +67,8 @@ class Labels:
     @classmethod
     def as_written(cls, tags: Sequence[Sequence[str]], scheme: str | None = None) -> Labels:
         """Only the tags that occur, in that order; `scheme` is inferred when None."""
-        found = canonical(scheme) if scheme is not None else infer_scheme(tags)
-        return cls(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
+        scheme_found = canonical(scheme) if scheme is not None else infer_scheme(tags)
+        return cls(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), scheme_found, scheme_found)
 
     @classmethod
     def from_stored(cls, labels: Sequence[str], scheme: str, data_scheme: str) -> Labels:
@@ -147,10 +147,10 @@ class Labels:
             role, kind = split_tag(tag)
             roles = _MEANING[self.data_scheme].get(role, role)
             wanted = {_join(each, kind) for each in roles}
-        found = [i for i, label in enumerate(self.vocabulary) if label in wanted]
-        if not found:
+        labels = [i for i, label in enumerate(self.vocabulary) if label in wanted]
+        if not labels:
             raise DataError("tag", f"expected one of {', '.join(self.data_tags)}, got {tag!r}")
-        return found
+        return labels
 
     @property
     def data_tags(self) -> list[str]:

@@ -72,13 +72,13 @@ class SentenceTagger(Model):
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
         """
-        found = load(directory, features=features)
-        if not isinstance(found, cls):
-            kind = type(found).__name__
+        model = load(directory, features=features)
+        if not isinstance(model, cls):
+            kind = type(model).__name__
             raise ModelError(
                 f"{directory}: expected a {cls.__name__}, got a {kind}; use trelliswork.load or {kind}.load"
             )
-        return found
+        return model
 
     @overload
     def tag(  # type: ignore[overload-overlap]  # a text is a sequence of texts too
@@ -116,11 +116,11 @@ class SentenceTagger(Model):
         """
         given, one = self.sentences_of(sentences), is_one(sentences)
         if threshold is None:
-            found = self._tag_all(given, pins)
+            tags = self._tag_all(given, pins)
         else:
             chosen = zip(given, self.spans(given, threshold, pins), strict=True)
-            found = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
-        return list(chain.from_iterable(found)) if one else found
+            tags = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
+        return list(chain.from_iterable(tags)) if one else tags
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
@@ -147,10 +147,12 @@ class SentenceTagger(Model):
             tags = [each[0].tags for each in best]
         else:
             tags = self.tag(sentences, pins, threshold=threshold)
-        found = [_answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)]
+        answers = [
+            _answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)
+        ]
         if self.lemmatiser is None:
-            return found
-        return [replace(each, lemmas=self.lemmatiser.lemmas(each.inputs, each.value)) for each in found]
+            return answers
+        return [replace(each, lemmas=self.lemmatiser.lemmas(each.inputs, each.value)) for each in answers]
 
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
@@ -210,8 +212,8 @@ class SentenceTagger(Model):
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
         """The spans of each sentence that are as likely as `threshold`, none overlapping, with exact probabilities."""
-        found = self.likely_spans(sentences, threshold, pins)
-        return [choose_spans(row, len(each), threshold) for row, each in zip(found, sentences, strict=True)]
+        likely = self.likely_spans(sentences, threshold, pins)
+        return [choose_spans(row, len(each), threshold) for row, each in zip(likely, sentences, strict=True)]
 
     def likely_spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
@@ -226,8 +228,8 @@ class SentenceTagger(Model):
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
         sentences = self.sentences_of(sentences)
         gold = [tags_of_gold(sentence) for sentence in sentences]
-        found = answered(self.tag if threshold is None else partial(self.tag, threshold=threshold), sentences)
-        return evaluate_tags(gold, found, self.labels.data_scheme)
+        predicted = answered(self.tag if threshold is None else partial(self.tag, threshold=threshold), sentences)
+        return evaluate_tags(gold, predicted, self.labels.data_scheme)
 
     def pinned(self, text: str, n: int | None = None) -> str:
         known = self.labels.data_tags
@@ -237,11 +239,11 @@ class SentenceTagger(Model):
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Span F1 under both readings, accuracy, and how far the confidences are off."""
-        found, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme
-        scores = score(found, gold, scheme)
-        lemmas = self._lemma_scores(gold, [each.tags for each in found])
+        predicted, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme
+        scores = score(predicted, gold, scheme)
+        lemmas = self._lemma_scores(gold, [each.tags for each in predicted])
         lines = [score_text(scores), *(f"{'lemma accuracy':<24}{100 * share:6.2f}" for share in lemmas.values())]
-        parts = {"": examined(found, gold, scheme, scores.confusion)}
+        parts = {"": examined(predicted, gold, scheme, scores.confusion)}
         return Report("\n".join(lines), {**scores.to_dict(), **lemmas}, parts)
 
     def _lemma_scores(self, gold: Sequence[Sentence], tags: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -251,11 +253,11 @@ class SentenceTagger(Model):
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold tags in the scheme of the model, which must know them."""
-        sentences, found = in_scheme_of(self.labels, self.completed(gold), scheme)
+        sentences, own = in_scheme_of(self.labels, self.completed(gold), scheme)
         require_known(self.labels, sentences)
         wanted = self.labels.data_scheme
-        note = f"tags converted from {found} to {wanted}, as the model has them"
-        return sentences, [] if found == wanted else [note]
+        note = f"tags converted from {own} to {wanted}, as the model has them"
+        return sentences, [] if own == wanted else [note]
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         converted = self.labels.scheme != self.labels.data_scheme

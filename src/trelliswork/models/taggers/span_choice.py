@@ -60,8 +60,8 @@ def likely_spans(
         spans = [_going_on(shares[row, :n], pairs[row, : n - 1], names, threshold) for row, n in enumerate(lengths)]
     else:
         spans = [_candidates(marginals[row, :n], names, threshold) for row, n in enumerate(lengths)]
-    found = [member.span_probabilities(spans, tags=names, scheme=labels.scheme) for member in members]
-    means = [(sum(of_row[1:]) + of_row[0]).div(len(members)).tolist() for of_row in zip(*found, strict=True)]
+    shares_of = [member.span_probabilities(spans, tags=names, scheme=labels.scheme) for member in members]
+    means = [(sum(of_row[1:]) + of_row[0]).div(len(members)).tolist() for of_row in zip(*shares_of, strict=True)]
     return [
         [PartProbability(*span, min(p, 1.0)) for span, p in zip(row, shares, strict=True) if p >= threshold]
         for row, shares in zip(spans, means, strict=True)
@@ -103,11 +103,11 @@ def _going_on(shares: Array, pairs: Array, names: Sequence[str], threshold: floa
 
 def _candidates(marginals: Float[Tensor, "n c"], names: Sequence[str], threshold: float) -> list[Span]:
     """Spans whose tokens all have the type with a probability of `threshold` or more."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for kind, columns in _kinds(names).items():
         likely = (marginals[:, columns].sum(-1) >= threshold).tolist()
-        found += [(first, last, kind) for first, last in _inside(likely)]
-    return sorted(found)
+        spans += [(first, last, kind) for first, last in _inside(likely)]
+    return sorted(spans)
 
 
 def _inside(likely: Sequence[bool]) -> Iterator[tuple[int, int]]:

@@ -87,13 +87,14 @@ def names_left(names: Sequence[str], smaller: FeatureCRF, kept: Array) -> Sequen
 
 def attributes_of(sentence: Sentence) -> Sequence[Any]:
     """The attributes of each token of a sentence that must have them."""
-    found = sentence.extra.get(ATTRIBUTES)
-    if not isinstance(found, list) or len(found) != len(sentence):
-        got = "none" if found is None else f"{len(found)}" if isinstance(found, list) else type(found).__name__
+    attributes = sentence.extra.get(ATTRIBUTES)
+    if not isinstance(attributes, list) or len(attributes) != len(sentence):
+        got = "none" if attributes is None else type(attributes).__name__
+        got = f"{len(attributes)}" if isinstance(attributes, list) else got
         where = f'in a CRFsuite data file or under "{ATTRIBUTES}" in JSON lines'
         problem = f"expected the attributes of {len(sentence)} tokens, {where}, got {got}"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
-    return found
+    return attributes
 
 
 def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Array | None, EntryNames]:

@@ -68,14 +68,14 @@ class TaggedData(NamedTuple):
         if self.partial:
             return _partly_known(self.sentences, [*_Tags(self.sentences)], self.scheme, constrained)
         tags = self._tags()
-        found = canonical(self.scheme) if self.scheme is not None else infer_scheme(tags)
-        if constrained and found != "plain":
-            tags = self._tags(found)
-        labels = Labels.as_written(tags, found)
+        scheme = canonical(self.scheme) if self.scheme is not None else infer_scheme(tags)
+        if constrained and scheme != "plain":
+            tags = self._tags(scheme)
+        labels = Labels.as_written(tags, scheme)
         codes = self.where.scratch.growing(np.int64)
         for each in tags:
             codes.add(np.array(labels.vocabulary.indices(each), np.int64))
-        return Gold(labels, codes.whole(), None, legal_of(labels.vocabulary.to_list(), found) if constrained else None)
+        return Gold(labels, codes.whole(), None, legal_of(labels.vocabulary.to_list(), scheme) if constrained else None)
 
     def _tags(self, scheme: str | None = None) -> Sequence[Sequence[str]]:
         """The tags of all sentences, repaired if a scheme is given; on disk they are made again each time."""
@@ -121,20 +121,20 @@ def _partly_known(
     train: Sequence[Sentence], tags: Sequence[Sequence[str]], scheme: str | None, constrained: bool
 ) -> Gold:
     seen, codes, sets = partial_gold(tags)
-    found = scheme_of(tags) if scheme is None else canonical(scheme)
+    scheme_found = scheme_of(tags) if scheme is None else canonical(scheme)
     known = list(seen)
     if constrained:
-        unseen = missing_roles(known, found)  # what an unknown tag may be, though no other token has it
+        unseen = missing_roles(known, scheme_found)  # what an unknown tag may be, though no other token has it
         known, sets = [*known, *unseen], np.pad(sets, ((0, 0), (0, len(unseen))))
         sets[0] = True
-    legal = legal_of(known, found) if constrained else None
+    legal = legal_of(known, scheme_found) if constrained else None
     if legal is not None:
         wrong = first_impossible(legal, np.array([len(each) for each in tags]), codes, sets)
         if wrong is not None:
             each = train[wrong]
-            problem = f"no legal {found} tags fit {' '.join(tags[wrong])}"
+            problem = f"no legal {scheme_found} tags fit {' '.join(tags[wrong])}"
             raise ConstraintError(f"{each.file or 'sentence'}:{each.line}: {problem}; {FIX}")
-    return Gold(Labels.from_stored(known, found, found), codes, sets, legal)
+    return Gold(Labels.from_stored(known, scheme_found, scheme_found), codes, sets, legal)
 
 
 @dataclass
@@ -242,7 +242,9 @@ def _parameters(
         return replace(counted, legal=corpus.legal)
     if config.order == 2 and not arcs:
         raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
-    found = parameters_of(corpus, n_attributes, n_labels, config, arcs=arcs).with_latent(config.latent)
+    parameters = parameters_of(corpus, n_attributes, n_labels, config, arcs=arcs).with_latent(config.latent)
     if config.order == 2:
-        found = found.with_second_order(corpus.rows, corpus.gold, corpus.sets).united(corpus.where.together.union)
-    return found
+        parameters = parameters.with_second_order(corpus.rows, corpus.gold, corpus.sets).united(
+            corpus.where.together.union
+        )
+    return parameters

@@ -127,12 +127,12 @@ class Encoded:
         """The names of some attributes; nothing in processes other than the first."""
         own = np.flatnonzero(self.places[chosen] >= 0)
         blocks, entries = np.divmod(self.places[chosen[own]], 1 << IN_SENTENCE)
-        found = np.empty(len(own), object)
+        by_chosen = np.empty(len(own), object)
         for block in np.unique(blocks).tolist():
             here = blocks == block
-            found[here] = self._names_in[block](entries[here])
+            by_chosen[here] = self._names_in[block](entries[here])
         named = np.empty(len(chosen), object)
-        parts = self._together.to_first((own, found))
+        parts = self._together.to_first((own, by_chosen))
         for places, names in parts:
             named[places] = names
         return list(named) if parts else []
@@ -155,19 +155,19 @@ class _Encoding:
             self._add(block, sentences)
 
     def _add(self, block: list[Sentence], sentences: Sequence[Sentence]) -> None:
-        lengths, found = self.source.found(block)
-        known, offsets = len(self.index), offsets_of(found.counts)
-        ids = self.index.add(found.keys)
+        lengths, attributes = self.source.found(block)
+        known, offsets = len(self.index), offsets_of(attributes.counts)
+        ids = self.index.add(attributes.keys)
         if isinstance(self.index, KeyIndex):
             self._remember(first_entries_of(ids, len(self.index))[known:], offsets[offsets_of(lengths)])
-        self._add_values(found.values, len(ids))
-        if found.looks_at_pairs is not None:
-            self._flags.append(np.unique(ids[found.looks_at_pairs]))
+        self._add_values(attributes.values, len(ids))
+        if attributes.looks_at_pairs is not None:
+            self._flags.append(np.unique(ids[attributes.looks_at_pairs]))
         first, self._n_sentences = self._n_sentences, self._n_sentences + len(block)
         self._lengths.append(lengths)
         self._offsets.add(offsets[1:] + len(self._ids))
         self._ids.add(ids)
-        self.names_in.append(self._again(sentences, first) if self._where.scratch.on_disk else found.names_of)
+        self.names_in.append(self._again(sentences, first) if self._where.scratch.on_disk else attributes.names_of)
 
     def _remember(self, new: Array, starts: Array) -> None:
         """Where new attributes are met first: in this block, and in all sentences of all processes."""
@@ -197,15 +197,15 @@ class _Encoding:
         """True for the attributes that score neighbouring labels; None if no template does."""
         if not any(each.pairs and each.references for each in self.source.templates.templates):
             return None
-        found = np.zeros(len(self.index), np.bool_)
-        found[np.concatenate([np.empty(0, np.int32), *self._flags])] = True
-        return found
+        on_pairs = np.zeros(len(self.index), np.bool_)
+        on_pairs[np.concatenate([np.empty(0, np.int32), *self._flags])] = True
+        return on_pairs
 
 
 def _flags_of_all(own: Array | None, numbers: Array, n_attributes: int, together: OneProcess) -> Array | None:
     """Flags of attributes by the numbers of all processes."""
     if own is None:
         return None
-    found = np.zeros(n_attributes, np.int64)
-    found[numbers[own]] = 1
-    return together.sums(found) > 0
+    flags = np.zeros(n_attributes, np.int64)
+    flags[numbers[own]] = 1
+    return together.sums(flags) > 0

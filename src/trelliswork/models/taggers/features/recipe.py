@@ -135,8 +135,8 @@ class DevScores:
 
     def of(self, tagger: FeatureTagger) -> dict[str, Any]:
         """What `tagger.evaluate` says; its attributes must keep their numbers."""
-        found = answered(partial(self._tags, tagger), self._dev)
-        return evaluate_tags([tags_of_gold(sentence) for sentence in self._dev], found, tagger.labels.data_scheme)
+        predicted = answered(partial(self._tags, tagger), self._dev)
+        return evaluate_tags([tags_of_gold(sentence) for sentence in self._dev], predicted, tagger.labels.data_scheme)
 
     def _tags(self, tagger: FeatureTagger, share: Sequence[Sentence]) -> list[list[str]]:
         if self._rows is None:
@@ -160,20 +160,20 @@ class _Report:
         scored = self.wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
         fields: dict[str, Any] = {"loss": step.loss, "score": None}
         if scored:
-            found = self.dev.of(tagger)
-            text += f", dev {found['metric']} {100 * found['score']:.2f}"
-            fields |= {"score": found["score"], "metric": found["metric"]}
+            scores = self.dev.of(tagger)
+            text += f", dev {scores['metric']} {100 * scores['score']:.2f}"
+            fields |= {"score": scores["score"], "metric": scores["metric"]}
             if self.run.on_score is not None:
-                self.run.on_score(step.iteration, found["score"])
+                self.run.on_score(step.iteration, scores["score"])
         self.run.progress.iteration(step.iteration, text, most=self.most, stays=scored, **fields)
         self._last = time.perf_counter()
         self.result.best_epoch, self.result.seconds = step.iteration, self._last - self._began
         return self._ends()
 
-    def round(self, found: Round) -> bool:
-        gains = f", gains {found.gains[0]:.3g} to {found.gains[-1]:.3g}" if len(found.gains) else ""
-        added = f"loss {found.loss:.6g}, {len(found.conjunctions)} conjunctions{gains}"
-        self.run.progress.note(f"round {found.number} of {found.n_rounds}: {added}")
+    def round(self, report: Round) -> bool:
+        gains = f", gains {report.gains[0]:.3g} to {report.gains[-1]:.3g}" if len(report.gains) else ""
+        added = f"loss {report.loss:.6g}, {len(report.conjunctions)} conjunctions{gains}"
+        self.run.progress.note(f"round {report.number} of {report.n_rounds}: {added}")
         return self._ends()
 
     def _ends(self) -> bool:

@@ -139,8 +139,8 @@ class FeatureTagger(SentenceTagger):
         """The attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
-        found = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
-        return self.crf.rows(lengths, found.counts, found.keys, found.values)
+        attributes = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
+        return self.crf.rows(lengths, attributes.counts, attributes.keys, attributes.values)
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         """The best tags of each sentence; without `pins` the attributes of all are made at once."""
@@ -150,8 +150,8 @@ class FeatureTagger(SentenceTagger):
 
     def tags_of(self, sentences: Sequence[Sentence], rows: AttributeRows) -> list[list[str]]:
         """The best tags of each sentence, given the attributes of those that have tokens."""
-        found = iter(self.crf.predict(rows))
-        return [next(found) if len(sentence) else [] for sentence in sentences]
+        rows_of_tags = iter(self.crf.predict(rows))
+        return [next(rows_of_tags) if len(sentence) else [] for sentence in sentences]
 
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         """Return p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
@@ -222,10 +222,10 @@ class FeatureTagger(SentenceTagger):
         sizes |= {"conjunctions": len(self.crf.conjunctions) or None}
         sizes |= {"function": self.features.name if self.features is not None else None}
         sizes |= {"names": HINT if self.hashed else None}
-        found = list(strongest(self, top))
+        top_weights = list(strongest(self, top))
         wording = self.wording
-        votes = {f"{wording(name)} -> {label}": f"{weight:+.2f}" for weight, name, label in found}
-        listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in found]
+        votes = {f"{wording(name)} -> {label}": f"{weight:+.2f}" for weight, name, label in top_weights}
+        listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in top_weights]
         n_units = self.config.hidden_units
         kind = f"a CRF with {n_units} hidden units" if n_units else kind_of(self.config.model).phrase
         return Description(
@@ -286,8 +286,8 @@ class FeatureTagger(SentenceTagger):
         except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
-        found: FeatureTagger = with_kept(tagger, directory)
-        return found
+        complete: FeatureTagger = with_kept(tagger, directory)
+        return complete
 
     @classmethod
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:

@@ -127,17 +127,17 @@ def explain(
     for s, words in enumerate(tokens):
         path, first = [number[label] for label in best[s]], int(starts[s])
         rivals = _rivals(crf, crf.array_chain(rows, scores, np.array([s])), path, legal) if path else []
-        found = []
+        tokens_votes = []
         for i, (word, rival) in enumerate(zip(words, rivals, strict=True)):
             of_rival = () if rival is None else votes(first + i, rival[:-1], rival[-1])
-            found.append(
+            tokens_votes.append(
                 TokenVotes(
                     word, crf.labels[path[i]], float(marginals[s][i, path[i]]),
                     votes(first + i, path[max(i - 2, 0) : i], path[i]),
                     None if rival is None else crf.labels[rival[-1]], of_rival,
                 )
             )  # fmt: skip
-        out.append(Explanation(tuple(found)))
+        out.append(Explanation(tuple(tokens_votes)))
     return out
 
 
@@ -161,14 +161,14 @@ def _rivals(crf: FeatureCRF, chain: ArrayChain, path: Sequence[int], legal: Sequ
     onward[n - 1] = np.where(ends[label_of], chain.end, -INF)
     for t in range(n - 2, -1, -1):
         onward[t] = (after[t] + (emissions[t + 1] + onward[t + 1])).max(1)
-    found: list[list[int] | None] = []
+    rivals: list[list[int] | None] = []
     for t, label in enumerate(path):
         whole = np.where(label_of == label, -INF, arrived[t] + onward[t])
         states = [int(whole.argmax())]
         for back in range(t, max(t - 2, 0), -1):
             states.insert(0, int(came_from[back][states[0]]))
-        found.append(label_of[states].tolist() if whole.max() > -INF else None)
-    return found
+        rivals.append(label_of[states].tolist() if whole.max() > -INF else None)
+    return rivals
 
 
 def _merged(votes: Sequence[Vote]) -> list[Vote]:
@@ -180,12 +180,12 @@ def _merged(votes: Sequence[Vote]) -> list[Vote]:
     for vote in votes:
         side, distance = boundary_of(vote.words) or (vote.words, 0)
         same.setdefault(side, []).append((distance, vote))
-    found = []
+    merged = []
     for group in same.values():
         words = min(group, key=lambda each: each[0])[1].words
         names = dict.fromkeys(vote.name for _, vote in group)
-        found.append(Vote(" + ".join(names), sum(vote.score for _, vote in group), words))
-    return found
+        merged.append(Vote(" + ".join(names), sum(vote.score for _, vote in group), words))
+    return merged
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ class _Arcs:
     @classmethod
     def of(cls, crf: FeatureCRF) -> _Arcs:
         arcs, weights = crf.parameters.arcs.tolist(), crf.weights[crf.parameters.arc_weights].tolist()
-        found = {tuple(arc): weight for arc, weight in zip(arcs, weights, strict=True)}
-        return cls(crf.labels, found, crf.parameters.order)
+        weight_of = {tuple(arc): weight for arc, weight in zip(arcs, weights, strict=True)}
+        return cls(crf.labels, weight_of, crf.parameters.order)
 
     def votes(self, before: Sequence[int], label: int) -> list[Vote]:
         """What the labels before (two at most) add to the score of a label."""

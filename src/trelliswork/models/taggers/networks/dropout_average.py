@@ -75,8 +75,8 @@ def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_b
     """Whether the tags of tokens are right as often as the tagger says."""
     pairs = [
         (confidence, tag == gold)
-        for sentence, found in zip(sentences, tagger.confidences(sentences), strict=True)
-        for confidence, tag, gold in zip(found.tokens, found.tags, tags_of_gold(sentence), strict=True)
+        for sentence, confidences in zip(sentences, tagger.confidences(sentences), strict=True)
+        for confidence, tag, gold in zip(confidences.tokens, confidences.tags, tags_of_gold(sentence), strict=True)
     ]
     return calibration(pairs, n_bins)
 

@@ -155,15 +155,15 @@ class MultiTagger(StoredNetwork):
         self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]
     ) -> dict[str, list[str]] | list[dict[str, list[str]]]:
         """The best tags of each task for each sentence; raw text or one sentence gives one answer."""
-        found = self._tag_all(self.sentences_of(sentences))
+        answers = self._tag_all(self.sentences_of(sentences))
         if not is_one(sentences):
-            return found
-        return {task: [tag for each in found for tag in each[task]] for task in self.tasks}
+            return answers
+        return {task: [tag for each in answers for tag in each[task]] for task in self.tasks}
 
     def _tag_all(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:
         bare = [Sentence(sentence.words) for sentence in sentences]
-        found = {task: head.tag(bare) for task, head in self._heads.items()}
-        return [{task: tags[i] for task, tags in found.items()} for i in range(len(sentences))]
+        by_task = {task: head.tag(bare) for task, head in self._heads.items()}
+        return [{task: tags[i] for task, tags in by_task.items()} for i in range(len(sentences))]
 
     def predict(
         self,
@@ -178,14 +178,14 @@ class MultiTagger(StoredNetwork):
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(inputs)]
         asked: dict[str, Any] = dict(top_k=top_k, confidence=confidence, threshold=threshold)
         known = pins or {}
-        found = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
-        return [_together({task: answers[i] for task, answers in found.items()}) for i in range(len(bare))]
+        by_task = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
+        return [_together({task: answers[i] for task, answers in by_task.items()}) for i in range(len(bare))]
 
     def explain(self, sentences: Any) -> list[TaskExplanation]:
         """The tags of each task, the words that they are due to, and the alternatives."""
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(sentences)]
-        found = {task: head.explain(bare) for task, head in self._heads.items()}
-        return [TaskExplanation({task: each[i] for task, each in found.items()}) for i in range(len(bare))]
+        by_task = {task: head.explain(bare) for task, head in self._heads.items()}
+        return [TaskExplanation({task: each[i] for task, each in by_task.items()}) for i in range(len(bare))]
 
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
         """Scores of each task, and their mean as the one that counts."""
@@ -225,20 +225,20 @@ class MultiTagger(StoredNetwork):
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """A report of each task."""
         by_task = self.gold_by_head(gold)
-        found = {task: head.report(by_task[task], threshold=threshold) for task, head in self._heads.items()}
-        text = "\n\n".join(f"{task}:\n{each.text}" for task, each in found.items())
-        record = {"tasks": {task: each.record for task, each in found.items()}}
-        return Report(text, record, {task: each.examined[""] for task, each in found.items()})
+        reports = {task: head.report(by_task[task], threshold=threshold) for task, head in self._heads.items()}
+        text = "\n\n".join(f"{task}:\n{each.text}" for task, each in reports.items())
+        record = {"tasks": {task: each.record for task, each in reports.items()}}
+        return Report(text, record, {task: each.examined[""] for task, each in reports.items()})
 
     def knows(self, word: str) -> bool:
         return self.first.knows(word)
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         by_task = self.gold_by_head(gold)
-        found = {task: head.readable_gold(by_task[task], scheme) for task, head in self._heads.items()}
-        columns = zip(*([each.tags or () for each in sentences] for sentences, _ in found.values()), strict=True)
+        readable = {task: head.readable_gold(by_task[task], scheme) for task, head in self._heads.items()}
+        columns = zip(*([each.tags or () for each in sentences] for sentences, _ in readable.values()), strict=True)
         sentences = [replace(each, features=tags[:-1], tags=tags[-1]) for each, tags in zip(gold, columns, strict=True)]
-        return sentences, [note for _, notes in found.values() for note in notes]
+        return sentences, [note for _, notes in readable.values() for note in notes]
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         of_train, of_dev = self.gold_by_head(train), self.gold_by_head(dev)

@@ -90,8 +90,8 @@ class TakenOver:
         parts = [f"{len(self.labels)} taken over", f"{len(self.new_labels)} new{_named(self.new_labels)}"]
         if self.dropped_labels:
             parts.append(f"{len(self.dropped_labels)} not in the new data{_named(self.dropped_labels)}")
-        found = [words, f"labels: {', '.join(parts)}"]
-        return [*found, f"note: new weights, of other sizes: {', '.join(self.fresh)}"] if self.fresh else found
+        lines = [words, f"labels: {', '.join(parts)}"]
+        return [*lines, f"note: new weights, of other sizes: {', '.join(self.fresh)}"] if self.fresh else lines
 
 
 def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[NeuralTagger, TakenOver]:
@@ -99,19 +99,19 @@ def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[Ne
     features = TokenFeatures(model.config, _merged(model.features, source.features), model.features.pretrained)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        found = type(model)(model.config, features, model.labels)
+        begun = type(model)(model.config, features, model.labels)
     if VECTOR in features.names:
         place = features.names.index(VECTOR)
-        found.inputs.lookup.tables[place].load_state_dict(model.inputs.lookup.tables[place].state_dict())
-    labels = _Labels(_names(source), _names(found))
-    fresh = _copy(found, source, labels)
+        begun.inputs.lookup.tables[place].load_state_dict(model.inputs.lookup.tables[place].state_dict())
+    labels = _Labels(_names(source), _names(begun))
+    fresh = _copy(begun, source, labels)
     known, now = source.features.vocabularies["word"], features.vocabularies["word"]
     shared = [name for name in labels.new if name in labels.old]
     taken = TakenOver(
         len(known) - 2, len(now) - len(known), shared, [name for name in labels.new if name not in labels.old],
         [name for name in labels.old if name not in labels.new], fresh,
     )  # fmt: skip
-    return found, taken
+    return begun, taken
 
 
 def _merged(new: TokenFeatures, old: TokenFeatures) -> dict[str, Any]:
@@ -133,12 +133,12 @@ class _Labels:
 
     def axes(self, before: Tensor, now: Tensor) -> list[int] | None:
         """The axes that count labels; None if another axis has as many entries and cannot be told apart."""
-        found = [
+        axes = [
             axis
             for axis, sizes in enumerate(zip(before.shape, now.shape, strict=True))
             if sizes == (len(self.old), len(self.new))
         ]
-        return None if len(found) > 1 and now.dim() > len(found) else found
+        return None if len(axes) > 1 and now.dim() > len(axes) else axes
 
 
 def _copy(model: NeuralTagger, source: NeuralTagger, labels: _Labels) -> list[str]:

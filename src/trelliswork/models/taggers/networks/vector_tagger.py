@@ -245,12 +245,12 @@ class VectorTagger(StoredNetwork):
         self, inputs: Sequence[VectorSequence], *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
         """The labels that each vector may have, by their exact probability given the pins."""
-        found = []
+        choices = []
         for i, each in enumerate(inputs):
             known = {} if pins is None else pins[i]
             shares = self._pinned([each], [known]).marginals[0] if len(each) else torch.zeros(0, len(self.labels))
-            found.append(token_choices(shares.detach().double().numpy(), self.label_names, most))
-        return found
+            choices.append(token_choices(shares.detach().double().numpy(), self.label_names, most))
+        return choices
 
     @property
     def known_tags(self) -> list[str]:

@@ -165,11 +165,11 @@ def _rivals(model: Any, sentence: Any, tags: Sequence[str], asked: Sequence[int]
     """The best value in which each of some tokens has another tag, but for those that can have no other."""
     others = {i: tuple(tag for tag in model.known_tags if tag != tags[i]) for i in asked}
     known = [{i: others[i]} for i in asked if others[i]]
-    at_a_time, found = max(1, AT_A_TIME // len(sentence)), {}
+    at_a_time, rivals = max(1, AT_A_TIME // len(sentence)), {}
     for first in range(0, len(known), at_a_time):
         for pin, value in zip(*_best(model, sentence, known[first : first + at_a_time]), strict=True):
-            found[next(iter(pin))] = value
-    return found
+            rivals[next(iter(pin))] = value
+    return rivals
 
 
 def _best(model: Any, sentence: Any, pins: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:

@@ -60,10 +60,10 @@ class AveragedCRF(FeatureCRF):
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
         """The averages, in batches of like length."""
-        for found in zip(*(each.distributions(rows) for each in self.members), strict=True):
-            batch = found[0][0]
+        for by_member in zip(*(each.distributions(rows) for each in self.members), strict=True):
+            batch = by_member[0][0]
             lengths = torch.from_numpy(rows.lengths[batch])
-            yield batch, average_chain([_plain(chain) for _, chain in found], lengths=lengths, voting=self.voting)
+            yield batch, average_chain([_plain(chain) for _, chain in by_member], lengths=lengths, voting=self.voting)
 
 
 def _fields(crf: FeatureCRF) -> dict[str, Any]:

@@ -185,8 +185,8 @@ class FeatureCRF:
     @cached_property
     def _listed(self) -> tuple[ListedArcs, Array] | None:
         """The pairs that have a score, and their scores, if these are few and the same everywhere."""
-        found = None if self.normalised == "locally" else Listed.of(self.parameters)
-        return None if found is None else (found.arcs, found.scores(self.weights[self.parameters.arc_weights]))
+        listed = None if self.normalised == "locally" else Listed.of(self.parameters)
+        return None if listed is None else (listed.arcs, listed.scores(self.weights[self.parameters.arc_weights]))
 
     @property
     def has_array_chain(self) -> bool:

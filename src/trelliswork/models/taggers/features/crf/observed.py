@@ -39,10 +39,10 @@ def state_pairs(ids: Array, codes: Array, sets: Array) -> Array:
     """attribute · labels + label of the pairs that occur, sorted; `codes` are those of the entries' tokens."""
     n_labels = sets.shape[1]
     known, wide = codes >= 0, ids.astype(np.int64) * n_labels
-    found = [np.unique(wide[known] + codes[known])]
+    keys = [np.unique(wide[known] + codes[known])]
     for code in np.unique(codes[~known]).tolist():
-        found.append(np.add.outer(np.unique(wide[codes == code]), members(code, sets)).ravel())
-    return _merged(found)
+        keys.append(np.add.outer(np.unique(wide[codes == code]), members(code, sets)).ravel())
+    return _merged(keys)
 
 
 def arc_pairs(before: Array, here: Array, sets: Array) -> Array:
@@ -54,26 +54,26 @@ def triples(ids: Array, before: Array, here: Array, sets: Array) -> Array:
     """(attribute · labels + label before) · labels + label of the triples that occur, sorted."""
     n_labels = sets.shape[1]
     known, wide = (before >= 0) & (here >= 0), ids.astype(np.int64) * n_labels**2
-    found = [np.unique(wide[known] + before[known] * n_labels + here[known])]
+    keys = [np.unique(wide[known] + before[known] * n_labels + here[known])]
     for left, right in np.unique(np.stack([before[~known], here[~known]], 1), axis=0).tolist():
         arcs = np.add.outer(members(left, sets) * n_labels, members(right, sets)).ravel()
-        found.append(np.add.outer(np.unique(wide[(before == left) & (here == right)]), arcs).ravel())
-    return _merged(found)
+        keys.append(np.add.outer(np.unique(wide[(before == left) & (here == right)]), arcs).ravel())
+    return _merged(keys)
 
 
-def _merged(found: list[Array]) -> Array:
-    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+def _merged(keys: list[Array]) -> Array:
+    return keys[0] if len(keys) == 1 else np.unique(np.concatenate(keys))
 
 
 def observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
     """attribute · labels + label of the pairs that occur, sorted; every label is known."""
     codes, at_a_time = gold.astype(np.int64, copy=False), max(MOST_MARKS // n_labels, 1)
-    seen, found = np.zeros((min(n_attributes, at_a_time), n_labels), np.bool_), list[Array]()
+    seen, keys = np.zeros((min(n_attributes, at_a_time), n_labels), np.bool_), list[Array]()
     for first in range(0, n_attributes, at_a_time):
         seen[:] = False
         mark_pairs(rows.offsets, rows.ids, codes, first, seen)
-        found.append(np.flatnonzero(seen) + first * n_labels)
-    return np.concatenate([np.empty(0, np.int64), *found])
+        keys.append(np.flatnonzero(seen) + first * n_labels)
+    return np.concatenate([np.empty(0, np.int64), *keys])
 
 
 def pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:
@@ -92,9 +92,9 @@ def summed_up(places: Array, ids: Array, before: Array, here: Array, values: Arr
         return total
 
     def add(chosen: Array, cells: Array | int) -> None:
-        found = ids[chosen].astype(np.int64) * n_cells + cells
-        at = np.minimum(np.searchsorted(places, found), len(places) - 1)
-        hit = places[at] == found
+        keys = ids[chosen].astype(np.int64) * n_cells + cells
+        at = np.minimum(np.searchsorted(places, keys), len(places) - 1)
+        hit = places[at] == keys
         total[:] += np.bincount(at[hit], values[chosen][hit], minlength=len(places))
 
     add(known, before[known] * n_labels + here[known])
@@ -117,14 +117,14 @@ def neighbours(rows: AttributeRows) -> Iterator[Array]:
 
 def arcs_of(rows: AttributeRows, gold: Array, sets: Array) -> Array:
     """label before · labels + label of the pairs of neighbours in all sentences, sorted."""
-    found = [arc_pairs(gold[inside - 1], gold[inside], sets) for inside in neighbours(rows)]
-    return _merged(found) if found else np.empty(0, np.int64)
+    keys = [arc_pairs(gold[inside - 1], gold[inside], sets) for inside in neighbours(rows)]
+    return _merged(keys) if keys else np.empty(0, np.int64)
 
 
 def arc_counts(arcs: Array, rows: AttributeRows, gold: Array, sets: Array) -> Array:
     """How often neighbours are one of these pairs, given as `arcs_of` gives them."""
-    found, n_cells = np.zeros(len(arcs)), sets.shape[1] ** 2
+    counts, n_cells = np.zeros(len(arcs)), sets.shape[1] ** 2
     for inside in neighbours(rows):
         nothing, ones = np.zeros(len(inside), np.int64), np.ones(len(inside))
-        found += summed_up(arcs, nothing, gold[inside - 1], gold[inside], ones, sets, n_cells)
-    return found
+        counts += summed_up(arcs, nothing, gold[inside - 1], gold[inside], ones, sets, n_cells)
+    return counts

@@ -46,10 +46,10 @@ class PairWeights:
     arcs: Array  # [pair weights] int32
 
     @classmethod
-    def of(cls, found: Array, n_attributes: int, n_arcs: int) -> PairWeights:
+    def of(cls, pairs: Array, n_attributes: int, n_arcs: int) -> PairWeights:
         """From attribute · arcs + arc, sorted."""
-        counts = np.bincount(found // n_arcs, minlength=n_attributes)
-        return cls(offsets_of(counts), (found % n_arcs).astype(np.int32))
+        counts = np.bincount(pairs // n_arcs, minlength=n_attributes)
+        return cls(offsets_of(counts), (pairs % n_arcs).astype(np.int32))
 
     def listed(self, n_arcs: int) -> Array:
         """The inverse of `of`."""
@@ -91,7 +91,7 @@ class Parameters:
         `gold` and `sets` are as in `observed`.
         """
         some = all_labels(n_labels) if sets is None else sets
-        found = np.arange(n_labels**2) if all_transitions else arcs_of(rows, gold, some)
+        arcs = np.arange(n_labels**2) if all_transitions else arcs_of(rows, gold, some)
         if all_states:
             states = np.arange(n_attributes * n_labels)
         elif not len(gold) or gold.min() >= 0:
@@ -99,7 +99,7 @@ class Parameters:
         else:
             states = state_pairs(rows.ids, gold[rows.tokens()], some)
         offsets = offsets_of(np.bincount(states // n_labels, minlength=n_attributes))
-        return cls(n_labels, offsets, (states % n_labels).astype(np.int32), np.stack(np.divmod(found, n_labels), 1))
+        return cls(n_labels, offsets, (states % n_labels).astype(np.int32), np.stack(np.divmod(arcs, n_labels), 1))
 
     def with_pairs(
         self,
@@ -172,12 +172,12 @@ class Parameters:
         sets = all_labels(self.n_labels) if sets is None else sets
         owner = owners_of(self.offsets)
         places = owner * self.n_labels + self.labels
-        found = np.zeros(len(places))
+        counts = np.zeros(len(places))
         for entries, tokens in rows.pieces():
             values = np.ones(len(tokens)) if rows.values is None else rows.values[entries]
             nothing = np.zeros(len(tokens), np.int64)
-            found += summed_up(places, rows.ids[entries], nothing, gold[tokens], values, sets, self.n_labels)
-        keep = total(found) >= min_frequency
+            counts += summed_up(places, rows.ids[entries], nothing, gold[tokens], values, sets, self.n_labels)
+        keep = total(counts) >= min_frequency
         offsets = offsets_of(np.bincount(owner[keep], minlength=len(self.offsets) - 1))
         pairs = self.pairs
         if pairs is not None:
@@ -229,13 +229,13 @@ class Parameters:
         inside = np.flatnonzero(follows(rows))
         third = inside[np.isin(inside - 1, inside)]
         second = np.setdiff1d(inside, third)
-        found = np.zeros(0, np.int64)
+        keys = np.zeros(0, np.int64)
         for code in np.unique(gold[third - 2]).tolist():
             at = third[gold[third - 2] == code]
             pairs = arc_pairs(gold[at - 1], gold[at], sets)
-            found = np.union1d(found, np.add.outer(members(code, sets) * n * n, pairs).ravel())
-        found = np.concatenate([found, n**3 + arc_pairs(gold[second - 1], gold[second], sets)])
-        triples = np.stack([found // (n * n), found // n % n, found % n], 1)
+            keys = np.union1d(keys, np.add.outer(members(code, sets) * n * n, pairs).ravel())
+        keys = np.concatenate([keys, n**3 + arc_pairs(gold[second - 1], gold[second], sets)])
+        triples = np.stack([keys // (n * n), keys // n % n, keys % n], 1)
         pairs = np.union1d(self.arcs[:, 0] * n + self.arcs[:, 1], np.arange(n) * (n + 1))
         singles = np.stack([np.full(len(pairs), ANY), pairs // n, pairs % n], 1)
         return replace(self, arcs=np.concatenate([singles, triples]))

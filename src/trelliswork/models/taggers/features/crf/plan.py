@@ -92,9 +92,9 @@ class Plan:
         self, pass_over: Callable[[int, int], tuple[float, PlannedWeights]], ranges: Sequence[tuple[int, int]]
     ) -> tuple[float, PlannedWeights]:
         """Loss and gradient of all ranges of sentences, side by side on threads."""
-        found = side_by_side([partial(pass_over, first, last) for first, last in ranges])
-        loss, gradient = found[0]
-        for other_loss, other in found[1:]:
+        passes = side_by_side([partial(pass_over, first, last) for first, last in ranges])
+        loss, gradient = passes[0]
+        for other_loss, other in passes[1:]:
             loss += other_loss
             for total, part in zip(gradient, other, strict=True):
                 total += part

@@ -51,11 +51,11 @@ def scores_of(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]],
     0.5
     """
     pairs = Counter(pair for y, z in zip(gold, predicted, strict=True) for pair in zip(y, z, strict=True))
-    true, found = Counter[str](), Counter[str]()
+    true, n_predicted = Counter[str](), Counter[str]()
     for (y, z), n in pairs.items():
         true[y] += n
-        found[z] += n
-    scores = {label: _score(pairs[label, label], found[label], true[label]) for label in labels}
+        n_predicted[z] += n
+    scores = {label: _score(pairs[label, label], n_predicted[label], true[label]) for label in labels}
     right = sum(n for (y, z), n in pairs.items() if y == z)
     whole = sum(list(y) == list(z) for y, z in zip(gold, predicted, strict=True))
     averages = {

@@ -59,12 +59,12 @@ class CRFTagger:
 
     def tag_attributes(self, tokens: Sequence[Any]) -> list[str]:
         """The tags of one sentence, each token a dict of attributes or a list of their names, as in CRFsuite."""
-        found = []
+        attributes = []
         for token in tokens:
-            found.append(values := dict[str, float]())
+            attributes.append(values := dict[str, float]())
             for name, value in items_of(token):
                 values[name] = values.get(name, 0.0) + value
-        return self._best(found)
+        return self._best(attributes)
 
     # From words to attributes
 

@@ -56,5 +56,5 @@ def k_means(points: Array, k: int, random: np.random.Generator, n_rounds: int = 
 
 
 def _nearest(points: Array, centres: Array) -> Array:
-    found: Array = (points @ centres.T - (centres**2).sum(1) / 2).argmax(1)
-    return found
+    nearest: Array = (points @ centres.T - (centres**2).sum(1) / 2).argmax(1)
+    return nearest

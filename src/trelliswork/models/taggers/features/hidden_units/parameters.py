@@ -57,9 +57,9 @@ class HiddenParameters(Parameters):
 
     def units(self, weights: Array) -> Units:
         """The inverse of `Units.flat`; W is a view."""
-        like, done, found = Units.zeros(0, self.n_units, self.n_labels), 0, []
+        like, done, arrays = Units.zeros(0, self.n_units, self.n_labels), 0, []
         for shape in ((self.n_attributes, self.n_units), *(each.shape for each in like[1:])):
             size = int(np.prod(shape))
-            found.append(weights[done : done + size].reshape(shape))
+            arrays.append(weights[done : done + size].reshape(shape))
             done += size
-        return Units(found[0], *(np.ascontiguousarray(each, np.float64) for each in found[1:]))
+        return Units(arrays[0], *(np.ascontiguousarray(each, np.float64) for each in arrays[1:]))

@@ -72,17 +72,17 @@ class Pretraining:
 def _contexts(words: Array, lengths: Array, n_words: int) -> Array:
     """The word at each offset from each token, numbered offset by offset; the last number is beyond the sentence."""
     sentence = np.repeat(np.arange(len(lengths)), lengths)
-    found = np.empty((len(words), len(OFFSETS)), np.int64)
+    contexts = np.empty((len(words), len(OFFSETS)), np.int64)
     for place, offset in enumerate(OFFSETS):
         at = np.arange(len(words)) + offset
         inside = (at >= 0) & (at < len(words))
         at = np.clip(at, 0, max(len(words) - 1, 0))
         inside &= sentence[at] == sentence
-        found[:, place] = np.where(inside, words[at], n_words) + place * (n_words + 1)
-    return found
+        contexts[:, place] = np.where(inside, words[at], n_words) + place * (n_words + 1)
+    return contexts
 
 
 def _unit_length(rows: Array) -> Array:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    found: Array = rows / np.where(norms > 0, norms, 1.0)
-    return found
+    scaled: Array = rows / np.where(norms > 0, norms, 1.0)
+    return scaled

@@ -62,9 +62,9 @@ def list_pairs(tokens, rows, pairing, shares, keys, masses):
         m = rows.offsets[t + 1] - rows.offsets[t]
         if n + m * (m - 1) // 2 > keys.shape[0]:
             break
-        found = pairs_of_token(t, rows, pairing, keys[n:])
-        masses[n : n + found] = shares[t]
-        n += found
+        n_pairs = pairs_of_token(t, rows, pairing, keys[n:])
+        masses[n : n + n_pairs] = shares[t]
+        n += n_pairs
     return n
 
 
@@ -75,14 +75,14 @@ def add_to_tally(rows, pairing, table, numbers, marginals, gold, tally):
     for t in range(gold.shape[0]):
         most = max(most, rows.offsets[t + 1] - rows.offsets[t])
     keys = np.empty(most * (most - 1) // 2, np.uint64)
-    found = np.empty(keys.shape[0], np.int32)
+    places = np.empty(keys.shape[0], np.int32)
     for t in range(gold.shape[0]):
         if gold[t] < 0:
             continue
         n = pairs_of_token(t, rows, pairing, keys)
-        find_keys(table, numbers, keys[:n], found)
+        find_keys(table, numbers, keys[:n], places)
         for i in range(n):
-            k = found[i]
+            k = places[i]
             if k >= 0:
                 tally.counts[k] += 1
                 tally.observed[k, gold[t]] += 1.0

@@ -103,16 +103,16 @@ def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
         if moderate:
             for h in range(n_units):
                 u = raised[h] * column[h]
-                found = part * (u / (1.0 + u))
-                d_column[h] += found
-                d_drive[h] += found
+                amount = part * (u / (1.0 + u))
+                d_column[h] += amount
+                d_drive[h] += amount
         else:
             for h in range(n_units):
                 o = drive[h] + v[y, h]
                 small = exp(-abs(o))
-                found = part * ((1.0 if o >= 0.0 else small) / (1.0 + small))
-                d_column[h] += found
-                d_drive[h] += found
+                amount = part * ((1.0 if o >= 0.0 else small) / (1.0 + small))
+                d_column[h] += amount
+                d_drive[h] += amount
 
 
 @kernel(FAST)

@@ -66,8 +66,8 @@ def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, sm
     if chained:
         weights.append(_log_shares(arcs, smoothing).ravel())
         counts.append(arcs.ravel())
-    found = np.concatenate(weights)
-    return found, -float(np.concatenate(counts) @ found)
+    log_shares = np.concatenate(weights)
+    return log_shares, -float(np.concatenate(counts) @ log_shares)
 
 
 def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
@@ -82,8 +82,8 @@ def _pair_counts(rows: AttributeRows, gold: Array, parameters: Parameters) -> Ar
     """How often each (attribute, label) pair of `parameters` occurs."""
     c = parameters.n_labels
     owner = owners_of(parameters.offsets)
-    found = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
-    at = np.searchsorted(owner * c + parameters.labels, found)
+    keys = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
+    at = np.searchsorted(owner * c + parameters.labels, keys)
     return np.bincount(at, rows.values, minlength=parameters.n_states).astype(np.float64)
 
 

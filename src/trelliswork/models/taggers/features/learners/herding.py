@@ -107,6 +107,6 @@ def votes(
     shares, split = np.zeros((rows.n_tokens, n_labels)), hidden_parameters(parameters, hidden)
     for weights in members:
         model = FeatureCRF(names, KeyIndex(), split, weights)
-        found = [int(state) // hidden for path in model.predict(rows) for state in path]
-        shares[np.arange(rows.n_tokens), found] += 1.0 / len(members)
+        labels = [int(state) // hidden for path in model.predict(rows) for state in path]
+        shares[np.arange(rows.n_tokens), labels] += 1.0 / len(members)
     return shares

@@ -106,10 +106,10 @@ def _try(decoder: Graph, file: Path) -> None:
         with torch.no_grad():
             own = decoder(*inputs.values())
         try:
-            found = session.run(None, {name: each.numpy() for name, each in inputs.items()})
+            outputs = session.run(None, {name: each.numpy() for name, each in inputs.items()})
         except Exception as error:
             raise ModelError(f"the graph of this model does not run ({error}); train another model") from error
-        for score, other in zip(own[1::N_OUTPUTS], found[1::N_OUTPUTS], strict=True):
+        for score, other in zip(own[1::N_OUTPUTS], outputs[1::N_OUTPUTS], strict=True):
             if not torch.allclose(score, torch.from_numpy(other), atol=1e-2, rtol=1e-3):
                 raise ModelError("the graph of this model gives other scores than the model; train another model")
 

@@ -254,8 +254,8 @@ def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k
     n, k = leaving.shape[1], leaving.shape[2]
     spare = torch.arange(k)
     first = torch.arange(n)[:, None] - spare
-    found = leaving.flatten(1, 2)[:, (k * first.clamp(min=0) + spare).flatten()].view_as(leaving)
-    return torch.where((first >= 0)[..., None], found, IMPOSSIBLE)
+    arriving = leaving.flatten(1, 2)[:, (k * first.clamp(min=0) + spare).flatten()].view_as(leaving)
+    return torch.where((first >= 0)[..., None], arriving, IMPOSSIBLE)
 
 
 def _finite(scores: Tensor) -> Tensor:

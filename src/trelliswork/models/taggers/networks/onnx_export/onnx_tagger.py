@@ -36,12 +36,14 @@ def _description(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"{path}: missing or not a regular file; copy the whole folder or export again")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        description = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: truncated or not JSON; copy the folder or export again") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path}: expected a JSON object, got {type(found).__name__}; copy the folder or export again")
-    return found
+    if not isinstance(description, dict):
+        raise ValueError(
+            f"{path}: expected a JSON object, got {type(description).__name__}; copy the folder or export again"
+        )
+    return description
 
 
 def _whole_graph(path: Path, digest: str | None) -> bytes:
@@ -85,8 +87,8 @@ class OnnxTagger:
         if filled:
             inputs = self.inputs([sentences[i] for i in filled], [columns[i] for i in filled])
             outputs = self.session.run([task["tags"] for task in self.tasks], inputs)
-            found = self.decoded(outputs, [len(sentences[i]) for i in filled])
-            for i, answer in zip(filled, found, strict=True):
+            tagged = self.decoded(outputs, [len(sentences[i]) for i in filled])
+            for i, answer in zip(filled, tagged, strict=True):
                 answers[i] = answer
         return answers
 
@@ -95,8 +97,8 @@ class OnnxTagger:
         answers = []
         for row, n in enumerate(lengths):
             tags = {
-                task["tags"].removeprefix("tags_"): _tags(task, found[row, :n])
-                for task, found in zip(self.tasks, outputs, strict=True)
+                task["tags"].removeprefix("tags_"): _tags(task, best[row, :n])
+                for task, best in zip(self.tasks, outputs, strict=True)
             }
             answers.append(tags if len(tags) > 1 else tags["tags"])
         return answers
@@ -177,10 +179,10 @@ def _padded(rows: Iterable[Any], dtype: Any = np.int64) -> Array:
     """Rows of numbers, or of rows of numbers, side by side; 0 fills up."""
     listed: list[Array] = [np.asarray(row, dtype) for row in rows]
     longest = max(len(row) for row in listed)
-    found = np.zeros((len(listed), longest, *listed[0].shape[1:]), dtype)
+    padded = np.zeros((len(listed), longest, *listed[0].shape[1:]), dtype)
     for i, row in enumerate(listed):
-        found[i, : len(row)] = row
-    return found
+        padded[i, : len(row)] = row
+    return padded
 
 
 def _part(name: str, word: str, normal: str) -> str:
@@ -216,15 +218,15 @@ def fnv1a(text: str) -> int:
 
 def _filled(template: Sequence[str], values: Columns, i: int) -> str:
     """A CRF++ template at token i: text, then shift, column and spelling of a reference such as %x[-1,0], and so on."""
-    found = template[0]
+    text = template[0]
     for part in range(1, len(template), 4):
         column, at = values[int(template[part + 1])], i + int(template[part])
         if 0 <= at < len(column):
-            found += _seen(column[at], template[part + 2] or "")
+            text += _seen(column[at], template[part + 2] or "")
         else:
-            found += f"_B{at}" if at < 0 else f"_B+{at - len(column) + 1}"
-        found += template[part + 3]
-    return found
+            text += f"_B{at}" if at < 0 else f"_B+{at - len(column) + 1}"
+        text += template[part + 3]
+    return text
 
 
 @lru_cache(maxsize=100_000)
@@ -272,8 +274,8 @@ def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
 def _lse(scores: Array, axis: int) -> Array:
     """log Σ exp along an axis."""
     highest = scores.max(axis, keepdims=True)
-    found: Array = np.log(np.exp(scores - highest).sum(axis)) + highest.squeeze(axis)
-    return found
+    log_sum: Array = np.log(np.exp(scores - highest).sum(axis)) + highest.squeeze(axis)
+    return log_sum
 
 
 def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
@@ -307,16 +309,16 @@ def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions
         return float(min(np.exp(_lse(sums, 0) - total), 1.0))
 
     spans = [] if not task["patterns"] else spans_in([task["labels"][label] for label in best])
-    found = [(i, j, kind, sum(probability(each, i, j) for each in task["patterns"][kind])) for i, j, kind in spans]
-    return {"tokens": tokens, "spans": found}
+    parts = [(i, j, kind, sum(probability(each, i, j) for each in task["patterns"][kind])) for i, j, kind in spans]
+    return {"tokens": tokens, "spans": parts}
 
 
 def _only(scores: Array, labels: Sequence[int] | None) -> Array:
     if labels is None:
         return scores
-    found = np.full_like(scores, -1e30)
-    found[list(labels)] = scores[list(labels)]
-    return found
+    allowed = np.full_like(scores, -1e30)
+    allowed[list(labels)] = scores[list(labels)]
+    return allowed
 
 
 def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
@@ -339,8 +341,8 @@ def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitio
     for i, j, kind in spans:
         starts[i:j], kinds[i:j] = [i] * (j - i), [task["kinds"].index(kind)] * (j - i)
     tokens = [_share_of_token(shares, t, kinds[t], starts[t] == t) for t in range(n)]
-    found = [(i, j, kind, float(min(shares[i, j - i - 1, kinds[i]], 1.0))) for i, j, kind in spans]
-    return {"tokens": tokens, "spans": found}
+    parts = [(i, j, kind, float(min(shares[i, j - i - 1, kinds[i]], 1.0))) for i, j, kind in spans]
+    return {"tokens": tokens, "spans": parts}
 
 
 def _share_of_token(shares: Array, t: int, kind: int, begins: bool) -> float:
@@ -357,16 +359,16 @@ def spans_in(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     >>> spans_in(["B-PER", "E-PER", "O", "S-LOC"]), spans_in(["B-X", "I-X", "B-X"])
     ([(0, 2, 'PER'), (3, 4, 'LOC')], [(0, 2, 'X'), (2, 3, 'X')])
     """
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     for i, (before, label) in enumerate(pairwise(["O", *labels])):
         if label == "O":
             continue
         kind = label[2:]
-        if found and label[0] in "IEL" and before[0] in "BI" and before[2:] == kind:
-            found[-1] = (found[-1][0], i + 1, kind)
+        if spans and label[0] in "IEL" and before[0] in "BI" and before[2:] == kind:
+            spans[-1] = (spans[-1][0], i + 1, kind)
         else:
-            found.append((i, i + 1, kind))
-    return found
+            spans.append((i, i + 1, kind))
+    return spans
 
 
 def main(arguments: Sequence[str]) -> None:
