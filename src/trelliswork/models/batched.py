@@ -42,7 +42,7 @@ def in_batches(
 
 
 def _sparing(answer: Ask[Result], batch: Sequence[Sentence], pins: Pinned) -> list[Result]:
-    """The answers of a batch; one that does not fit into memory is answered by halves, down to one sentence."""
+    """Return the answers of a batch; one that does not fit into memory is answered by halves, down to one sentence."""
     try:
         return answer(batch, pins)
     except (MemoryError, RuntimeError) as error:

@@ -15,7 +15,7 @@ _OF_NETWORKS = {"resume": False, "tensorboard": None, "seeds": 1}
 
 
 class CountingResult(LearningResult):
-    """How long counting took, and what came of it."""
+    """Seconds that counting took, and the scores that came of it."""
 
     @property
     def summary(self) -> str:

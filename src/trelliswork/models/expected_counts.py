@@ -18,7 +18,7 @@ from trelliswork.models.batched import BUDGET, in_batches
 
 @dataclass(frozen=True)
 class ExpectedCount:
-    """How many parts have a label: the mean and the variance under p(y | x).
+    """The number of parts with a label: its mean and variance under p(y | x).
 
     >>> str(ExpectedCount("PER", 12.34, 1.21)), str(ExpectedCount("LOC", 3.0, 0.0))
     ('12.3 +- 1.1 PER', '3 +- 0 LOC')
@@ -67,7 +67,7 @@ class Counting(NamedTuple):
         return [list(row) for row in zip(*columns, strict=True)]
 
     def _counts_of(self, label: str) -> list[ExpectedCount]:
-        """Of a mean of distributions, the variance is the mean of their variances plus the variance of their means."""
+        """Count the parts with a label; the variance of a mean adds the variance of the means to the mean variance."""
         costs = self.costs(label)
         means, variances = (
             [query(each, **costs).double().tolist() for each in self.members] for query in (_mean, _variance)

@@ -29,7 +29,7 @@ def check_folder(directory: str | Path, names: set[str], *, force: bool = False)
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """A new folder that takes the place of `target` when the block ends without error."""
+    """Yield a new folder that takes the place of `target` when the block ends without error."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=part_prefix(target), suffix=PART, dir=target.parent) as name:

@@ -1,4 +1,4 @@
-"""What each part of an answer may be: all of its choices with their exact probabilities, and the entropy of them."""
+"""The choices of each part of an answer, with their exact probabilities, and the entropy of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PartChoices:
 
 
 def entropy_bits(shares: Array) -> Array:
-    """The entropy of distributions along the last axis.
+    """Return the entropy of distributions along the last axis.
 
     >>> entropy_bits(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
     [1.0, 0.0]
@@ -43,13 +43,13 @@ def entropy_bits(shares: Array) -> Array:
 
 
 def token_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The choices of each token from their probabilities [n, labels]."""
+    """Return the choices of each token from their probabilities [n, labels]."""
     _require_some(shares.sum(-1))
     return [_choices(i, i + 1, row, labels, most, bits) for i, (row, bits) in enumerate(_with_entropy(shares))]
 
 
 def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The choices of each span from the probabilities of its labels [n, n, labels]; the first label is none at all.
+    """Return the choices of each span from the probabilities of its labels [n, n, labels]; the first label is none.
 
     Spans that are hardly ever constituents are left out.
     """
@@ -64,7 +64,7 @@ def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) 
 
 
 def stacked_choices(shares: Array, tops: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The same where constituents can be above each other on the same words.
+    """Return the same where constituents can be above each other on the same words.
 
     `shares` and `tops` [n, n, labels] have the probability of each label above a span, and of being the topmost there.
     """
@@ -79,7 +79,7 @@ def stacked_choices(shares: Array, tops: Array, labels: Sequence[str], most: int
 
 
 def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels]."""
+    """Return the heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels]."""
     _require_some(table[:, 1:].sum((0, 2)))
     choices = []
     for i in range(table.shape[1] - 1):
@@ -95,7 +95,7 @@ def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) ->
 
 
 def _require_some(totals: Array) -> None:
-    """The probabilities of all choices sum to 1, unless the pins leave nothing."""
+    """Refuse pins that leave nothing: the probabilities of all choices then do not sum to 1."""
     if not (totals > 0.5).all():
         raise ConstraintError("no answer agrees with the pins; drop one of them, or pin others that go together")
 

@@ -81,7 +81,7 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """A new folder beside `target`, which is gone in the end."""
+    """Yield a new folder beside `target`, which is gone in the end."""
     partial = Path(tempfile.mkdtemp(prefix=part_prefix(target), suffix=PART, dir=target.parent))
     with removed_at_end(partial):
         yield partial
@@ -178,7 +178,7 @@ def _check_head(folder: Path, config: StoredConfig, kind: str) -> None:
 
 
 def is_newer(config: StoredConfig) -> bool:
-    """Whether a later version of this library wrote a config.
+    """Return whether a later version of this library wrote a config.
 
     >>> is_newer({"library_version": "99.0"}), is_newer({"library_version": __version__}), is_newer({})
     (True, False, False)
@@ -191,7 +191,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def upgrade(config: StoredConfig) -> str:
-    """What to do about a model of a later version."""
+    """Return what to do about a model of a later version."""
     return f"trelliswork {config['library_version']} wrote it; upgrade trelliswork (this is {__version__})"
 
 
@@ -299,7 +299,7 @@ def _finish(target: Path) -> None:
 
 
 def _link(path: Path, place: Path) -> None:
-    """The same file under a further name, which it takes from another."""
+    """Give a file a further name, which it takes from another."""
     other = path.with_name(f"{path.name}-{uuid4().hex}{LINK}")
     try:
         os.link(path, other)

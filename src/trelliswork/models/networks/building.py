@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
-    """The vectors that go in."""
+    """Return the vectors that go in."""
     lookup = LookupTables(
         features.sizes,
         features.dims,
@@ -49,7 +49,7 @@ def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
 
 
 def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> PretrainedEncoder | None:
-    """The encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
+    """Return the encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
     if not config.pretrained:
         return None
     if features.pretrained is None:
@@ -60,13 +60,13 @@ def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> Pretraine
 
 
 def make_encoder(config: NetworkConfig, dim: int) -> TokenEncoder:
-    """What looks at the neighbours of tokens."""
+    """Return the layer that looks at the neighbours of tokens."""
     encoder: TokenEncoder = encoder_part(config.encoder).make(config, dim)
     return encoder
 
 
 def make_dropout(config: NetworkConfig, share: float) -> nn.Module:
-    """The same dimensions at all tokens where a recurrent network carries them on, others at each token elsewhere."""
+    """Return dropout of the same dimensions at all tokens for recurrent networks, else of others at each token."""
     return VariationalDropout(share) if "cell" in encoder_part(config.encoder).settings else Dropout(share)
 
 

@@ -25,7 +25,7 @@ class Part:
         self.settings = {**{name: name for name in settings.split()}, **renamed}
 
     def make(self, config: Any, *sizes: int, **more: int) -> Any:
-        """An object of the class, with the values of its settings."""
+        """Return an object of the class, with the values of its settings."""
         arguments = {argument: getattr(config, setting) for argument, setting in self.settings.items()}
         return named(f"trelliswork.nn.{self.home}")(*sizes, **arguments, **more)
 
@@ -81,12 +81,12 @@ class ForeignPart(Part):
 
 
 def encoder_names() -> tuple[str, ...]:
-    """All encoders, those of other packages too."""
+    """Return all encoders, those of other packages too."""
     return (*ENCODERS, *(name for name in plugins_of("encoders") if name not in ENCODERS))
 
 
 def encoder_part(name: str) -> Part:
-    """The encoder of a name; those of the library come first."""
+    """Return the encoder of a name; those of the library come first."""
     return ENCODERS[name] if name in ENCODERS else ForeignPart(plugins_of("encoders")[name])
 
 
@@ -102,7 +102,7 @@ class Readers(tuple[str, ...]):
 
 
 def encoders_with(name: str) -> dict[str, tuple[str, ...]]:
-    """The encoders that read a setting, as `goes_with` has them."""
+    """Return the encoders that read a setting, as `goes_with` has them."""
     readers = Readers(encoder for encoder, part in ENCODERS.items() if name in part.settings.values())
     readers.setting = name
     return {"encoder": readers}

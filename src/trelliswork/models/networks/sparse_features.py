@@ -24,7 +24,7 @@ LONGEST = 40  # characters of a word that are read
 
 
 def ngrams_of(word: str, lengths: Sequence[int]) -> list[str]:
-    """All n-grams of a word between < and >, and the word whole.
+    """Return all n-grams of a word between < and >, and the word whole.
 
     Bojanowski et al. (2017), Enriching word vectors with subword information.
 
@@ -44,7 +44,7 @@ class WordNgrams:
         self._rows: dict[str, Int[Tensor, " g"]] = {}
 
     def batch(self, words: Iterable[str]) -> Int[Tensor, "u g"]:
-        """The rows of some words, side by side."""
+        """Return the rows of some words, side by side."""
         return pad_sequence([self.rows(word) for word in words], batch_first=True)
 
     def rows(self, word: str) -> Int[Tensor, " g"]:
@@ -64,7 +64,7 @@ DEFAULT = "default"
 
 
 def parse_templates(lines: Sequence[str], n_columns: int) -> Templates:
-    """Templates of single tags; ("default",) stands for those that the columns suggest."""
+    """Return templates of single tags; ("default",) stands for those that the columns suggest."""
     parsed = default_templates(n_columns) if tuple(lines) == (DEFAULT,) else Templates.parse(lines)
     parsed.check(n_columns)
     single = tuple(template for template in parsed.templates if not template.pairs)
@@ -108,7 +108,7 @@ class TemplateFeatures:
         return len(self.templates.templates)
 
     def encode(self, sentences: Sequence[Sentence]) -> list[Int[Tensor, "n t"]]:
-        """The attributes of some sentences; many at once are much faster."""
+        """Return the attributes of some sentences; many at once are much faster."""
         lengths, columns = columns_of(sentences)
         keys, _ = self.templates.keys(lengths, columns)
         places = self._index.find(np.ascontiguousarray(keys).ravel()).astype(np.int64)

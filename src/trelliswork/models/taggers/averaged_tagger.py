@@ -151,6 +151,6 @@ def _beginnings(parts: Sequence[Part], kind: str) -> tuple[list[float], list[lis
 def _happen(
     transitions: Tensor, start: Float[Tensor, " c"], after: Float[Tensor, "c c"], at_start: Float[Tensor, " c"]
 ) -> bool:
-    """Whether I or E may begin a span: the scores forbid it where the scheme is kept."""
+    """Return whether I or E may begin a span: the scores forbid it where the scheme is kept."""
     pairs: Bool[Tensor, "..."] = (transitions > -torch.inf) & (after > 0)
     return bool(pairs.any() | ((start > -torch.inf) & (at_start > 0)).any())

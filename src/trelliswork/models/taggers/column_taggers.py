@@ -48,7 +48,7 @@ class ColumnTaggers:
         return [FeatureTagger.load(folder) for folder in model_folders(self.folder or "")]
 
     def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with all columns: those that are missing, or nothing but _, are predicted."""
+        """Return the sentences with all columns: those that are missing, or nothing but _, are predicted."""
         wanted = [i for i, sentence in enumerate(sentences) if len(sentence) and _is_incomplete(sentence)]
         complete = list(sentences)
         for i, columns in zip(wanted, self._predicted([sentences[i] for i in wanted]), strict=True):
@@ -58,7 +58,7 @@ class ColumnTaggers:
         return complete
 
     def replaced(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with predicted columns alone."""
+        """Return the sentences with predicted columns alone."""
         pairs = zip(sentences, self._predicted(sentences), strict=True)
         return [replace(sentence, features=columns) for sentence, columns in pairs]
 

@@ -54,7 +54,7 @@ class Ensemble(AveragedTagger):
 
     @classmethod
     def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Ensemble:
-        """All models in the folders of a folder; `features` as for `FeatureTagger.load`."""
+        """Return all models in the folders of a folder; `features` as for `FeatureTagger.load`."""
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
@@ -63,7 +63,7 @@ class Ensemble(AveragedTagger):
         return ensemble
 
     def describe(self, top: int = 20) -> Description:
-        """What the members are, which is the same for all; transitions are means."""
+        """Describe the members, which is the same for all; transitions are means."""
         each = [tagger.describe(top) for tagger in self.taggers]
         scores = {
             name: f"dev {dev.get('metric', 'score')} {100 * dev['score']:.2f}" if dev.get("score") is not None else "-"
@@ -103,12 +103,12 @@ class Ensemble(AveragedTagger):
 
     @property
     def explains(self) -> bool:  # type: ignore[override]
-        """Whether all members are networks that read the same of each word: their votes are averaged."""
+        """True if all members are networks that read the same of each word: their votes are averaged."""
         networks = [tagger for tagger in self.taggers if isinstance(tagger, Tagger)]
         return len(networks) == len(self.taggers) and len({tuple(each.input_parts) for each in networks}) == 1
 
     def explain(self, sentences: Any) -> list[WordExplanation]:
-        """The tags that the members agree on, with the means of their votes: of their differences between scores."""
+        """Return the tags that the members agree on, with the means of their votes (differences between scores)."""
         if not self.explains:
             members = ", ".join(sorted({type(tagger).__name__ for tagger in self.taggers}))
             problem = f"expected an ensemble of networks that read the same of each word to explain, got {members}"
@@ -116,17 +116,17 @@ class Ensemble(AveragedTagger):
         return [explained_tags(self, each) for each in self.sentences_of(sentences)]
 
     def best_values(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[int]]:
-        """The best labels of each sentence."""
+        """Return the best labels of each sentence."""
         with self.evaluating():
             best = average_argmax(self.members(batch, pins)).tags.tolist()
         return [row[: len(sentence)] for row, sentence in zip(best, batch, strict=True)]
 
     def tags_of_value(self, value: Sequence[int], n: int) -> list[str]:
-        """The tags of labels, in the scheme of the data."""
+        """Return the tags of labels, in the scheme of the data."""
         return self.labels.tags(value)
 
     def attributed(self, sentence: Sentence, value: Any, rivals: Sequence[Any]) -> list[Attribution]:
-        """The means of the shares of the words."""
+        """Return the means of the shares of the words."""
         by_member = [network.attributed(sentence, value, rivals) for network in self._networks]
         return [mean_of(same) for same in zip(*by_member, strict=True)]
 

@@ -77,7 +77,7 @@ def compare(
     scheme: str,
     outcomes: Sequence[tuple[float, bool]] | None = None,
 ) -> Scores:
-    """Scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences."""
+    """Return scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences."""
     has_spans = scheme != "plain"
     return Scores(
         len(gold),
@@ -91,7 +91,7 @@ def compare(
 
 
 def _outcomes(gold: Sequence[Sequence[str]], answers: Sequence[Confidences], scheme: str) -> list[tuple[float, bool]]:
-    """The confidence in each predicted span (or tag, for plain tags), and whether it was right."""
+    """Return the confidence in each predicted span (or tag, for plain tags), and whether it was right."""
     pairs: list[tuple[float, bool]] = []
     for tags, answer in zip(gold, answers, strict=True):
         if scheme == "plain":
@@ -128,7 +128,7 @@ def _tags_as_parts(tags: Sequence[str]) -> list[Part]:
 
 
 def score_text(scores: Scores) -> str:
-    """The scores for people."""
+    """Return the scores for people."""
     lines = []
     if scores.spans is not None and scores.strict is not None:
         lines += [scores.spans.table(), "", f"F1 of spans, strict     {100 * scores.strict.f1:6.2f}"]

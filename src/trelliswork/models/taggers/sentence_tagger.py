@@ -1,4 +1,4 @@
-"""What every tagger answers, whatever its scores come from."""
+"""The answers of every tagger, whatever its scores come from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SentenceTagger(Model):
         return self.labels.data_scheme
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A chain takes time in proportion to the words and to the pairs of tags."""
+        """Return a chain takes time in proportion to the words and to the pairs of tags."""
         pairs = len(self.labels.tag_groups) ** 2
         word = 5e-5 + 3e-9 * pairs + top_k * (2e-6 + 8e-9 * pairs) + 4e-5 * choices + 5e-4 * explain
         return 3e-4 + word * n
@@ -67,7 +67,7 @@ class SentenceTagger(Model):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> Self:
-        """The tagger in a model folder, which must be one of this class; `trelliswork.load` loads every model.
+        """Return the tagger in a model folder, which must be one of this class; `trelliswork.load` loads every model.
 
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
@@ -105,7 +105,7 @@ class SentenceTagger(Model):
         *,
         threshold: float | None = None,
     ) -> list[str] | list[list[str]]:
-        """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
+        """Return the best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
 
         Raw text is tokenised (see `tokeniser`) and gives one list with the tags of all its tokens; `predict` says which
         they are. One sentence, also as a list of words, gives one list too. With a `threshold`, the tags are those of
@@ -134,7 +134,7 @@ class SentenceTagger(Model):
         confidence: bool = True,
         threshold: float | None = None,
     ) -> list[Answer]:
-        """The best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`.
+        """Return the best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`.
 
         Of raw text there is an answer for each of its sentences, with the `offsets` of the words.
         """
@@ -157,7 +157,7 @@ class SentenceTagger(Model):
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
     ) -> list[list[Analysis]]:
-        """The `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
+        """Return the `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
         if top_k < 1:
             raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
         return self._in_batches(
@@ -170,7 +170,7 @@ class SentenceTagger(Model):
     def confidences(
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None, *, threshold: float | None = None
     ) -> list[Confidences]:
-        """The best tags with the exact probability of each token's tag and of each predicted span.
+        """Return the best tags with the exact probability of each token's tag and of each predicted span.
 
         With a `threshold`, the tags are those that `tag` gives for it.
         """
@@ -200,7 +200,7 @@ class SentenceTagger(Model):
     def choices(
         self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """The tags that each token may have, by their exact probability given the pins; the `most` probable alone."""
+        """Return the `most` probable tags that each token may have, by their exact probability given the pins."""
         tags = list(self.labels.tag_groups)
 
         def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
@@ -211,14 +211,14 @@ class SentenceTagger(Model):
     def spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
-        """The spans of each sentence that are as likely as `threshold`, none overlapping, with exact probabilities."""
+        """Return the spans of each sentence that are as likely as `threshold`, without overlaps, with probabilities."""
         likely = self.likely_spans(sentences, threshold, pins)
         return [choose_spans(row, len(each), threshold) for row, each in zip(likely, sentences, strict=True)]
 
     def likely_spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
-        """All spans with a probability of `threshold` or more; they may overlap."""
+        """Return all spans with a probability of `threshold` or more; they may overlap."""
         check_threshold(threshold, self.labels)
         return self._in_batches(
             sentences, pins, lambda batch, pins: self._posterior(batch, pins).likely_spans(threshold), empty=list
@@ -306,5 +306,5 @@ def _answer(sentence: Sentence, tags: list[str], sure: Confidences | None, best:
 
 
 def is_one(given: Any) -> bool:
-    """Whether one sentence or a text was given, not a list of sentences."""
+    """Return whether one sentence or a text was given, not a list of sentences."""
     return isinstance(given, str | Sentence) or any(isinstance(each, str) for each in given)

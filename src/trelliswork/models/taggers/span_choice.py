@@ -1,4 +1,4 @@
-"""Which spans to predict when a missed one costs as much as a wrong one: all that are likely enough, none overlapping.
+"""The spans to predict when a missed one costs as much as a wrong one: all that are likely enough, without overlaps.
 
 The most probable tags leave out every span that is less likely than its absence. F1 asks for more: a span with
 probability p adds 2p to twice the expected number of right ones and 1 to the number predicted, so that it raises an
@@ -45,7 +45,7 @@ def check_threshold(threshold: float, labels: Labels) -> None:
 def likely_spans(
     members: Sequence[TagDistribution], labels: Labels, lengths: Sequence[int], threshold: float
 ) -> list[list[PartProbability]]:
-    """All spans of each sentence with a probability of `threshold` or more, under the mean of the members.
+    """Return all spans of each sentence with a probability of `threshold` or more, under the mean of the members.
 
     A span is no likelier than that each of its tokens has its type, which leaves few to look at. Of one chain, it is no
     likelier than that its tokens go on as one span, which leaves few even if the model is unsure of everything.
@@ -69,7 +69,7 @@ def likely_spans(
 
 
 def _kinds(names: Sequence[str]) -> dict[str, list[int]]:
-    """The labels of each type of span."""
+    """Return the labels of each type of span."""
     kinds: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         if name != "O":
@@ -111,7 +111,7 @@ def _candidates(marginals: Float[Tensor, "n c"], names: Sequence[str], threshold
 
 
 def _inside(likely: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """All spans [first, last) without a False."""
+    """Yield all spans [first, last) without a False."""
     for first in range(len(likely)):
         last = first
         while last < len(likely) and likely[last]:
@@ -120,7 +120,7 @@ def _inside(likely: Sequence[bool]) -> Iterator[tuple[int, int]]:
 
 
 def choose_spans(spans: Sequence[PartProbability], n: int, threshold: float) -> list[PartProbability]:
-    """Those of the spans, none overlapping, that make Σ (probability - threshold) greatest, in order.
+    """Return those of the spans, none overlapping, that make Σ (probability - threshold) greatest, in order.
 
     best[j] = max(best[j - 1], max over spans [i, j) of best[i] + p - threshold)
     """

@@ -21,12 +21,12 @@ def names_text(names: Sequence[str]) -> str:
 
 
 def _one_line(name: str) -> str:
-    """A name as one line of a file; halves of surrogate pairs, which UTF-8 lacks, are spelled out."""
+    """Return a name as one line of a file; halves of surrogate pairs, which UTF-8 lacks, are spelled out."""
     return name.replace("\r", "\\r").replace("\n", "\\n").encode("utf-8", "backslashreplace").decode()
 
 
 def read_names(folder: str | Path, n_attributes: int) -> Sequence[str]:
-    """The names of the attributes, one a line; counted now, taken apart when one is asked for."""
+    """Return the names of the attributes, one a line; counted now, taken apart when one is asked for."""
     path = Path(folder) / NAMES
     text = read_regular(path)
     n_names = np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n"))  # a quarter of the time of `text.count`

@@ -36,7 +36,7 @@ SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one
 
 
 class Sources(NamedTuple):
-    """What makes attributes, and sentences without tags to pre-train on."""
+    """The sources of attributes, and sentences without tags to pre-train on."""
 
     templates: Templates | None
     features: FeatureFunction | None
@@ -58,7 +58,7 @@ class FeatureRecipe(Recipe):
         self.config = LearningConfig(**{name: value for name, value in given.items() if name not in entry.without})
 
     def settings(self) -> dict[str, Any]:
-        """Those whose defaults are not options, as other models have others."""
+        """Return those whose defaults are not options, as other models have others."""
         return {name: value for name, value in options_of(self.config).items() if self.options.get(name) is None}
 
     def search_values(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ _OF_NETWORKS = {
 
 
 def all_together() -> OneProcess:
-    """The processes that torchrun has started; torch is imported only if there are several."""
+    """Return the processes that torchrun has started; torch is imported only if there are several."""
     return named("trelliswork.training.process_arrays:all_processes")() if n_processes() > 1 else OneProcess()
 
 
@@ -134,7 +134,7 @@ class DevScores:
         self._rows: AttributeRows | None = None
 
     def of(self, tagger: FeatureTagger) -> dict[str, Any]:
-        """What `tagger.evaluate` says; its attributes must keep their numbers."""
+        """Return what `tagger.evaluate` returns; its attributes must keep their numbers."""
         predicted = answered(partial(self._tags, tagger), self._dev)
         return evaluate_tags([tags_of_gold(sentence) for sentence in self._dev], predicted, tagger.labels.data_scheme)
 
@@ -177,13 +177,13 @@ class _Report:
         return self._ends()
 
     def _ends(self) -> bool:
-        """Whether Ctrl-C was pressed in any process."""
+        """Return whether Ctrl-C was pressed in any process."""
         self.interrupted = self.together.any(self.interrupts.pending)
         return self.interrupted
 
 
 def _fully_tagged(dev: list[Sentence], file: str, note: Note) -> list[Sentence]:
-    """The dev sentences whose tags are all known: the others cannot be scored."""
+    """Return the dev sentences whose tags are all known: the others cannot be scored."""
     known = [sentence for sentence in dev if is_known(sentence.tags or ())]
     if not known:
         problem = "expected dev sentences whose tags are all known, to score the model on; got none"

@@ -136,20 +136,20 @@ class FeatureTagger(SentenceTagger):
     # Answers
 
     def rows(self, sentences: Sequence[Sentence]) -> AttributeRows:
-        """The attributes of sentences that the model knows."""
+        """Return the attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
         attributes = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
         return self.crf.rows(lengths, attributes.counts, attributes.keys, attributes.values)
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        """The best tags of each sentence; without `pins` the attributes of all are made at once."""
+        """Return the best tags of each sentence; without `pins` the attributes of all are made at once."""
         if pins is not None or not sentences:
             return super()._tag_all(sentences, pins)
         return self.tags_of(sentences, self.rows([sentence for sentence in sentences if len(sentence)]))
 
     def tags_of(self, sentences: Sequence[Sentence], rows: AttributeRows) -> list[list[str]]:
-        """The best tags of each sentence, given the attributes of those that have tokens."""
+        """Return the best tags of each sentence, given the attributes of those that have tokens."""
         rows_of_tags = iter(self.crf.predict(rows))
         return [next(rows_of_tags) if len(sentence) else [] for sentence in sentences]
 
@@ -174,7 +174,7 @@ class FeatureTagger(SentenceTagger):
         return confidences_of(self.crf.array_chain(self.rows(batch)), self.labels, batch)
 
     def explain(self, sentences: Any) -> list[Explanation]:
-        """Which features voted for which tag, token by token."""
+        """Return the features that voted for the tags, token by token."""
         if isinstance(self.crf.parameters, HiddenParameters):
             raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
         given = self.sentences_of(sentences)
@@ -183,7 +183,7 @@ class FeatureTagger(SentenceTagger):
 
     @property
     def wording(self) -> Wording:
-        """What attributes say in words; columns have the names that they had in the training data."""
+        """Attributes in words; columns have the names that they had in the training data."""
         return Wording(self.templates.templates, ["word", *self.column_names])
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
@@ -191,7 +191,7 @@ class FeatureTagger(SentenceTagger):
         return [*unknown_note(self.labels, dev), *(broken_note(self.labels, train) if read_otherwise else ())]
 
     def knows(self, word: str) -> bool | None:
-        """Whether the template of the word alone has seen it; None without such a template, or without names."""
+        """Return whether the template of the word alone has seen it; None without such a template, or without names."""
         of_word = [each for each in self.templates.templates if each.references == [Reference(0, 0)]]
         return None if self.hashed or not of_word else of_word[0].filled([word]) in self._all_names
 
@@ -214,7 +214,7 @@ class FeatureTagger(SentenceTagger):
 
     @property
     def hashed(self) -> bool:
-        """Whether attributes have numbers only, and no names."""
+        """True if attributes have numbers only, and no names."""
         return isinstance(self.crf.index, HashedIndex)
 
     def describe(self, top: int = 20) -> Description:

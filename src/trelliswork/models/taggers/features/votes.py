@@ -1,4 +1,4 @@
-"""Which features voted for which label: every number that makes up the score of a sentence's labels."""
+"""Votes of features for labels: every number that makes up the score of a sentence's labels."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class TokenVotes:
 
     @property
     def score(self) -> float:
-        """What the token adds to the score of the sentence."""
+        """Score that the token adds to that of the sentence."""
         return sum(vote.score for vote in self.votes)
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest votes."""
+        """Return plain values, with the `most` strongest votes."""
         return {
             "token": self.token, "label": self.label, "probability": self.probability, "score": self.score,
             "votes": [vote.record() for vote in self.votes[:most]], "more": max(len(self.votes) - most, 0),
@@ -74,7 +74,7 @@ class Explanation:
         return [each.token for each in self.tokens]
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest votes of each token."""
+        """Return plain values, with the `most` strongest votes of each token."""
         return {"note": self.note, "votes": [each.record(most) for each in self.tokens]}
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """A table: token, label, probability, votes with bars."""
+        """Return a table: token, label, probability, votes with bars."""
         top = max((abs(vote.score) for each in self.tokens for vote in each.votes), default=1.0) or 1.0
         rows = []
         for each in self.tokens:
@@ -106,7 +106,7 @@ def explain(
     wording: Callable[[str], str] = str,
     scheme: str = "plain",
 ) -> list[Explanation]:
-    """The votes behind the best labels of each sentence; `wording` puts the names of attributes into words.
+    """Return the votes behind the best labels of each sentence; `wording` puts the names of attributes into words.
 
     `scheme` is how the labels spell spans: rivals are allowed by it. With latent states, these are the labels: B-NP#1,
     B-NP#2, ...
@@ -172,7 +172,7 @@ def _rivals(crf: FeatureCRF, chain: ArrayChain, path: Sequence[int], legal: Sequ
 
 
 def _merged(votes: Sequence[Vote]) -> list[Vote]:
-    """Votes that say the same are one vote.
+    """Merge votes that say the same into one vote.
 
     All that say that the sentence begins, or ends, here say the same: that the nearest word is not there.
     """
@@ -203,7 +203,7 @@ class _Arcs:
         return cls(crf.labels, weight_of, crf.parameters.order)
 
     def votes(self, before: Sequence[int], label: int) -> list[Vote]:
-        """What the labels before (two at most) add to the score of a label."""
+        """Return what the labels before (two at most) add to the score of a label."""
         if not before:
             return []
         last, name = self.labels[before[-1]], f"after {self.labels[before[-1]]}"
@@ -227,7 +227,7 @@ def _votes(
     before: int | None,
     label: int,
 ) -> list[Vote]:
-    """The votes of a token's attributes for a label; some look at the label before too."""
+    """Return the votes of a token's attributes for a label; some look at the label before too."""
     votes: list[Vote] = []
     pairs, n_labels = crf.parameters.pairs, len(crf.labels)
     for e in range(rows.offsets[t], rows.offsets[t + 1]):

@@ -64,7 +64,7 @@ class DropoutAverage(AveragedTagger):
         raise TrellisworkError("a DropoutAverage has no folder of its own; save its tagger, and average it again")
 
     def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:
-        """The distribution under each mask."""
+        """Return the distribution under each mask."""
         with torch.random.fork_rng(devices=[]), self.tagger.evaluating(), _dropping(self.tagger):
             torch.manual_seed(self.seed)
             chains = [self.tagger.chain(sentences) for _ in range(self.n_masks)]
@@ -72,7 +72,7 @@ class DropoutAverage(AveragedTagger):
 
 
 def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_bins: int = 10) -> Calibration:
-    """Whether the tags of tokens are right as often as the tagger says."""
+    """Return whether the tags of tokens are right as often as the tagger says."""
     pairs = [
         (confidence, tag == gold)
         for sentence, confidences in zip(sentences, tagger.confidences(sentences), strict=True)

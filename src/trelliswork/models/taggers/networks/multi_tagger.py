@@ -88,7 +88,7 @@ class MultiTagger(StoredNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
+        """Return a new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
 
         `vectors` and `seed` are as for `Tagger.from_data`.
         """
@@ -112,13 +112,13 @@ class MultiTagger(StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: TaggerConfig, options: Options, seed: int) -> Self:
-        """A new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it."""
         names = task_names(options.get("tasks"), material.format, material.train)
         return cls.from_data(material.train, names, config, vectors=material.files, seed=seed)
 
     @property
     def n_columns(self) -> int:
-        """How many columns beside the words and the tags of the last task it learns from."""
+        """Number of columns that it learns from in addition to the words and the tags of the last task."""
         return len(self.tasks) - 1
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedTasks]:
@@ -132,7 +132,7 @@ class MultiTagger(StoredNetwork):
         ]
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedTasks]) -> Float[Tensor, ""]:
-        """Σ over the tasks of -log p(tags | words), summed over the batch."""
+        """Return Σ over the tasks of -log p(tags | words), summed over the batch."""
         # [S4, multi-task tagging]
         encoded = [each if isinstance(each, EncodedTasks) else self.encode([each], with_tags=True)[0] for each in batch]
         tokens = self.first.token_batch([each.sentence for each in encoded])
@@ -154,7 +154,7 @@ class MultiTagger(StoredNetwork):
     def tag(
         self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]
     ) -> dict[str, list[str]] | list[dict[str, list[str]]]:
-        """The best tags of each task for each sentence; raw text or one sentence gives one answer."""
+        """Return the best tags of each task for each sentence; raw text or one sentence gives one answer."""
         answers = self._tag_all(self.sentences_of(sentences))
         if not is_one(sentences):
             return answers
@@ -174,7 +174,7 @@ class MultiTagger(StoredNetwork):
         confidence: bool = True,
         threshold: float | None = None,
     ) -> list[Answer]:
-        """The answers of all tasks; given the words they are independent. `pins` are by task."""
+        """Return the answers of all tasks; given the words they are independent. `pins` are by task."""
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(inputs)]
         asked: dict[str, Any] = dict(top_k=top_k, confidence=confidence, threshold=threshold)
         known = pins or {}
@@ -182,13 +182,13 @@ class MultiTagger(StoredNetwork):
         return [_together({task: answers[i] for task, answers in by_task.items()}) for i in range(len(bare))]
 
     def explain(self, sentences: Any) -> list[TaskExplanation]:
-        """The tags of each task, the words that they are due to, and the alternatives."""
+        """Return the tags of each task, the words that they are due to, and the alternatives."""
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(sentences)]
         by_task = {task: head.explain(bare) for task, head in self._heads.items()}
         return [TaskExplanation({task: each[i] for task, each in by_task.items()}) for i in range(len(bare))]
 
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
-        """Scores of each task, and their mean as the one that counts."""
+        """Return scores of each task, and their mean as the one that counts."""
         gold = self.gold_by_head(sentences)
         scores = {task: head.evaluate(gold[task]) for task, head in self._heads.items()}
         mean = sum(each["score"] for each in scores.values()) / len(scores)
@@ -218,12 +218,12 @@ class MultiTagger(StoredNetwork):
     # What it is
 
     def gold_by_head(self, gold: Sequence[Sentence]) -> dict[str, list[Sentence]]:
-        """The sentences of each task, with its tags."""
+        """Return the sentences of each task, with its tags."""
         by_task = [of_tasks(sentence, self.tasks) for sentence in gold]
         return {task: [each[task] for each in by_task] for task in self.tasks}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """A report of each task."""
+        """Return a report of each task."""
         by_task = self.gold_by_head(gold)
         reports = {task: head.report(by_task[task], threshold=threshold) for task, head in self._heads.items()}
         text = "\n\n".join(f"{task}:\n{each.text}" for task, each in reports.items())
@@ -262,14 +262,14 @@ class MultiTagger(StoredNetwork):
         return network_described(self, structure, labels, record, arcs)
 
     def _own_names(self) -> list[str]:
-        """The names in the state dict, without the second names of what is shared."""
+        """Return the names in the state dict, without the second names of what is shared."""
         return [
             name for name in self.state_dict() if not name.startswith("others.") or name.split(".")[2] not in SHARED
         ]
 
 
 def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
-    """A sentence for each task, without columns: the columns and then the tags are the tags of the tasks.
+    """Return a sentence for each task, without columns: the columns and then the tags are the tags of the tasks.
 
     >>> of_tasks(Sentence(("Ann",), ("B-NP",), (("NNP",),)), ("pos", "chunk"))["pos"].tags
     ('NNP',)

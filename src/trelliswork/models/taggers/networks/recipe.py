@@ -74,7 +74,7 @@ _MOST_NAMED = 8  # labels in a note
 
 @dataclass(frozen=True)
 class TakenOver:
-    """What a new network has of an old one: numbers of words, labels by name, and the weights that are new."""
+    """The part of an old network in a new one: numbers of words, labels by name, and the weights that are new."""
 
     n_words: int
     n_new_words: int
@@ -95,7 +95,7 @@ class TakenOver:
 
 
 def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[NeuralTagger, TakenOver]:
-    """A network like `model`, made from new data, with what `source` has learned."""
+    """Return a network like `model`, made from new data, with what `source` has learned."""
     features = TokenFeatures(model.config, _merged(model.features, source.features), model.features.pretrained)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -115,7 +115,7 @@ def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[Ne
 
 
 def _merged(new: TokenFeatures, old: TokenFeatures) -> dict[str, Any]:
-    """The vocabularies of both, the entries of the old ones first; pretrained vectors are those of the new file."""
+    """Return the vocabularies of both, the old entries first; pretrained vectors are those of the new file."""
     merged = dict(new.vocabularies)
     for name in merged.keys() & old.vocabularies.keys() - {VECTOR}:
         entries = dict.fromkeys([*old.vocabularies[name], *new.vocabularies[name]])
@@ -124,7 +124,7 @@ def _merged(new: TokenFeatures, old: TokenFeatures) -> dict[str, Any]:
 
 
 class _Labels:
-    """Where the labels of the old network stand in the new one."""
+    """The places of the labels of the old network in the new one."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         self.old, self.new = old, new
@@ -132,7 +132,7 @@ class _Labels:
         self.source, self.target = torch.tensor(places, dtype=torch.long).reshape(-1, 2).unbind(1)
 
     def axes(self, before: Tensor, now: Tensor) -> list[int] | None:
-        """The axes that count labels; None if another axis has as many entries and cannot be told apart."""
+        """Return the axes that count labels; None if another axis has as many entries and cannot be told apart."""
         axes = [
             axis
             for axis, sizes in enumerate(zip(before.shape, now.shape, strict=True))
@@ -179,7 +179,7 @@ def _put(name: str, now: Tensor, before: Tensor, labels: _Labels) -> bool:
 
 
 def _names(model: NeuralTagger) -> list[str]:
-    """What the scores of a network are of: tags, or the kinds of segments."""
+    """Return the names of what a network scores: tags, or the kinds of segments."""
     return list(getattr(model, "kinds", model.label_names))
 
 

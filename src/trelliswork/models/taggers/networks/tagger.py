@@ -124,17 +124,17 @@ class Tagger(WordNetwork, SentenceTagger):
         return self.labels.indices(sentence, constrained=self.config.constrained)
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n c"]:
-        """Scores of each label at each token."""
+        """Return scores of each label at each token."""
         return self._emissions(self.encode_tokens(batch), batch)
 
     def _emissions(self, vectors: Float[Tensor, "batch n d"], batch: TokenBatch) -> Float[Tensor, "batch n c"]:
-        """Scores of labels from what `encode_tokens` gives; the chain is exact where the network need not be."""
+        """Return scores of labels from what `encode_tokens` gives; the chain is exact where the network need not be."""
         emissions: Tensor = self.scorer(vectors, batch.mask)
         emissions = emissions if self.direct is None else emissions + self.direct(batch)
         return emissions.to(self.crf.transitions.dtype)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tags | words), summed over the batch."""
+        """Return -log p(tags | words), summed over the batch."""
         # [S3, Sentence-Level Log-Likelihood; S1, loss]
         encoded, gold = self.encoded(batch)
         tokens = self.token_batch(encoded)
@@ -143,7 +143,7 @@ class Tagger(WordNetwork, SentenceTagger):
     def loss_of_vectors(
         self, vectors: Float[Tensor, "batch n d"], tags: Int[Tensor, "batch n"], batch: TokenBatch
     ) -> Float[Tensor, ""]:
-        """-log p(tags | words) from what `encode_tokens` gives."""
+        """Return -log p(tags | words) from what `encode_tokens` gives."""
         if self._is_plain:
             return -self.crf(self._emissions(vectors, batch), tags, batch.mask)
         return -self._distribution(vectors, batch).log_prob(tags).sum()
@@ -158,11 +158,11 @@ class Tagger(WordNetwork, SentenceTagger):
 
     @property
     def _is_plain(self) -> bool:
-        """Whether transitions are those of the CRF alone, and all is normalised together."""
+        """True if transitions are those of the CRF alone, and all is normalised together."""
         return self.pairs is None and self.config.normalization != "local"
 
     def _distribution(self, vectors: Float[Tensor, "batch n d"], batch: TokenBatch) -> LinearChain:
-        """Scores of labels and, if the network has them, of pairs of labels."""
+        """Return scores of labels and, if the network has them, of pairs of labels."""
         pair_scores = None if self.pairs is None else self.pairs(vectors)
         chain = self.crf.distribution(self._emissions(vectors, batch), batch.mask, pair_scores=pair_scores)
         return locally_normalised(chain) if self.config.normalization == "local" else chain

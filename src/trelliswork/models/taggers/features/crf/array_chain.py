@@ -76,7 +76,7 @@ class ArrayChain:
         return sums
 
     def span_probabilities(self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str) -> list[Array]:
-        """P(these tokens are exactly one span) for the spans (first, last, label) of each row."""
+        """Return P(these tokens are exactly one span) for the spans (first, last, label) of each row."""
         kinds = sorted({span[2] for row in spans for span in row})
         patterns, ends = _tables([span_patterns(list(tags), scheme, kind) for kind in kinds], len(tags))
         listed = [(b, first, last, kinds.index(kind)) for b, row in enumerate(spans) for first, last, kind in row]
@@ -89,7 +89,7 @@ class ArrayChain:
 
 
 def _tables(by_kind: Sequence[Sequence[SpanPattern]], c: int) -> tuple[Array, Array]:
-    """The sets of the patterns of each label [labels, patterns, sets, c], and where they may stand; none is no span."""
+    """Return the sets of the patterns of each label [labels, patterns, sets, c], and where they may stand."""
     n_patterns = max(map(len, by_kind), default=0)
     sets, ends = (
         np.zeros((len(by_kind), n_patterns, len(SETS), c), np.bool_),

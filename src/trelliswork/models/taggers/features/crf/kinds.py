@@ -24,7 +24,7 @@ class ModelKind:
 
     @property
     def counted(self) -> bool:
-        """Whether weights are logs of relative frequencies: nothing is minimised."""
+        """True if weights are logs of relative frequencies: nothing is minimised."""
         return self.normalised == "jointly"
 
 

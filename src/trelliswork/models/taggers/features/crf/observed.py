@@ -1,4 +1,4 @@
-"""Which pairs and triples occur in data whose labels may be known, one of a set, or unknown.
+"""The pairs and triples that occur in data whose labels may be known, one of a set, or unknown.
 
 `gold` has one code a token: a label (0, 1, ...), or -1 - k for any label of row k of `sets` [k, labels]. Without `sets`
 there is one row, with every label: -1 is then an unknown label.
@@ -19,17 +19,17 @@ TOKENS_AT_A_TIME = 1 << 18
 
 
 def all_labels(n_labels: int) -> Array:
-    """The `sets` of data in which -1 stands for an unknown label."""
+    """Return the `sets` of data in which -1 stands for an unknown label."""
     return np.ones((1, n_labels), np.bool_)
 
 
 def members(code: int, sets: Array) -> Array:
-    """The labels that a code of `gold` allows."""
+    """Return the labels that a code of `gold` allows."""
     return np.array([code]) if code >= 0 else np.flatnonzero(sets[-1 - code])
 
 
 def follows(rows: AttributeRows) -> Array:
-    """True for each token that has one before it in its sentence."""
+    """Return True for each token that has one before it in its sentence."""
     inside = np.ones(rows.n_tokens, np.bool_)
     inside[rows.starts[:-1][rows.lengths > 0]] = False
     return inside
@@ -106,7 +106,7 @@ def summed_up(places: Array, ids: Array, before: Array, here: Array, values: Arr
 
 
 def neighbours(rows: AttributeRows) -> Iterator[Array]:
-    """The tokens that have one before them in their sentence, not all at once."""
+    """Yield the tokens that have one before them in their sentence, not all at once."""
     starts = rows.starts[:-1][rows.lengths > 0]
     for first in range(0, rows.n_tokens, TOKENS_AT_A_TIME):
         last = min(first + TOKENS_AT_A_TIME, rows.n_tokens)
@@ -122,7 +122,7 @@ def arcs_of(rows: AttributeRows, gold: Array, sets: Array) -> Array:
 
 
 def arc_counts(arcs: Array, rows: AttributeRows, gold: Array, sets: Array) -> Array:
-    """How often neighbours are one of these pairs, given as `arcs_of` gives them."""
+    """Count how often neighbours are one of these pairs, given as `arcs_of` gives them."""
     counts, n_cells = np.zeros(len(arcs)), sets.shape[1] ** 2
     for inside in neighbours(rows):
         nothing, ones = np.zeros(len(inside), np.int64), np.ones(len(inside))

@@ -1,4 +1,4 @@
-"""Which weights a feature CRF has: (attribute, label), (label, label) and (attribute, label before, label)."""
+"""The weights of a feature CRF: (attribute, label), (label, label) and (attribute, label before, label)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PairWeights:
         return cls(offsets_of(counts), (pairs % n_arcs).astype(np.int32))
 
     def listed(self, n_arcs: int) -> Array:
-        """The inverse of `of`."""
+        """Return the inverse of `of`."""
         return owners_of(self.offsets) * n_arcs + self.arcs
 
 
@@ -86,7 +86,7 @@ class Parameters:
         all_transitions: bool = False,
         sets: Array | None = None,
     ) -> Parameters:
-        """The pairs that occur in the data, or all: also those that never occur can then be made unlikely [S4.80].
+        """Return the weights of pairs that occur in the data, or all: those that never occur become unlikely [S4.80].
 
         `gold` and `sets` are as in `observed`.
         """
@@ -110,7 +110,7 @@ class Parameters:
         every: bool = False,
         sets: Array | None = None,
     ) -> Parameters:
-        """Attributes that are True in `on_pairs` [attributes] look at neighbouring labels: their weights are in `pairs`
+        """Move attributes that are True in `on_pairs` [attributes], and look at neighbouring labels, to `pairs`
         alone, for the arcs that occur with them, or for each of the arcs."""
         if on_pairs is None:
             return self
@@ -204,7 +204,7 @@ class Parameters:
         return replace(self, offsets=offsets_of(counts), labels=labels, pairs=pairs)
 
     def owners(self) -> Array:
-        """The attribute of each state weight."""
+        """Return the attribute of each state weight."""
         return owners_of(self.offsets)
 
     def with_latent(self, latent: int) -> Parameters:
@@ -221,7 +221,7 @@ class Parameters:
         return Parameters(wide, self.offsets * latent, labels, arcs, pairs, latent, legal)
 
     def with_second_order(self, rows: AttributeRows, gold: Array, sets: Array | None = None) -> Parameters:
-        """The arcs also for triples of labels that occur, and for pairs that begin a sentence.
+        """Return the arcs also for triples of labels that occur, and for pairs that begin a sentence.
 
         Only pairs with an arc can be neighbours then; a label may follow itself, so that no sentence is too long.
         """
@@ -242,7 +242,7 @@ class Parameters:
 
     @cached_property
     def weight_index(self) -> WeightIndex:
-        """Where the weights are, for kernels; of second order without those of the arcs."""
+        """Places of the weights, for kernels; of second order without those of the arcs."""
         size, arcs = (self.n_labels, self.arcs) if self.order == 1 else (0, np.empty((0, 2), np.int64))
         places = np.full((size, size), -1, np.int64)
         places[arcs[:, 0], arcs[:, 1]] = len(self.labels) + np.arange(len(arcs))
@@ -250,7 +250,7 @@ class Parameters:
 
     @property
     def bounds(self) -> Legal:
-        """What is allowed: everything, if there is no scheme."""
+        """Legal labels and arcs: all of them, if there is no scheme."""
         return everything(self.n_labels) if self.legal is None else self.legal
 
     def within(self, legal: Legal | None) -> Parameters:
@@ -261,7 +261,7 @@ class Parameters:
 
     @property
     def order(self) -> int:
-        """How many labels before a label its score looks at."""
+        """Number of labels before a label that its score looks at."""
         return self.arcs.shape[1] - 1
 
     @property
@@ -274,12 +274,12 @@ class Parameters:
 
     @property
     def arc_weights(self) -> slice:
-        """Where the weights of the arcs are."""
+        """Places of the weights of the arcs."""
         return slice(self.n_states, self.n_states + len(self.arcs))
 
     @property
     def pair_weights(self) -> slice:
-        """Where the weights of the pairs are."""
+        """Places of the weights of the pairs."""
         return slice(self.n_states + len(self.arcs), len(self))
 
     def __len__(self) -> int:

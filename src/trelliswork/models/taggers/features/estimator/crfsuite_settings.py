@@ -72,7 +72,7 @@ def _check_numbers(settings: Settings) -> None:
 
 
 def attribute_settings(settings: Settings) -> LearningConfig:
-    """What concerns the choice of attributes and weights; learners have settings of their own."""
+    """Return the settings of the choice of attributes and weights; learners have settings of their own."""
     return LearningConfig(
         c1=_or(settings["c1"], 0.0), c2=_or(settings["c2"], 1.0), min_count=_or(settings["min_freq"], 0.0),
         all_states=bool(settings["all_possible_states"]), all_transitions=bool(settings["all_possible_transitions"]),
@@ -82,7 +82,7 @@ def attribute_settings(settings: Settings) -> LearningConfig:
 
 
 def iterations(corpus: Corpus, parameters: Parameters, settings: Settings) -> Iterator[tuple[Array, Record]]:
-    """The weights after every iteration, and what CRFsuite's log says of it."""
+    """Yield the weights after every iteration, and what CRFsuite's log says of it."""
     algorithm = _or(settings["algorithm"], "lbfgs")
     if algorithm not in PROBABILISTIC:
         check_complete(algorithm, corpus, PROBABILISTIC)

@@ -61,7 +61,7 @@ def label_lists(y: Any, lengths: Array) -> list[list[str]]:
 
 
 def numbered_labels(y: Any, lengths: Array) -> tuple[dict[str, Any], Array, Array]:
-    """The labels by their text, in the order in which they appear, and codes and sets as `observed` has them.
+    """Return the labels by their text, in the order in which they appear, and codes and sets as `observed` has them.
 
     A label of None is unknown; a set (or list) of labels is one of these.
     """
@@ -78,7 +78,7 @@ def numbered_labels(y: Any, lengths: Array) -> tuple[dict[str, Any], Array, Arra
 
 
 def _choice(label: Any, given: dict[str, Any]) -> str | frozenset[str] | None:
-    """A label, a set of possible ones, or None if it is unknown, as text; `given` learns what they were."""
+    """Return a label, a set of possible ones, or None if it is unknown, as text; `given` learns what they were."""
     if label is None:
         return None
     labels = list(label) if isinstance(label, set | frozenset | list | tuple) else [label]

@@ -48,7 +48,7 @@ class CRFTagger:
             raise ValueError(f"{file}: not a whole exported model ({error}); copy it again or export again") from error
 
     def tag(self, words: Sequence[str], columns: Columns = ()) -> list[str]:
-        """The tags of one sentence; `columns` are what the model reads beside the words."""
+        """Return the tags of one sentence; `columns` are what the model reads beside the words."""
         if self._templates is None:
             raise ValueError("this model reads attributes, not words; call tag_attributes with a dict for each token")
         if len(columns) < self.n_columns or any(len(column) != len(words) for column in columns):
@@ -58,7 +58,7 @@ class CRFTagger:
         return self._best([dict.fromkeys(self._names(i, (words, *columns)), 1.0) for i in range(len(words))])
 
     def tag_attributes(self, tokens: Sequence[Any]) -> list[str]:
-        """The tags of one sentence, each token a dict of attributes or a list of their names, as in CRFsuite."""
+        """Return the tags of one sentence, each token a dict of attributes or a list of their names, as in CRFsuite."""
         attributes = []
         for token in tokens:
             attributes.append(values := dict[str, float]())
@@ -69,7 +69,7 @@ class CRFTagger:
     # From words to attributes
 
     def _names(self, i: int, values: Columns) -> Iterator[str]:
-        """What the templates are at token i: text, then shift, column and spelling of %x[-1,0], and so on."""
+        """Fill in the templates at token i: text, then shift, column and spelling of %x[-1,0], and so on."""
         for template in self._templates or ():
             name = template[0]
             for part in range(1, len(template), 4):
@@ -87,7 +87,7 @@ class CRFTagger:
     # From attributes to labels
 
     def _best(self, tokens: Sequence[Attributes]) -> list[str]:
-        """The labels of the highest sum of scores; the first of several equal ones."""
+        """Return the labels of the highest sum of scores; the first of several equal ones."""
         deltas: list[list[float]] = []
         arcs = list(map(self._arcs, tokens))
         for t, token in enumerate(tokens):
@@ -146,7 +146,7 @@ def _highest(delta: Sequence[float], order: Sequence[int], into: Mapping[int, fl
 
 @lru_cache(maxsize=100_000)
 def seen(value: str, spelling: str) -> str:
-    """A value as it is, or its lower, shape, short, prefixN or suffixN."""
+    """Return a value as it is, or its lower, shape, short, prefixN or suffixN."""
     if spelling in ("shape", "short"):
         shape = "".join("X" if ch.isupper() else "x" if ch.isalpha() else "d" if ch.isdigit() else ch for ch in value)
         return re.sub(r"(.)\1+", r"\1", shape, flags=re.DOTALL) if spelling == "short" else shape
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def sentences_of(lines: Iterable[str]) -> Iterator[list[tuple[str, ...]]]:
-    """Tokens with their columns, sentence by sentence."""
+    """Yield tokens with their columns, sentence by sentence."""
     tokens: list[tuple[str, ...]] = []
     for line in [*lines, ""]:
         if line.strip():

@@ -12,7 +12,7 @@ BEFORE, SINGLE, FIRST, INSIDE, LAST, AFTER = range(6)  # rows of the sets of a p
 
 @kernel(EXACT)
 def set_of(position, first, last):
-    """Which set of a pattern a position takes its label from."""
+    """Return the set of a pattern that a position takes its label from."""
     if position < first:
         return BEFORE
     if position >= last:

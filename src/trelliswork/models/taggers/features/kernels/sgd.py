@@ -99,7 +99,7 @@ def _shared_arcs(legal):
 
 @kernel(FAST)
 def _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared):
-    """The loss of sentence s at the weights scale · weights, and its gradients by emissions and transitions."""
+    """Return the loss of sentence s at the weights scale · weights, and its gradients by emissions and transitions."""
     transitions, d_transitions, exp_transitions, shared_shifts = shared
     c, n_states, by_position = index.places.shape[0], index.labels.shape[0], edges.ids.shape[0] > 0
     n, first, width = rows.lengths[s], rows.starts[s], exp_transitions.shape[3]

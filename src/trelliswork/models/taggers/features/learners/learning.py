@@ -44,7 +44,7 @@ def learn(
 def learn_from(
     corpus: Corpus, parameters: Parameters, config: LearningConfig, start: Array | None = None
 ) -> Iterator[Progress]:
-    """The same from a corpus. Hidden units may have a `start`."""
+    """Return the same from a corpus. Hidden units may have a `start`."""
     _check_fit(config, corpus, parameters)
     learner: Learner = learner_of(config) if start is None else replace(hidden_unit_learner(config), start=start)
     return learner.learn(corpus, parameters)
@@ -69,7 +69,7 @@ def check_together(config: LearningConfig, together: OneProcess) -> None:
 
 
 def learner_of(config: LearningConfig) -> Learner:
-    """The learner that the settings ask for."""
+    """Return the learner that the settings ask for."""
     if kind_of(config.model).counted:
         return Counting(config.smoothing)
     return hidden_unit_learner(config) if config.hidden_units else _LEARNERS[config.algorithm](config)
@@ -104,7 +104,7 @@ def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
 def parameters_of(
     corpus: Corpus, n_attributes: int, n_labels: int, config: LearningConfig, *, arcs: bool = True
 ) -> Parameters:
-    """The weights that the settings ask for, for labels as they are seen; without `arcs` none between neighbours."""
+    """Return the weights that the settings ask for, for labels as they are seen; without `arcs` none of neighbours."""
     rows, gold, sets, every, together = corpus.rows, corpus.gold, corpus.sets, config.all_states, corpus.where.together
     parameters = Parameters.of(
         rows, gold, n_attributes, n_labels, all_states=every, all_transitions=config.all_transitions, sets=sets

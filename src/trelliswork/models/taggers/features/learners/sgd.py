@@ -72,7 +72,7 @@ class StochasticDescent:
                 return
 
     def _calibrated(self, run: _Run, order: Array) -> float:
-        """The first clock that makes the best of the rates tried; higher ones first, then lower ones."""
+        """Return the first clock that makes the best of the rates tried; higher ones first, then lower ones."""
         best, best_rate, n_good, up, rate = np.inf, self.rate, 0, True, self.rate
         start = run.loss_at_start(order)
         for _ in range(self.max_trials):
@@ -125,12 +125,12 @@ class _Run:
         )  # fmt: skip
 
     def _own(self, order: Array) -> Array:
-        """Those of some sentences that this process has, by its own numbers."""
+        """Return those of some sentences that this process has, by its own numbers."""
         together = self.together
         return order if together.alone else order[order % together.size == together.rank] // together.size
 
     def loss_at_start(self, order: Array) -> float:
-        """The loss of these sentences if every labelling were as likely as any other."""
+        """Return the loss of these sentences if every labelling were as likely as any other."""
         sets, gold = self.observed.sets, self.observed.gold
         sizes = np.append(sets.sum(1)[::-1], np.ones(self.parameters.n_labels))  # of the codes, lowest first
         free = np.log(self.parameters.n_labels) - np.log(sizes[gold + len(sets)])
@@ -170,7 +170,7 @@ class _Run:
 
 
 def _lengths_of_all(lengths: Array, together: OneProcess) -> Array:
-    """The length of every sentence, those of each process in turn."""
+    """Return the length of every sentence, those of each process in turn."""
     each = together.each(lengths)
     of_all = np.empty(sum(map(len, each)), np.int64)
     for rank, own in enumerate(each):

@@ -165,7 +165,7 @@ OF_TOKENS = ("batch", "n")
 
 
 def describe(decoder: Graph) -> dict[str, Any]:
-    """The content of model.json."""
+    """Return the content of model.json."""
     return {
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
@@ -177,12 +177,12 @@ def describe(decoder: Graph) -> dict[str, Any]:
 
 
 def axes_of(name: str) -> tuple[str, ...]:
-    """Names of the axes that are free."""
+    """Return names of the axes that are free."""
     return AXES.get(name if name in MEANING else name.partition("_")[0], OF_TOKENS)
 
 
 def meaning_of(name: str) -> str:
-    """An input or output in words."""
+    """Return an input or output in words."""
     return MEANING.get(name) or OUTPUTS[name.partition("_")[0]]
 
 
@@ -222,7 +222,7 @@ _READING = """In every vocabulary row 0 fills up and row 1 is for what is not in
 
 
 def readme(description: Mapping[str, Any]) -> str:
-    """What the folder holds, and how to use it."""
+    """Return a text about what the folder holds, and how to use it."""
     names = ("tags", "score", "potentials", "transitions")
     outputs = [task[name] for task in description["tasks"] for name in names]
     rows = [("input", name) for name in description["inputs"]] + [("output", name) for name in outputs]

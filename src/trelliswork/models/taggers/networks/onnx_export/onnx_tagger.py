@@ -47,7 +47,7 @@ def _description(path: Path) -> dict[str, Any]:
 
 
 def _whole_graph(path: Path, digest: str | None) -> bytes:
-    """The content of a graph, which must be what was exported; an export of an earlier version has no checksum."""
+    """Return the content of a graph, which must be what was exported; early exports have no checksum."""
     if not path.is_file():
         raise ValueError(f"{path}: missing or not a regular file; copy the whole folder or export again")
     content = path.read_bytes()
@@ -76,11 +76,11 @@ class OnnxTagger:
         self._templates = [REFERENCE.split(template) for template in self.description["templates"]]
 
     def tag(self, words: Words | Array, columns: Columns = ()) -> Any:
-        """The tags of one sentence, or of the vectors [n, d] of a model for these; of several tasks, a dictionary."""
+        """Return the tags of one sentence, or of the vectors [n, d] of a model for these; by task if several."""
         return self.tag_all([words], [columns])[0]
 
     def tag_all(self, sentences: Sequence[Any], columns: Sequence[Columns] | None = None) -> list[Any]:
-        """The same of some at once."""
+        """Return the same of some at once."""
         columns = [()] * len(sentences) if columns is None else columns
         filled = [i for i, words in enumerate(sentences) if len(words)]
         answers = self.decoded([np.zeros((len(sentences), 0), np.int64)] * len(self.tasks), [0] * len(sentences))
@@ -93,7 +93,7 @@ class OnnxTagger:
         return answers
 
     def decoded(self, outputs: Sequence[Array], lengths: Sequence[int]) -> list[Any]:
-        """Tags from what the graph gives for each task."""
+        """Return tags from what the graph gives for each task."""
         answers = []
         for row, n in enumerate(lengths):
             tags = {
@@ -104,7 +104,7 @@ class OnnxTagger:
         return answers
 
     def confidences(self, words: Words | Array, columns: Columns = ()) -> Any:
-        """The tags of one sentence with the probability of each, and its spans (start, end, kind, probability).
+        """Return the tags of one sentence with the probability of each, and its spans (start, end, kind, probability).
 
         Of several tasks, a dictionary.
         """
@@ -123,7 +123,7 @@ class OnnxTagger:
     # From words to numbers
 
     def inputs(self, sentences: Sequence[Any], columns: Sequence[Columns]) -> dict[str, Array]:
-        """What the graph takes, by name."""
+        """Return what the graph takes, by name."""
         if "vectors" in self.description["inputs"]:
             mask = _padded([1] * len(each) for each in sentences).astype(bool)
             return {"vectors": _padded(sentences, np.float32), "mask": mask}
@@ -176,7 +176,7 @@ class OnnxTagger:
 
 
 def _padded(rows: Iterable[Any], dtype: Any = np.int64) -> Array:
-    """Rows of numbers, or of rows of numbers, side by side; 0 fills up."""
+    """Return rows of numbers, or of rows of numbers, side by side; 0 fills up."""
     listed: list[Array] = [np.asarray(row, dtype) for row in rows]
     longest = max(len(row) for row in listed)
     padded = np.zeros((len(listed), longest, *listed[0].shape[1:]), dtype)
@@ -186,7 +186,7 @@ def _padded(rows: Iterable[Any], dtype: Any = np.int64) -> Array:
 
 
 def _part(name: str, word: str, normal: str) -> str:
-    """What the feature of this name sees of a word."""
+    """Return what the feature of this name sees of a word."""
     if name == "word":
         return normal
     if name == "capitals":
@@ -196,7 +196,7 @@ def _part(name: str, word: str, normal: str) -> str:
 
 
 def capitals(word: str) -> str:
-    """How a word is written: all capitals, initial, mixed, lower, with digits, or neither letter nor digit."""
+    """Return the spelling of a word: all capitals, initial, mixed, lower, with digits, or neither letter nor digit."""
     if word.isupper() and len(word) > 1:
         return "all"
     if word[:1].isupper():
@@ -209,7 +209,7 @@ def capitals(word: str) -> str:
 
 
 def fnv1a(text: str) -> int:
-    """The 64-bit FNV-1a hash of a text in UTF-8."""
+    """Return the 64-bit FNV-1a hash of a text in UTF-8."""
     key = 0xCBF29CE484222325
     for byte in text.encode(errors="surrogatepass"):
         key = (key ^ byte) * 0x100000001B3 % 2**64
@@ -217,7 +217,7 @@ def fnv1a(text: str) -> int:
 
 
 def _filled(template: Sequence[str], values: Columns, i: int) -> str:
-    """A CRF++ template at token i: text, then shift, column and spelling of a reference such as %x[-1,0], and so on."""
+    """Fill in a CRF++ template at token i: text, then shift, column, spelling of a reference such as %x[-1,0], ..."""
     text = template[0]
     for part in range(1, len(template), 4):
         column, at = values[int(template[part + 1])], i + int(template[part])
@@ -231,7 +231,7 @@ def _filled(template: Sequence[str], values: Columns, i: int) -> str:
 
 @lru_cache(maxsize=100_000)
 def _seen(value: str, spelling: str) -> str:
-    """A value as it is, or its lower, shape, short, prefixN or suffixN."""
+    """Return a value as it is, or its lower, shape, short, prefixN or suffixN."""
     if spelling in ("shape", "short"):
         shape = "".join("X" if ch.isupper() else "x" if ch.isalpha() else "d" if ch.isdigit() else ch for ch in value)
         return re.sub(r"(.)\1+", r"\1", shape, flags=re.DOTALL) if spelling == "short" else shape
@@ -253,7 +253,7 @@ def _tags(task: dict[str, Any], indices: Array) -> list[str]:
 
 
 def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
-    """Tags in IOBES as IOB2, where B begins every span, or as IOB1, where it only parts spans of one kind.
+    """Return tags in IOBES as IOB2, where B begins every span, or as IOB1, where it only parts spans of one kind.
 
     >>> rewritten(["B-NP", "E-NP", "S-NP", "O"], "IOB2"), rewritten(["B-NP", "E-NP", "S-NP", "O"], "IOB1")
     (['B-NP', 'I-NP', 'B-NP', 'O'], ['I-NP', 'I-NP', 'B-NP', 'O'])
@@ -272,14 +272,14 @@ def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
 
 
 def _lse(scores: Array, axis: int) -> Array:
-    """log Σ exp along an axis."""
+    """Return log Σ exp along an axis."""
     highest = scores.max(axis, keepdims=True)
     log_sum: Array = np.log(np.exp(scores - highest).sum(axis)) + highest.squeeze(axis)
     return log_sum
 
 
 def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
-    """Of a chain: scores [n, c]; transitions [c, c] or [n-1, c, c]."""
+    """Return the confidences of a chain: scores [n, c]; transitions [c, c] or [n-1, c, c]."""
     n = len(scores)
     arcs = [transitions if transitions.ndim == 2 else transitions[t] for t in range(n - 1)]
 
@@ -296,7 +296,7 @@ def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions
     tokens = [float(min(shares[t, task["same_tag"][label]].sum(), 1.0)) for t, label in enumerate(best)]
 
     def probability(pattern: dict[str, Any], start: int, end: int) -> float:
-        """P(the labels of tokens start..end-1 and beside them are as the pattern says)."""
+        """Return P(the labels of tokens start..end-1 and beside them are as the pattern says)."""
         if (start == 0 and not pattern["at_start"]) or (end == n and not pattern["at_end"]):
             return 0.0
         longer = [pattern["first"], *[pattern["inside"]] * (end - start - 2), pattern["last"]]
@@ -322,7 +322,7 @@ def _only(scores: Array, labels: Sequence[int] | None) -> Array:
 
 
 def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
-    """Of segments: scores [n, k, c] by first token, length and kind; transitions [c, c]."""
+    """Return the confidences of segments: scores [n, k, c] by first token, length and kind; transitions [c, c]."""
     n, k, c = scores.shape
     entered, left = [np.zeros(c)], [np.zeros(c)]  # on the way to a token, and from one to the end
     for t in range(1, n + 1):
@@ -346,7 +346,7 @@ def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitio
 
 
 def _share_of_token(shares: Array, t: int, kind: int, begins: bool) -> float:
-    """P(a segment of this kind begins at the token), or goes on there."""
+    """Return P(a segment of this kind begins at the token), or goes on there."""
     if begins:
         return float(min(shares[t, :, kind].sum(), 1.0))
     earlier = range(max(0, t - shares.shape[1] + 1), t)
@@ -354,7 +354,7 @@ def _share_of_token(shares: Array, t: int, kind: int, begins: bool) -> float:
 
 
 def spans_in(labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """The spans (start, end, kind) that labels spell.
+    """Return the spans (start, end, kind) that labels spell.
 
     >>> spans_in(["B-PER", "E-PER", "O", "S-LOC"]), spans_in(["B-X", "I-X", "B-X"])
     ([(0, 2, 'PER'), (3, 4, 'LOC')], [(0, 2, 'X'), (2, 3, 'X')])
@@ -397,7 +397,7 @@ def _columns(answer: dict[str, Any]) -> list[list[str]]:
 
 
 def sentences_of(lines: Iterable[str]) -> Iterator[list[tuple[str, ...]]]:
-    """Tokens with their columns, sentence by sentence."""
+    """Yield tokens with their columns, sentence by sentence."""
     tokens: list[tuple[str, ...]] = []
     for line in [*lines, ""]:
         if line.strip():
