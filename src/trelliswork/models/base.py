@@ -233,10 +233,10 @@ class Model:
 
     reads: ClassVar[str] = "words"
     learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, tokens of a text; and is judged by them
-    takes_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
+    supports_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
     counts_parts: ClassVar[bool] = False  # whether it has `expected_counts`
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
-    answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
+    supports_ensembling: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
     next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
     search: ClassVar[str] = "exact"  # or "beam": among which values the best are the best
@@ -246,17 +246,17 @@ class Model:
     column_taggers: Any = None  # predict the columns that new text lacks, and are kept in the model folder
     lemmatiser: Any = None  # finds lemmas by words and predicted tags, and is kept in the model folder
 
-    def kept(self) -> dict[str, Any]:
+    def kept_models(self) -> dict[str, Any]:
         """Return the models that are kept in its folder."""
         return {TOKENISER: self.tokeniser, COLUMNS: self.column_taggers, LEMMAS: self.lemmatiser}
 
-    def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+    def with_columns(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """Return the sentences with all columns that it reads, as far as it can predict them."""
-        return list(sentences) if self.column_taggers is None else self.column_taggers.completed(sentences)
+        return list(sentences) if self.column_taggers is None else self.column_taggers.with_columns(sentences)
 
     def sentences_of(self, given: Any) -> list[Sentence]:
         """Return the sentences of raw text, of one sentence, of one as a list of words, or of a list of such."""
-        return self.completed(self._as_sentences(given))
+        return self.with_columns(self._as_sentences(given))
 
     def _as_sentences(self, given: Any) -> list[Sentence]:
         if isinstance(given, str):

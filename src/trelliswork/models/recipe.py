@@ -36,7 +36,7 @@ class Material(NamedTuple):
     column_taggers: Any = None
     lemmatiser: Any = None
 
-    def told(self, model: Model) -> None:
+    def annotate(self, model: Model) -> None:
         """Let a model know what it was learned from, and what to keep."""
         model.metrics["data"] = dict(self.about)
         model.tokeniser, model.column_taggers = self.tokeniser, self.column_taggers
@@ -54,7 +54,7 @@ class RunOptions(NamedTuple):
     progress: Progress
     resume: bool = False
     on_score: Callable[[int, float | None], None] | None = None
-    of_several: bool = False  # whether other seeds are trained beside it; a finished one is then passed over
+    of_several: bool = False  # whether other seeds are trained next to it; a finished one is then passed over
 
 
 class Result(Protocol):

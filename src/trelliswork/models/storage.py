@@ -60,7 +60,7 @@ class StoredModel:
 
 
 def write_model(directory: str | Path, model: StoredModel) -> None:
-    """Write `model` under a temporary name beside `directory`, then rename.
+    """Write `model` under a temporary name next to `directory`, then rename.
 
     An earlier model of that name is replaced; other files in its folder are kept. A folder that is not a model is
     refused, and one that a run is training in.
@@ -81,7 +81,7 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """Yield a new folder beside `target`, which is gone in the end."""
+    """Yield a new folder next to `target`, which is gone in the end."""
     partial = Path(tempfile.mkdtemp(prefix=part_prefix(target), suffix=PART, dir=target.parent))
     with removed_at_end(partial):
         yield partial
@@ -262,7 +262,7 @@ LINK = ".link"  # the end of names that are there for a moment
 
 
 def put_in_place(partial: Path, target: Path) -> None:
-    """Replace the model in `target` by that in `partial`, a folder beside it, which is gone then."""
+    """Replace the model in `target` by that in `partial`, a folder next to it, which is gone then."""
     if not target.exists():
         partial.rename(target)
         return

@@ -62,7 +62,7 @@ class Reason:
 
     @property
     def _missing(self) -> str:
-        """Note that votes do not sum to the difference, if so many steps were not enough."""
+        """Note that votes do not sum to the difference, if the largest number of steps was not enough."""
         return "" if is_complete(self.error, self.difference) else f" (its votes sum to that within {self.error:.2f})"
 
     def html(self, top: float) -> str:

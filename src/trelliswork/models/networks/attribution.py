@@ -101,7 +101,7 @@ def _values(
 def _integrals(
     margins: Margins, shape: tuple[int, int], decisions: Sequence[int], steps: int, like: Tensor, cost: int
 ) -> Array:
-    """Return the shares [decisions, n, parts] by an integral of so many steps; a row is a decision at a step."""
+    """Return the shares [decisions, n, parts] by an integral of `steps` steps; a row is a decision at a step."""
     nodes, weights = (torch.from_numpy(each) for each in np.polynomial.legendre.leggauss(steps))
     alphas, weights = (nodes + 1) / 2, weights / 2
     total = torch.zeros(len(decisions), *shape, dtype=torch.float64)

@@ -32,7 +32,7 @@ class NetworkRecipe(Recipe):
         self.kind: Any = named(self.entry.home)
         self.network = self.kind.CONFIG(**{**self.basis(), **settings_given(options, self.kind.CONFIG)})
         self.training = TrainingConfig(**{**self.entry.learning, **settings_given(options, TrainingConfig)})
-        alone = self.entry.kind if self.kind.ON_CPU_ALONE else ""
+        alone = self.entry.kind if self.kind.CPU_ONLY else ""
         self.device = device_for(options.get("device") or "auto", on_cpu_alone=alone)
         self._model: Any = None
 
@@ -90,11 +90,11 @@ class NetworkRecipe(Recipe):
         if vectors is not None and model.vector_coverage(material.train) == 0:
             problem = "expected vectors of words of the training data, got none of them"
             raise DataError(self.options["vectors"], f"{problem}; give vectors of its language")
-        model = self.started(model, seed, note)
-        material.told(model)
+        model = self.initialised(model, seed, note)
+        material.annotate(model)
         return model.to(self.device)
 
-    def started(self, model: Any, seed: int, note: Note) -> Any:
+    def initialised(self, model: Any, seed: int, note: Note) -> Any:
         """Return a new model with the weights that it begins with."""
         return model
 
@@ -126,7 +126,7 @@ class NetworkRecipe(Recipe):
         return model, result
 
     def together(self) -> bool:
-        together: bool = self.kind.answers_together
+        together: bool = self.kind.supports_ensembling
         return together
 
 

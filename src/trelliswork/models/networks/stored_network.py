@@ -28,7 +28,7 @@ LONGEST_REASON = 500  # characters
 class StoredNetwork(Model, nn.Module):
     """Weights, scores and settings; a subclass says what of it goes into config.json and how it comes back."""
 
-    ON_CPU_ALONE: ClassVar[bool] = False  # whether it answers by kernels that read arrays in memory
+    CPU_ONLY: ClassVar[bool] = False  # whether it answers by kernels that read arrays in memory
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class StoredNetwork(Model, nn.Module):
         """Write the model folder (see `storage`); `extra` holds further text files by name."""
         config, kind = self.stored_config(), type(self).__name__
         card, weights = model_card(self), self.stored_weights()
-        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}, self.kept()))
+        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}, self.kept_models()))
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> Self:

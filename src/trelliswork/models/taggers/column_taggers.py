@@ -1,4 +1,4 @@
-"""Taggers for the columns that a model reads beside the words, kept with it: new text need not have the columns.
+"""Taggers for the columns that a model reads next to the words, kept with it: new text need not have the columns.
 
 The model itself learns from columns as these taggers guess them, each fifth of the training data by taggers of the
 other four, so that it sees the mistakes it will meet.
@@ -29,7 +29,7 @@ UNKNOWN = "_"  # how a column says that it is empty
 
 
 class ColumnTaggers:
-    """A tagger for each column beside the words; those of a folder are read when they are first needed."""
+    """A tagger for each column next to the words; those of a folder are read when they are first needed."""
 
     def __init__(self, taggers: Sequence[FeatureTagger] | None = None, folder: Path | None = None) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class ColumnTaggers:
         """One for each column."""
         return [FeatureTagger.load(folder) for folder in model_folders(self.folder or "")]
 
-    def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+    def with_columns(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """Return the sentences with all columns: those that are missing, or nothing but _, are predicted."""
         wanted = [i for i, sentence in enumerate(sentences) if len(sentence) and _is_incomplete(sentence)]
         complete = list(sentences)

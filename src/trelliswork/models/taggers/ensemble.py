@@ -37,13 +37,13 @@ class Ensemble(AveragedTagger):
             raise TrellisworkError("expected taggers to put together, got none; give one at least")
         first = taggers[0]
         for i, tagger in enumerate(taggers, 1):
-            if not tagger.answers_together:
+            if not tagger.supports_ensembling:
                 raise TrellisworkError(
                     f"expected taggers with a tag for each token, got a {type(tagger).__name__} as number {i}; drop it"
                 )
             if (tagger.labels, tagger.n_columns) != (first.labels, first.n_columns):
                 raise TrellisworkError(
-                    f"expected taggers with the same labels and columns, got others in number {i}; "
+                    f"expected taggers with the same labels and columns; those of number {i} are different; "
                     "train all on the same data"
                 )
         self.taggers, self.labels = list(taggers), first.labels

@@ -213,7 +213,7 @@ def record_of_labels(labels: Labels) -> dict[str, Any]:
 
 
 def missing_roles(tags: Sequence[str], scheme: str) -> list[str]:
-    """Return the tags that spans of the types of some tags may need beside these.
+    """Return the tags that spans of the types of some tags may need in addition to these.
 
     >>> missing_roles(["O", "I-X"], "IOB2")
     ['B-X']

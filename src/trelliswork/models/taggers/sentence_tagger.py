@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 class SentenceTagger(Model):
     """Tags, alternatives and confidences of sentences; a subclass answers for a batch of them."""
 
-    takes_pins = counts_parts = True
+    supports_pins = counts_parts = True
     labels: Labels
     metrics: dict[str, Any]
 
@@ -253,7 +253,7 @@ class SentenceTagger(Model):
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold tags in the scheme of the model, which must know them."""
-        sentences, own = in_scheme_of(self.labels, self.completed(gold), scheme)
+        sentences, own = in_scheme_of(self.labels, self.with_columns(gold), scheme)
         require_known(self.labels, sentences)
         wanted = self.labels.data_scheme
         note = f"tags converted from {own} to {wanted}, as the model has them"

@@ -35,7 +35,7 @@ BEGINS = "BSU"  # prefixes of labels that begin a span
 
 
 def check_threshold(threshold: float, labels: Labels) -> None:
-    """Refuse what is no probability, and tags that have no spans."""
+    """Refuse a threshold that is not a probability, and tags that have no spans."""
     if not SMALLEST <= threshold <= 1:
         raise TrellisworkError(f"threshold must lie in {SMALLEST}..1; got {threshold}; half the F1 on dev data is best")
     if not labels.has_spans:

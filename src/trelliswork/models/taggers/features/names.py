@@ -1,4 +1,4 @@
-"""The names of attributes beside a model: one a line, read when somebody asks for them."""
+"""The names of the attributes of a model in a file: one a line, read when somebody asks for them."""
 
 from __future__ import annotations
 

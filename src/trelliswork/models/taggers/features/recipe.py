@@ -104,7 +104,7 @@ class FeatureRecipe(Recipe):
             train = () if self.options["partial"] else material.train  # what is unknown breaks no scheme
             for text in tagger.notes(train, material.dev):
                 self._note(text)
-            material.told(tagger)
+            material.annotate(tagger)
             tagger.metrics["training"] = {"iterations": result.best_epoch, "seconds": round(result.seconds, 1)}
             tagger.metrics["dev"] = scores = tagger.evaluate(material.dev)
             if run.folder is not None:

@@ -78,7 +78,7 @@ def _with_units(
 
 def _finite(array: Array, shape: tuple[int, ...]) -> Array:
     if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"finite weights {shape} expected, others found")
+        raise ValueError(f"expected finite weights {shape}, got different ones")
     return array.astype(np.float64)
 
 

@@ -60,11 +60,11 @@ else:  # what only training needs
 class FeatureTagger(SentenceTagger):
     """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
 
-    `columns_seen` is how many columns beside the words there were in training, all of which a function may read.
+    `columns_seen` is how many columns next to the words there were in training, all of which a function may read.
     """
 
     KIND = "FeatureTagger"
-    explains = answers_together = True
+    explains = supports_ensembling = True
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class FeatureTagger(SentenceTagger):
         names = {} if self.hashed else {NAMES: names_text(self.names)}
         texts = {**names, **(extra or {})}
         arrays, card = crf_arrays(self.crf), model_card(self)
-        write_model(directory, StoredModel(self.KIND, config, arrays, self.metrics, card, texts, self.kept()))
+        write_model(directory, StoredModel(self.KIND, config, arrays, self.metrics, card, texts, self.kept_models()))
         CheckpointFolder(directory).clear()  # of a network that it replaces
 
     @classmethod
@@ -293,7 +293,7 @@ class FeatureTagger(SentenceTagger):
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:
         config, arrays = stored.config, dict(stored.weights)
         if not all(isinstance(label, str) for label in config["labels"]):
-            raise ValueError("labels that are all text expected, others found")
+            raise ValueError("expected labels that are all text, got different ones")
         try:
             labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
             settings = LearningConfig.from_dict({"constrained": False} | config["settings"])

@@ -38,7 +38,7 @@ class TaggerRecipe(NetworkRecipe):
         self.source = _trained(self.options["init"], self.options["model"])
         return self.source.config.to_dict() | {"vector_dim": 0}
 
-    def started(self, model: Any, seed: int, note: Note) -> Any:
+    def initialised(self, model: Any, seed: int, note: Note) -> Any:
         if self.source is None:
             return model
         model, taken = warm_start(model, self.source, seed)

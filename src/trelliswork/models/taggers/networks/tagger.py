@@ -56,7 +56,7 @@ class Tagger(WordNetwork, SentenceTagger):
     CONFIG = TaggerConfig
     STRUCTURE: ClassVar[str] = "linear-chain CRF"
     graph = "chain"
-    explains = answers_together = True
+    explains = supports_ensembling = True
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features)

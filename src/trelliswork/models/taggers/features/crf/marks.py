@@ -22,7 +22,7 @@ def mark_keys() -> Array:
     return keys_of(MARKS)
 
 
-def marked(rows: AttributeRows, marks: Array) -> AttributeRows:
+def with_marks(rows: AttributeRows, marks: Array) -> AttributeRows:
     """Return rows with marks[UNKNOWN] for every id of -1, and for each token the marks of its attributes and its place.
 
     `marks` are the ids of `MARKS`. The value of (each attribute) is how many attributes the token has.

@@ -18,7 +18,7 @@ from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.kinds import Normalised
 from trelliswork.models.taggers.features.crf.listed import Listed
-from trelliswork.models.taggers.features.crf.marks import mark_keys, marked
+from trelliswork.models.taggers.features.crf.marks import mark_keys, with_marks
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_text, score_tokens
@@ -55,7 +55,7 @@ class FeatureCRF:
         as the unknown attribute if it has one."""
         rows = AttributeRows(lengths, offsets_of(counts), self.index.find(keys), values)
         if self.normalised == "jointly":
-            rows = marked(rows, self.index.find(mark_keys()))
+            rows = with_marks(rows, self.index.find(mark_keys()))
         return self.conjunctions.extended(rows.known())
 
     def compact(self) -> tuple[FeatureCRF, Array]:
@@ -222,8 +222,8 @@ class FeatureCRF:
     def predict_joined(self, joined: Joined) -> list[str] | None:
         """Return the best labels of one sentence whose attributes are in a text; None where only `predict` can tell."""
         index, transitions = self.index, self._shared_transitions
-        marked = self.normalised == "jointly" or len(self.conjunctions) > 0
-        if transitions is None or self._listed is not None or marked or not isinstance(index, KeyIndex):
+        has_marks = self.normalised == "jointly" or len(self.conjunctions) > 0
+        if transitions is None or self._listed is not None or has_marks or not isinstance(index, KeyIndex):
             return None
         n, parameters = len(joined.counts), self.parameters
         scores, tags = np.empty((n, parameters.n_labels)), np.empty(n, np.int64)

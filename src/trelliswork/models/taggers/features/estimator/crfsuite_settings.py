@@ -25,7 +25,7 @@ Record = dict[str, Any]
 _CALIBRATION = tuple(f"calibration_{name}" for name in ("eta", "rate", "samples", "candidates", "max_trials"))
 _LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
 _PA_RULES: tuple[Rule, ...] = ("pa", "pa-1", "pa-2")
-# What each learner can be told, beside which weights there are and how many iterations.
+# The settings of each learner, in addition to those of the weights and of the number of iterations.
 SETTINGS = {
     "lbfgs": ("c1", "c2", "num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch"),
     "l2sgd": ("c2", "period", "delta", *_CALIBRATION),

@@ -48,7 +48,7 @@ class CRFTagger:
             raise ValueError(f"{file}: not a whole exported model ({error}); copy it again or export again") from error
 
     def tag(self, words: Sequence[str], columns: Columns = ()) -> list[str]:
-        """Return the tags of one sentence; `columns` are what the model reads beside the words."""
+        """Return the tags of one sentence; `columns` are what the model reads in addition to the words."""
         if self._templates is None:
             raise ValueError("this model reads attributes, not words; call tag_attributes with a dict for each token")
         if len(columns) < self.n_columns or any(len(column) != len(words) for column in columns):
@@ -134,7 +134,7 @@ def _score(number: float | None) -> float:
 
 
 def _highest(delta: Sequence[float], order: Sequence[int], into: Mapping[int, float]) -> float:
-    """max_i delta[i] + score(i): where there is no score it is 0, so that only the first such label counts."""
+    """Return max_i delta[i] + score(i): where there is no score it is 0, so that only the first such label counts."""
     best = max((delta[i] + score for i, score in into.items()), default=FORBIDDEN)
     for i in order:
         if delta[i] <= best:
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str]) -> None:
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
             raise ValueError(
-                f"expected as many columns for each token, got others in {tokens[0][0]} ...; correct the file"
+                f"expected the same number of columns for each token; not so in {tokens[0][0]} ...; correct the file"
             )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.tag(words, columns)

@@ -1,4 +1,4 @@
-"""Canonical correlation analysis of words and what stands beside them [S4.207-211]."""
+"""Canonical correlation analysis of words and their neighbours [S4.207-211]."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions
     tokens = [float(min(shares[t, task["same_tag"][label]].sum(), 1.0)) for t, label in enumerate(best)]
 
     def probability(pattern: dict[str, Any], start: int, end: int) -> float:
-        """Return P(the labels of tokens start..end-1 and beside them are as the pattern says)."""
+        """Return P(the labels of tokens start..end-1 and of their neighbours are as the pattern says)."""
         if (start == 0 and not pattern["at_start"]) or (end == n and not pattern["at_end"]):
             return 0.0
         longer = [pattern["first"], *[pattern["inside"]] * (end - start - 2), pattern["last"]]
@@ -379,7 +379,7 @@ def main(arguments: Sequence[str]) -> None:
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
             raise ValueError(
-                f"expected as many columns for each token, got others in {tokens[0][0]} ...; correct the file"
+                f"expected the same number of columns for each token; not so in {tokens[0][0]} ...; correct the file"
             )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.confidences(words, columns) if sure else tagger.tag(words, columns)
