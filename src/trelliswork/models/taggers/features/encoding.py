@@ -67,7 +67,7 @@ class Source(NamedTuple):
 
 
 def blocks_of(sentences: Sequence[Sentence], n_tokens: int = TOKENS_AT_A_TIME) -> Iterator[list[Sentence]]:
-    """Yield sentences that follow one another, grouped into about `n_tokens` tokens; one empty block if there are none."""
+    """Yield neighbouring sentences, grouped into about `n_tokens` tokens; one empty block if there are none."""
     block, n = list[Sentence](), 0
     for sentence in sentences:
         if n >= n_tokens:
