@@ -25,7 +25,7 @@ SENTENCES = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",
 class Network(nn.Linear):
     """A network that remembers where it was moved."""
 
-    ON_CPU_ALONE, moved = False, ""
+    CPU_ONLY, moved = False, ""
 
     def to(self, device: str) -> Any:  # type: ignore[override]
         self.moved = device
@@ -66,7 +66,7 @@ def test_networks_are_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     members = [Network(1, 1), Network(1, 1)]
     assert place(SimpleNamespace(taggers=members), "auto") == "cuda"
     assert [each.moved for each in members] == ["cuda", "cuda"]
-    assert (Tagger.ON_CPU_ALONE, SpanParser.ON_CPU_ALONE, EditTransducer.ON_CPU_ALONE) == (False, True, True)
+    assert (Tagger.CPU_ONLY, SpanParser.CPU_ONLY, EditTransducer.CPU_ONLY) == (False, True, True)
 
 
 def test_models_without_networks_stay(cli: Cli, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def sentences(file: Path) -> list[Sentence]:
 def test_columns_are_predicted_where_new_text_lacks_them(cli: Cli, chunker: Path, data: Path, words: Path) -> None:
     model = load(chunker)
     gold = sentences(data / "test.conll")
-    completed = model.completed([Sentence(each.words) for each in gold])
+    completed = model.with_columns([Sentence(each.words) for each in gold])
     assert all(len(each.features) == 2 for each in completed)
     pairs = [
         pair for a, b in zip(gold, completed, strict=True) for pair in zip(a.features[0], b.features[0], strict=True)
@@ -58,9 +58,9 @@ def test_columns_are_predicted_where_new_text_lacks_them(cli: Cli, chunker: Path
 
 def test_given_columns_are_read(chunker: Path, data: Path) -> None:
     model, gold = load(chunker), sentences(data / "test.conll")
-    assert model.completed(gold) == gold
+    assert model.with_columns(gold) == gold
     empty = [Sentence(each.words, None, (each.features[0], ("_",) * len(each))) for each in gold]
-    completed = model.completed(empty)
+    completed = model.with_columns(empty)
     assert [each.features[0] for each in completed] == [each.features[0] for each in gold]
     assert all("_" not in each.features[1] for each in completed), "a column of _ is none"
 
@@ -119,7 +119,7 @@ def test_taggers_take_the_place_of_others_in_a_folder(tmp_path: Path) -> None:
     ColumnTaggers.fit(two).save(tmp_path / "columns")
     ColumnTaggers.fit([replace(each, features=each.features[1:]) for each in two]).save(tmp_path / "columns")
     assert [each.name for each in (tmp_path / "columns").iterdir()] == ["01"]
-    (found,) = ColumnTaggers(folder=tmp_path / "columns").completed([Sentence(("a", "b"))])
+    (found,) = ColumnTaggers(folder=tmp_path / "columns").with_columns([Sentence(("a", "b"))])
     assert found.features == (("1", "2"),)
 
 

@@ -230,6 +230,6 @@ class TableRecipe(Recipe):
 
     def learn(self, run: RunOptions) -> tuple[TableParser, TrainingResult]:
         model = TableParser.from_data(self.material.train)
-        self.material.told(model)
+        self.material.annotate(model)
         prepared = Run(model, self.material.train, self.material.dev, self.training, run.folder)
         return model, carry_out(prepared, run.progress)

@@ -8,7 +8,7 @@ import pytest
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
 from trelliswork.models import FeatureTagger, LearningConfig
-from trelliswork.models.taggers.explanation import confidences_of
+from trelliswork.models.taggers.posterior import confidences_of
 
 TRAIN = [
     Sentence(("Ann", "Lee", "saw", "Paris", "Rome"), ("B-PER", "I-PER", "O", "B-LOC", "B-LOC")),

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from trelliswork.models.loading import load, load_tagger
     from trelliswork.models.networks.building import pretrain_encoder
     from trelliswork.models.taggers.ensemble import Ensemble
-    from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
     from trelliswork.models.taggers.features.corpus import TaggedData
     from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.networks.segmenter import Segmenter
     from trelliswork.models.taggers.networks.tagger import Tagger
     from trelliswork.models.taggers.networks.vector_tagger import VectorTagger, VectorTaggerConfig
+    from trelliswork.models.taggers.posterior import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 
 _HOMES = {
@@ -40,7 +40,7 @@ _HOMES = {
     "loading": "load load_tagger",
     "networks.building": "pretrain_encoder",
     "taggers.ensemble": "Ensemble",
-    "taggers.explanation": "Analysis Confidences SpanConfidence",
+    "taggers.posterior": "Analysis Confidences SpanConfidence",
     "taggers.features.attribute_tagger": "AttributeTagger",
     "taggers.features.corpus": "TaggedData",
     "taggers.features.learners.config": "LearningConfig",

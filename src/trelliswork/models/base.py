@@ -1,4 +1,4 @@
-"""What every model answers, whatever it predicts: `predict`, `evaluate`, `save` and `describe`.
+"""The protocol of all models, whatever they predict: `predict`, `evaluate`, `save` and `describe`.
 
     >>> model = tw.load("ner")                                            # doctest: +SKIP
     >>> answer = model.predict("Ann lives in Paris.", top_k=3)[0]        # doctest: +SKIP
@@ -31,10 +31,11 @@ from trelliswork.training.exclusive import COLUMNS, LEMMAS, TOKENISER
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]
+Readable = str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]  # raw text, a sentence or several
 
 
 def count(n: int, noun: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> count(1, "sentence"), count(1200, "token")
     ('1 sentence', '1,200 tokens')
@@ -58,7 +59,7 @@ class PartProbability:
     head_probability: float | None = None
 
     def record(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         of_arc = {} if self.head is None else {"head": self.head, "head_probability": self.head_probability}
         return {"start": self.start, "end": self.end, "label": self.label, "probability": self.probability, **of_arc}
 
@@ -68,7 +69,7 @@ HEAD, DEPREL = "HEAD", "DEPREL"  # columns of CoNLL-U
 
 
 def arc_columns(arcs: Sequence[Arc]) -> dict[str, list[str]]:
-    """The arcs of a dependency tree as columns of CoNLL-U.
+    """Return the arcs of a dependency tree as columns of CoNLL-U.
 
     >>> arc_columns([(2, "nsubj"), (0, "root")])
     {'HEAD': ['2', '0'], 'DEPREL': ['nsubj', 'root']}
@@ -84,20 +85,20 @@ class Alternative:
     probability: float
 
     def record(self) -> dict[str, Any]:
-        """As plain values; a tree is written in brackets."""
+        """Return plain values; a tree is written in brackets."""
         return {
             "value": str(self.value) if isinstance(self.value, Tree) else self.value,
             "probability": self.probability,
         }
 
     def __str__(self) -> str:
-        """The probability and the value, in one line."""
+        """Return the probability and the value, in one line."""
         return f"{100 * self.probability:7.3g}%  {_written(self.value)}"
 
 
 @dataclass(frozen=True)
 class Answer(Rich):
-    """What a model predicts for one input.
+    """The prediction of a model for one input.
 
     `value` is the prediction: a list of tags, a list of (head, label), a bracketed tree, or a label; of a model of
     several tasks a dict by task. `columns` has what it says of each word by the name of the CoNLL-U column (HEAD,
@@ -127,17 +128,17 @@ class Answer(Rich):
 
     @property
     def has_arcs(self) -> bool:
-        """Whether it is a dependency tree."""
+        """True if it is a dependency tree."""
         return HEAD in self.columns
 
     @property
     def has_brackets(self) -> bool:
-        """Whether it is a constituency tree."""
+        """True if it is a constituency tree."""
         return isinstance(self.value, Tree)
 
     @property
     def is_string(self) -> bool:
-        """Whether it is what a transducer writes; its parts are the symbols, where the source has them."""
+        """True if it is what a transducer writes; its parts are the symbols, where the source has them."""
         return isinstance(self.value, str)
 
     @property
@@ -159,7 +160,7 @@ class Answer(Rich):
         return [(self.offsets[each.start][0], self.offsets[each.end - 1][1]) for each in self.spans if self.offsets]
 
     def draw(self) -> Drawing:
-        """A picture of the tree, the alignment, the spans, or the parts; for notebooks, or `draw().save(file)`."""
+        """Draw the tree, the alignment, the spans, or the parts; for notebooks, or `draw().save(file)`."""
         if self.tasks:
             raise TrellisworkError(f"expected one task to draw; choose one of {', '.join(self.tasks)} from .tasks")
         if self.has_arcs:
@@ -174,16 +175,16 @@ class Answer(Rich):
             ]
             return alignment(shares, [part.label for part in self.parts], columns=list(self.inputs))
         shown = self.spans or self.parts
-        found = [(part.start, part.end, part.label) for part in shown]
-        return segments(list(self.inputs), found, [part.probability for part in shown])
+        spans = [(part.start, part.end, part.label) for part in shown]
+        return segments(list(self.inputs), spans, [part.probability for part in shown])
 
     def _shown(self) -> Sequence[Piece]:
         """For notebooks: the picture, and the alternatives with their probabilities."""
         if self.tasks:
             return [piece for name, answer in self.tasks.items() for piece in (name, *answer._shown())]
         sure = "chosen part by part" if self.probability is None else percent(self.probability)
-        found = [(each.probability, each.value) for each in self.alternatives]
-        rows = [(percent(probability), _written(value)) for probability, value in found] or [
+        alternatives = [(each.probability, each.value) for each in self.alternatives]
+        rows = [(percent(probability), _written(value)) for probability, value in alternatives] or [
             (sure, _written(self.value))
         ]
         return [
@@ -194,7 +195,7 @@ class Answer(Rich):
 
 
 def _written(value: Any) -> str:
-    """A value in one line: tags, arcs, a tree or a string."""
+    """Return a value in one line: tags, arcs, a tree or a string."""
     if not isinstance(value, list | tuple):
         return str(value)
     return " ".join(each if isinstance(each, str) else ":".join(map(str, each)) for each in value)
@@ -202,7 +203,7 @@ def _written(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Report(Rich):
-    """How good a model is on gold data: for people, as plain values for JSON, and input by input for each task."""
+    """The scores of a model on gold data: for people, as plain values for JSON, and input by input for each task."""
 
     text: str
     record: dict[str, Any]
@@ -214,7 +215,7 @@ class Report(Rich):
 
 @dataclass(frozen=True)
 class Description:
-    """What a model is: `kind` in a few words, its labels by title, its own sections of rows, and what it has learned.
+    """A model in words and numbers: `kind` in short, labels by title, its own sections of rows, what it has learned.
 
     `record` holds further entries for JSON; `transitions` are (score, before, after), the strongest first.
     """
@@ -232,10 +233,10 @@ class Model:
 
     reads: ClassVar[str] = "words"
     learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, tokens of a text; and is judged by them
-    takes_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
+    supports_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
     counts_parts: ClassVar[bool] = False  # whether it has `expected_counts`
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
-    answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
+    supports_ensembling: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
     next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
     search: ClassVar[str] = "exact"  # or "beam": among which values the best are the best
@@ -245,17 +246,17 @@ class Model:
     column_taggers: Any = None  # predict the columns that new text lacks, and are kept in the model folder
     lemmatiser: Any = None  # finds lemmas by words and predicted tags, and is kept in the model folder
 
-    def kept(self) -> dict[str, Any]:
-        """The models that are kept in its folder."""
+    def kept_models(self) -> dict[str, Any]:
+        """Return the models that are kept in its folder."""
         return {TOKENISER: self.tokeniser, COLUMNS: self.column_taggers, LEMMAS: self.lemmatiser}
 
-    def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with all columns that it reads, as far as it can predict them."""
-        return list(sentences) if self.column_taggers is None else self.column_taggers.completed(sentences)
+    def with_columns(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """Return the sentences with all columns that it reads, as far as it can predict them."""
+        return list(sentences) if self.column_taggers is None else self.column_taggers.with_columns(sentences)
 
     def sentences_of(self, given: Any) -> list[Sentence]:
-        """What is given as sentences: raw text, one sentence, one as a list of words, or a list of such."""
-        return self.completed(self._as_sentences(given))
+        """Return the sentences of raw text, of one sentence, of one as a list of words, or of a list of such."""
+        return self.with_columns(self._as_sentences(given))
 
     def _as_sentences(self, given: Any) -> list[Sentence]:
         if isinstance(given, str):
@@ -277,7 +278,7 @@ class Model:
 
     @abstractmethod
     def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
-        """An answer for each input with its `top_k` best values; `pins` are parts of the answers that are known.
+        """Return an answer for each input with its `top_k` best values; `pins` are parts of the answers that are known.
 
         Without `confidence` and with `top_k=0` the value alone is wanted, which may take less time.
         """
@@ -297,7 +298,7 @@ class Model:
 
     @abstractmethod
     def describe(self, top: int = 20) -> Description:
-        """What the model is, with the `top` strongest of what it has learned."""
+        """Describe the model, with the `top` strongest of its weights."""
 
     @abstractmethod
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
@@ -314,45 +315,45 @@ class Model:
 
     @property
     def n_columns(self) -> int:
-        """How many columns beside the words it learns from."""
+        """Number of columns that it reads in addition to the words."""
         return 0
 
     @property
     def column_names(self) -> list[str]:
-        """What the columns beside the words are called in the training data; empty if it does not say."""
+        """Names of the columns next to the words in the training data; empty if they have none."""
         stored = (self.metrics.get("data") or {}).get("format") or {}
         names = stored.get("names") or (CONLLU_NAMES if stored.get("conllu") else ())
         return [names[i - 1] if names else f"column {i}" for i in stored.get("feature_columns") or ()]
 
     @property
     def scheme(self) -> str:
-        """How its tags spell spans; plain if they do not."""
+        """Scheme in which its tags spell spans; plain if they do not."""
         return "plain"
 
     @property
     def size(self) -> str:
-        """How large it is, in a few words."""
+        """Its size in a few words."""
         return f"{self.n_parameters:,} parameters"
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """All that there is to say about its answers on gold data; `threshold` as for `predict`."""
+        """Return all that there is to say about its answers on gold data; `threshold` as for `predict`."""
         scores = self.evaluate(gold)
         value = f"{100 * scores['score']:6.2f}"
         return Report(f"{scores['metric']:<24}{value}", dict(scores))
 
     def knows(self, word: str) -> bool | None:
-        """Whether it has learned something about this very word; None if it cannot say."""
+        """Return whether it has learned something about this very word; None if it cannot say."""
         return None
 
     def pinned(self, text: str, n: int | None = None) -> Any:
-        """What a pin says of a word, as `predict` takes it in `pins`; `n` words are in its sentence, if that is known.
+        """Read what a pin says of a word, as `predict` takes it in `pins`; `n` is the length of its sentence, if known.
 
         What it cannot say is an error: what was expected, and got.
         """
         raise TrellisworkError(f"expected a model whose answers can be pinned, got a {type(self).__name__}")
 
     def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[Any]:
-        """Of each input the `PartChoices`: what each part of its answer may be, with exact probabilities."""
+        """Return for each input the `PartChoices`: what each part of its answer may be, with exact probabilities."""
         raise TrellisworkError(f"expected a model that knows the choices of parts, got a {type(self).__name__}")
 
     def expected_counts(
@@ -365,7 +366,7 @@ class Model:
         return expected_counts(self, inputs, labels, pins)
 
     def counting(self, batch: Sequence[Any], pins: Any) -> Counting:
-        """The distribution over the answers to a batch, and the costs that count parts; see `expected_counts`."""
+        """Return the distribution over the answers to a batch, with the costs that count parts."""
         raise TrellisworkError(
             "expected a model with an exact distribution over its answers, such as a CRF; "
             f"got a {type(self).__name__}, which has none that parts are counted by"
@@ -384,7 +385,7 @@ class Model:
         return list(gold), []
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        """What is worth knowing about the data that it learns from."""
+        """Return what is worth knowing about the data that it learns from."""
         return []
 
     @property

@@ -36,13 +36,13 @@ def in_batches(
         for batch in token_budget_batches(lengths, budget, shuffle=False):
             chosen = [filled[i] for i in batch]
             pinned = None if pins is None else [pins[i] for i in chosen]
-            for i, result in zip(chosen, _sparing(answer, [sentences[i] for i in chosen], pinned), strict=True):
+            for i, result in zip(chosen, _halve_on_oom(answer, [sentences[i] for i in chosen], pinned), strict=True):
                 results[i] = result
     return results
 
 
-def _sparing(answer: Ask[Result], batch: Sequence[Sentence], pins: Pinned) -> list[Result]:
-    """The answers of a batch; one that does not fit into memory is answered by halves, down to one sentence."""
+def _halve_on_oom(answer: Ask[Result], batch: Sequence[Sentence], pins: Pinned) -> list[Result]:
+    """Return the answers of a batch; one that does not fit into memory is answered by halves, down to one sentence."""
     try:
         return answer(batch, pins)
     except (MemoryError, RuntimeError) as error:
@@ -54,4 +54,4 @@ def _sparing(answer: Ask[Result], batch: Sequence[Sentence], pins: Pinned) -> li
             raise DataError(batch[0].file or "sentence", f"{problem}; {fix}", line=batch[0].line) from error
     half = len(batch) // 2
     first, second = (None, None) if pins is None else (pins[:half], pins[half:])
-    return _sparing(answer, batch[:half], first) + _sparing(answer, batch[half:], second)
+    return _halve_on_oom(answer, batch[:half], first) + _halve_on_oom(answer, batch[half:], second)

@@ -72,7 +72,7 @@ class Entry:
 
     @property
     def is_network(self) -> bool:
-        """Whether it is trained in epochs."""
+        """True if it is trained in epochs."""
         return bool(self.training)
 
     @cached_property

@@ -15,7 +15,7 @@ _OF_NETWORKS = {"resume": False, "tensorboard": None, "seeds": 1}
 
 
 class CountingResult(LearningResult):
-    """How long counting took, and what came of it."""
+    """Seconds that counting took, and the scores that came of it."""
 
     @property
     def summary(self) -> str:
@@ -61,7 +61,7 @@ class CountingRecipe(Recipe):
         result = self.result(best_epoch=1, seconds=time.perf_counter() - began, size=model.size)
         for text in model.notes(self.material.train, self.material.dev):
             self._note(text)
-        self.material.told(model)
+        self.material.annotate(model)
         model.metrics["training"] = {"seconds": round(result.seconds, 1)}
         if scores:
             model.metrics["dev"] = scores

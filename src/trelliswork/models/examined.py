@@ -1,4 +1,4 @@
-"""What a model got right and wrong, input by input: what reports and comparisons of models are made of."""
+"""Right and wrong answers, input by input: what reports and comparisons of models are made of."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class Example:
 
     @property
     def score(self) -> Score:
-        """How many parts are right, found and gold."""
+        """Numbers of parts that are right, predicted and gold."""
         return Score(len(self.right), len(self.found), len(self.gold))
 
     @property
     def n_errors(self) -> int:
-        """How many parts were found wrongly or missed."""
+        """Number of parts that were predicted wrongly or missed."""
         return len(self.found) + len(self.gold) - 2 * len(self.right)
 
     def text(self, part: Part) -> str:
-        """The words of a part."""
+        """Return the words of a part."""
         return self.joint.join(self.words[part[0] : part[1]])
 
     def label(self, part: Part) -> str:
-        """The label of a part, of an arc with its head."""
+        """Return the label of a part, of an arc with its head."""
         if len(part) == 3:
             return part[2]
         return f"{part[2]} of {self.words[part[3] - 1]}" if part[3] else part[2]
@@ -71,7 +71,7 @@ class Examined:
         return self.restricted(lambda example, part: True)
 
     def restricted(self, wanted: Callable[[Example, Part], bool]) -> Score:
-        """The counts of some of the parts."""
+        """Return the counts of some of the parts."""
         counts = [
             sum(wanted(example, part) for example in self.examples for part in kind(example))
             for kind in (lambda each: each.right, lambda each: each.found, lambda each: each.gold)
@@ -79,16 +79,16 @@ class Examined:
         return Score(*counts)
 
     def by_label(self) -> dict[str, Score]:
-        """The counts of each label, the most frequent first."""
-        right, found, gold = (
+        """Return the counts of each label, the most frequent first."""
+        right, predicted, gold = (
             Counter(part[2] for example in self.examples for part in kind(example))
             for kind in (lambda each: each.right, lambda each: each.found, lambda each: each.gold)
         )
-        labels = sorted(gold | found, key=lambda label: (-gold[label], label))
-        return {label: Score(right[label], found[label], gold[label]) for label in labels}
+        labels = sorted(gold | predicted, key=lambda label: (-gold[label], label))
+        return {label: Score(right[label], predicted[label], gold[label]) for label in labels}
 
     def calibration(self) -> Calibration | None:
-        """How far the probabilities are off; None if there are none."""
+        """Return by how much the probabilities are off; None if there are none."""
         pairs = [
             (probability, part in example.right)
             for example in self.examples
@@ -97,6 +97,6 @@ class Examined:
         return calibration(pairs) if pairs else None
 
     def worst(self, n: int) -> list[Example]:
-        """The examples with the most mistakes, the shortest of them first."""
+        """Return the examples with the most mistakes, the shortest of them first."""
         wrong = [each for each in self.examples if each.n_errors]
         return sorted(wrong, key=lambda each: (-each.n_errors, len(each.words)))[:n]

@@ -18,7 +18,7 @@ from trelliswork.models.batched import BUDGET, in_batches
 
 @dataclass(frozen=True)
 class ExpectedCount:
-    """How many parts have a label: the mean and the variance under p(y | x).
+    """The number of parts with a label: its mean and variance under p(y | x).
 
     >>> str(ExpectedCount("PER", 12.34, 1.21)), str(ExpectedCount("LOC", 3.0, 0.0))
     ('12.3 +- 1.1 PER', '3 +- 0 LOC')
@@ -67,7 +67,7 @@ class Counting(NamedTuple):
         return [list(row) for row in zip(*columns, strict=True)]
 
     def _counts_of(self, label: str) -> list[ExpectedCount]:
-        """Of a mean of distributions, the variance is the mean of their variances plus the variance of their means."""
+        """Count the parts with a label; the variance of a mean adds the variance of the means to the mean variance."""
         costs = self.costs(label)
         means, variances = (
             [query(each, **costs).double().tolist() for each in self.members] for query in (_mean, _variance)
@@ -118,8 +118,8 @@ def total_counts(counts: Iterable[Sequence[ExpectedCount]]) -> list[ExpectedCoun
     >>> [str(each) for each in total_counts([one, one])]
     ['2.00 +- 0.71 PER', '1.00 +- 0.71 LOC']
     """
-    found: dict[str, ExpectedCount] = {}
+    totals: dict[str, ExpectedCount] = {}
     for row in counts:
         for each in row:
-            found[each.label] = found[each.label] + each if each.label in found else each
-    return list(found.values())
+            totals[each.label] = totals[each.label] + each if each.label in totals else each
+    return list(totals.values())

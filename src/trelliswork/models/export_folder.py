@@ -20,16 +20,16 @@ def check_folder(directory: str | Path, names: set[str], *, force: bool = False)
     target = Path(directory)
     if target.is_file():
         raise OutputError(f"{target}: expected a folder to export to, got a file; name a folder")
-    found = {path.name for path in target.iterdir()} if target.is_dir() else set()
-    if found - names - {"__pycache__"}:
+    present = {path.name for path in target.iterdir()} if target.is_dir() else set()
+    if present - names - {"__pycache__"}:
         raise OutputError(f"{target}: expected an empty folder or an earlier export, got other files; name another")
-    if found and not force:
+    if present and not force:
         raise OutputError(f"{target}: there is an export already; name another folder, or replace it with --force")
 
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """A new folder that takes the place of `target` when the block ends without error."""
+    """Yield a new folder that takes the place of `target` when the block ends without error."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=part_prefix(target), suffix=PART, dir=target.parent) as name:
@@ -71,7 +71,7 @@ def model_card(model: Model) -> str:
         "## Scores",
         _table(model.metrics, "score") if model.metrics else "Not evaluated.",
         "## Labels",
-        "\n".join(f"- {title}: {_cell(found)}" for title, found in described.labels.items()),
+        "\n".join(f"- {title}: {_cell(text)}" for title, text in described.labels.items()),
         "## Settings",
         _table(described.settings, "value"),
         "## Use",

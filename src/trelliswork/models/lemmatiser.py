@@ -44,7 +44,7 @@ Context = tuple[str, ...]
 
 
 class Rule(NamedTuple):
-    """How a lemma is made of a form: in which case the form is read and the lemma written, and the edit tree."""
+    """The way from a form to its lemma: the case in which the form is read and the lemma written, and the edit tree."""
 
     case: str  # lower, title, or same
     tree: Tree
@@ -85,7 +85,7 @@ class Lemmatiser:
     # Answers
 
     def lemmas(self, words: Sequence[str], tags: Sequence[str]) -> list[str]:
-        """The lemma of each word, given its tag."""
+        """Return the lemma of each word, given its tag."""
         if len(self._remembered) > MOST_REMEMBERED:
             self._remembered.clear()
         return [self._lemma(word, tag) for word, tag in zip(words, tags, strict=True)]
@@ -93,9 +93,9 @@ class Lemmatiser:
     def _lemma(self, word: str, tag: str) -> str:
         known = self._remembered.get((word, tag))
         if known is None:
-            found = self._found(_composed(word), tag)
+            lemma = self._found(_composed(word), tag)
             spelling = self._learned.spelling
-            known = self._remembered[word, tag] = found if spelling is None else spelling.of(found)
+            known = self._remembered[word, tag] = lemma if spelling is None else spelling.of(lemma)
         return known
 
     def _found(self, form: str, tag: str) -> str:
@@ -109,12 +109,12 @@ class Lemmatiser:
 
     @property
     def n_words(self) -> int:
-        """How many words with their tags it has seen."""
+        """Number of words with their tags that it has seen."""
         return sum(map(len, self._learned.lexicon.values()))
 
     @property
     def size(self) -> str:
-        """How large it is, in a few words."""
+        """Its size in a few words."""
         return f"{self.n_words:,} words and {len(self._stored['rules']):,} rules"
 
     # Disk
@@ -142,23 +142,23 @@ class Lemmatiser:
 
 
 def lemma_scores(gold: Sequence[Sentence], lemmas: Sequence[Sequence[str]]) -> dict[str, float]:
-    """The share of words whose lemma is right, of those that have one; nothing if there are none."""
+    """Return the share of words whose lemma is right, of those that have one; nothing if there are none."""
     pairs = [
-        (right, found)
+        (right, predicted)
         for sentence, row in zip(gold, lemmas, strict=True) if row
-        for word, right, found in zip(sentence.words, sentence.columns.get(LEMMA, ()), row, strict=False)
+        for word, right, predicted in zip(sentence.words, sentence.columns.get(LEMMA, ()), row, strict=False)
         if is_lemma(right, word)
     ]  # fmt: skip
     return {"lemma_accuracy": sum(a == b for a, b in pairs) / len(pairs)} if pairs else {}
 
 
 def is_lemma(lemma: str, word: str) -> bool:
-    """Whether a column says something: _ is the lemma of _ alone."""
+    """Return whether a column says something: _ is the lemma of _ alone."""
     return bool(lemma) and (lemma != NOTHING or word == NOTHING)
 
 
 def words_with_lemmas(sentences: Iterable[Sentence]) -> Iterator[Seen]:
-    """The words of sentences with the tags that lemmas are found by, UPOS or XPOS of a tree, and their lemmas."""
+    """Yield the words of sentences with the tags that lemmas are found by, UPOS or XPOS of a tree, and their lemmas."""
     for each in sentences:
         tags = each.tags if each.heads is None else each.columns.get("UPOS") or each.columns.get("XPOS")
         yield from zip(each.words, tags or (), each.columns.get(LEMMA, ()), strict=False)
@@ -173,12 +173,12 @@ class Case(NamedTuple):
         return lowered(text.replace("I", "ı") if self.dotless else text)
 
     def title(self, text: str) -> str:
-        """The first letter as a capital."""
+        """Return the first letter as a capital."""
         first = "İ" if self.dotless and text[:1] == "i" else text[:1].upper()
         return first + text[1:]
 
     def rule(self, form: str, lemma: str) -> Rule:
-        """The rule that makes a lemma of a form."""
+        """Return the rule that makes a lemma of a form."""
         lower = self.lower(lemma)
         if lemma == lower:
             return Rule("lower", edit_tree(self.lower(form), lemma))
@@ -187,14 +187,14 @@ class Case(NamedTuple):
         return Rule("same", edit_tree(form, lemma))
 
     def apply(self, rule: Rule, form: str) -> str | None:
-        """The lemma that a rule makes of a form, or None if it does not fit or nothing would be left."""
+        """Return the lemma that a rule makes of a form, or None if it does not fit or nothing would be left."""
         if rule.case == "same":
             return rewritten(rule.tree, form) or None
-        found = rewritten(rule.tree, self.lower(form))
-        return (self.title(found) if rule.case == "title" else found) if found else None
+        lemma = rewritten(rule.tree, self.lower(form))
+        return (self.title(lemma) if rule.case == "title" else lemma) if lemma else None
 
     def contexts(self, form: str, tag: str, prefixes: Container[str]) -> Iterator[Context]:
-        """What a rule depends on: the tag, capitals, and endings from short to long."""
+        """Return what a rule depends on: the tag, capitals, and endings from short to long."""
         lower = self.lower(form)
         shape = "lower" if form == lower else "title" if form[1:] == lower[1:] else "upper"
         yield (tag,)
@@ -206,7 +206,7 @@ class Case(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """What is looked up: the best rule of each word, and how often rules are taken in each context."""
+    """Tables to look up: the best rule of each word, and the counts of rules in each context."""
 
     case: Case
     prefixes: frozenset[str]  # tags whose words change by their first letters too
@@ -244,16 +244,17 @@ class _Learned(NamedTuple):
         return cls(case, prefixes, lexicon, contexts)
 
     def chosen(self, form: str, tag: str) -> str:
-        """The lemma by the most probable rule that fits a form that was never seen with this tag.
+        """Return the lemma by the most probable rule that fits a form that was never seen with this tag.
 
         p(rule | context) = (n(rule) + t · p(rule | shorter context)) / (n + t), with n words and t rules in a context:
         a sum over contexts, in which the longest come first, until no other rule can be better any more.
         """
-        found = [self.contexts[each] for each in self.case.contexts(form, tag, self.prefixes) if each in self.contexts]
+        contexts = self.case.contexts(form, tag, self.prefixes)
+        seen_with = [self.contexts[context] for context in contexts if context in self.contexts]
         scores: dict[Rule, float] = {}
         lemmas: dict[Rule, str | None] = {}
         rest = 1.0  # what shorter contexts can still add to a rule
-        for seen in reversed(found):
+        for seen in reversed(seen_with):
             counts = seen if isinstance(seen, Counter) else Counter((seen,))
             total = counts.total() + len(counts)
             for rule, n in counts.items():
@@ -269,7 +270,7 @@ class _Learned(NamedTuple):
 
 
 def _entries(counts: Mapping[Seen, int], case: Case) -> list[tuple[str, str, Rule]]:
-    """Words with their tags and rules, those of a word by falling frequency."""
+    """Return words with their tags and rules, those of a word by falling frequency."""
     ordered = sorted(counts.items(), key=lambda each: -each[1])
     rules: dict[Rule, Rule] = {}  # equal ones take no room again
     made = ((form, tag, case.rule(form, lemma)) for (form, tag, lemma), _ in ordered)
@@ -277,7 +278,7 @@ def _entries(counts: Mapping[Seen, int], case: Case) -> list[tuple[str, str, Rul
 
 
 def _tags_with_prefixes(entries: Sequence[tuple[str, str, Rule]], case: Case) -> frozenset[str]:
-    """The tags for which rules for words that were left out are better if the first letters count."""
+    """Return the tags for which rules for words that were left out are better if the first letters count."""
     entries = entries[:: len(entries) // ENOUGH_WORDS + 1]
     every, gain = frozenset(tag for _, tag, _ in entries), Counter[str]()
     for fold in range(HELD_OUT):
@@ -290,7 +291,7 @@ def _tags_with_prefixes(entries: Sequence[tuple[str, str, Rule]], case: Case) ->
 
 
 def edit_tree(form: str, lemma: str) -> Tree:
-    """The tree that rewrites a form as a lemma.
+    """Return the tree that rewrites a form as a lemma.
 
     >>> edit_tree("gemacht", "machen"), rewritten(edit_tree("gemacht", "machen"), "gelacht")
     ((2, 1, ('ge', ''), ('t', 'en')), 'lachen')
@@ -308,7 +309,7 @@ def edit_tree(form: str, lemma: str) -> Tree:
 
 
 def _common(first: str, second: str) -> tuple[int, int, int]:
-    """The longest piece that two texts share: its length, and where it begins in each."""
+    """Return the longest piece that two texts share: its length, and where it begins in each."""
     best, before = (0, 0, 0), [0] * (len(second) + 1)
     for i, a in enumerate(first, 1):
         row = [0] * (len(second) + 1)
@@ -322,7 +323,7 @@ def _common(first: str, second: str) -> tuple[int, int, int]:
 
 
 def rewritten(tree: Tree, text: str) -> str | None:
-    """What a tree makes of a text; None if it does not fit."""
+    """Rewrite a text by a tree; None if it does not fit."""
     if tree is None:
         return None if text else ""
     if len(tree) == 2:
@@ -336,7 +337,7 @@ def rewritten(tree: Tree, text: str) -> str | None:
 
 
 def _tree_of(stored: Any) -> Tree:
-    """A tree as it was before it was written as JSON."""
+    """Return a tree as it was before it was written as JSON."""
     if stored is None:
         return None
     if len(stored) == 2 and all(isinstance(each, str) for each in stored):

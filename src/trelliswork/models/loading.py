@@ -26,7 +26,7 @@ LEMMATISER = "trelliswork.models.lemmatiser:Lemmatiser"
 
 
 def load(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Model:
-    """The model in a folder, whichever kind it is; `features` as for `FeatureTagger.load`.
+    """Return the model in a folder, whichever kind it is; `features` as for `FeatureTagger.load`.
 
     A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them, or a
     `TransducerEnsemble`.
@@ -34,8 +34,8 @@ def load(directory: str | Path, *, features: Function | str | FeatureFunction | 
     folders, kind = model_folders(directory), known_kind(directory)
     if folders:  # several models answer together
         kind = "TransducerEnsemble" if class_of(kind).learns_from == "pairs" else "Ensemble"
-    found: Model = class_of(kind).load(directory, features=features)
-    return found
+    model: Model = class_of(kind).load(directory, features=features)
+    return model
 
 
 load_tagger = load
@@ -62,15 +62,15 @@ class FolderTokeniser:
     @cached_property
     def loaded(self) -> Any:
         """The model itself."""
-        found: Any = load(self.folder)
-        if found.reads != "text":
-            raise ModelError(f"{self.folder}: expected a tokeniser, got a {type(found).__name__}; copy the model again")
-        return found
+        model: Any = load(self.folder)
+        if model.reads != "text":
+            raise ModelError(f"{self.folder}: expected a tokeniser, got a {type(model).__name__}; copy the model again")
+        return model
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text."""
-        found: list[list[Token]] = self.loaded.tokenise(text)
-        return found
+        """Return the sentences of a text."""
+        sentences: list[list[Token]] = self.loaded.tokenise(text)
+        return sentences
 
     def save(self, directory: str | Path) -> None:
         """Write its folder to another place; where it is already, nothing is to be done."""
@@ -79,13 +79,13 @@ class FolderTokeniser:
 
 
 def tokeniser_in(directory: str | Path) -> FolderTokeniser | None:
-    """The tokeniser that a model folder keeps."""
+    """Return the tokeniser that a model folder keeps."""
     folder = Path(directory) / TOKENISER
     return FolderTokeniser(folder) if (folder / CONFIG).exists() else None
 
 
 def with_kept(model: Any, directory: str | Path) -> Any:
-    """A model with the other models that its folder keeps, and the rules that it was trained with."""
+    """Return a model with the other models that its folder keeps, and the rules that it was trained with."""
     model.tokeniser, columns = tokeniser_in(directory) or _rules_of(directory), Path(directory) / COLUMNS
     if model_folders(columns):
         model.column_taggers = named(COLUMN_TAGGERS)(folder=columns)
@@ -95,7 +95,7 @@ def with_kept(model: Any, directory: str | Path) -> Any:
 
 
 def _rules_of(directory: str | Path) -> FirstRules | None:
-    """The rules by which a model without a tokeniser reads raw text; None if they are those of today."""
+    """Return the rules by which a model without a tokeniser reads raw text; None if they are those of today."""
     return FirstRules() if read_object(Path(directory) / CONFIG).get(RULES, 1) == 1 else None
 
 
@@ -105,7 +105,7 @@ def class_of(kind: str) -> Any:
 
 
 def model_folders(directory: str | Path) -> list[Path]:
-    """The folders of models in a folder that is none itself, by name."""
+    """Return the folders of models in a folder that is none itself, by name."""
     folder = Path(directory)
     finish_replacing(folder)
     if not folder.is_dir() or (folder / CONFIG).exists():

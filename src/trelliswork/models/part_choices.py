@@ -1,4 +1,4 @@
-"""What each part of an answer may be: all of its choices with their exact probabilities, and the entropy of them."""
+"""The choices of each part of an answer, with their exact probabilities, and the entropy of them."""
 
 from __future__ import annotations
 
@@ -32,56 +32,56 @@ class PartChoices:
 
 
 def entropy_bits(shares: Array) -> Array:
-    """The entropy of distributions along the last axis.
+    """Return the entropy of distributions along the last axis.
 
     >>> entropy_bits(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
     [1.0, 0.0]
     """
     logs = np.log2(shares, out=np.zeros(shares.shape), where=shares > 0)
-    found: Array = np.maximum(-(shares * logs).sum(-1), 0.0) + 0.0
-    return found
+    bits: Array = np.maximum(-(shares * logs).sum(-1), 0.0) + 0.0
+    return bits
 
 
 def token_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The choices of each token from their probabilities [n, labels]."""
+    """Return the choices of each token from their probabilities [n, labels]."""
     _require_some(shares.sum(-1))
     return [_choices(i, i + 1, row, labels, most, bits) for i, (row, bits) in enumerate(_with_entropy(shares))]
 
 
 def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The choices of each span from the probabilities of its labels [n, n, labels]; the first label is none at all.
+    """Return the choices of each span from the probabilities of its labels [n, n, labels]; the first label is none.
 
     Spans that are hardly ever constituents are left out.
     """
     _require_some(shares[0, -1].sum(keepdims=True) if shares.size else np.ones(1))
     shares = shares.copy()
     shares[..., 0] = np.maximum(1.0 - shares[..., 1:].sum(-1), 0.0)  # spans outside of a tree are none either
-    found = []
+    choices = []
     for i, j in zip(*np.nonzero(np.triu(shares[..., 0] <= 1.0 - LEAST_SPAN)), strict=True):
         bits = float(entropy_bits(shares[i, j]))
-        found.append(_choices(int(i), int(j) + 1, shares[i, j], labels, most, bits))
-    return found
+        choices.append(_choices(int(i), int(j) + 1, shares[i, j], labels, most, bits))
+    return choices
 
 
 def stacked_choices(shares: Array, tops: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The same where constituents can be above each other on the same words.
+    """Return the same where constituents can be above each other on the same words.
 
     `shares` and `tops` [n, n, labels] have the probability of each label above a span, and of being the topmost there.
     """
     none = np.maximum(1.0 - tops.sum(-1), 0.0)
-    found = []
+    choices = []
     for i, j in zip(*np.nonzero(np.triu(none <= 1.0 - LEAST_SPAN)), strict=True):
         bits = float(entropy_bits(np.append(tops[i, j], none[i, j])))
         row = np.append(none[i, j], shares[i, j])
         listed = _choices(int(i), int(j) + 1, row, [NO_CONSTITUENT, *labels], most, bits)
-        found.append(replace(listed, choices=tuple(each for each in listed.choices if each.probability > 0)))
-    return found
+        choices.append(replace(listed, choices=tuple(each for each in listed.choices if each.probability > 0)))
+    return choices
 
 
 def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """The heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels]."""
+    """Return the heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels]."""
     _require_some(table[:, 1:].sum((0, 2)))
-    found = []
+    choices = []
     for i in range(table.shape[1] - 1):
         shares = table[:, i + 1]  # (heads, labels)
         heads, flat = np.minimum(shares.sum(-1), 1.0), shares.ravel()
@@ -90,12 +90,12 @@ def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) ->
             PartProbability(i, i + 1, labels[y], float(shares[h, y]), int(h), float(heads[h]))
             for h, y in zip(*np.divmod(order, shares.shape[1]), strict=True)
         )
-        found.append(PartChoices(i, i + 1, parts, float(entropy_bits(flat))))
-    return found
+        choices.append(PartChoices(i, i + 1, parts, float(entropy_bits(flat))))
+    return choices
 
 
 def _require_some(totals: Array) -> None:
-    """The probabilities of all choices sum to 1, unless the pins leave nothing."""
+    """Refuse pins that leave nothing: the probabilities of all choices then do not sum to 1."""
     if not (totals > 0.5).all():
         raise ConstraintError("no answer agrees with the pins; drop one of them, or pin others that go together")
 

@@ -18,7 +18,7 @@ def place(model: Any, wanted: str) -> str:
             kind = type(model).__name__
             raise TrellisworkError(f"--device {wanted} is for networks, and a {kind} computes on the CPU; leave it out")
         return "cpu"
-    alone = next((type(each).__name__ for each in networks if each.ON_CPU_ALONE), "")
+    alone = next((type(each).__name__ for each in networks if each.CPU_ONLY), "")
     device: str = named("trelliswork.runtime.devices:device_for")(wanted, on_cpu_alone=alone)  # needs torch
     for each in networks:
         each.to(device)

@@ -1,4 +1,4 @@
-"""How a model with a name learns from files: what `trelliswork train` and `trelliswork tune` ask, and nothing else.
+"""Learning from files by the name of a model: what `trelliswork train` and `trelliswork tune` ask, and nothing else.
 
 The catalogue says which recipe makes the model of a name.
 """
@@ -20,7 +20,7 @@ Note = Callable[[str], None]
 
 
 class Material(NamedTuple):
-    """What to learn from: sentences, the layout of their file, and what else a recipe has read.
+    """Training material: sentences, the layout of their file, and what else a recipe has read.
 
     `choices` is the layout for further files of the same kind, `about` is what the model remembers of its data.
     """
@@ -36,7 +36,7 @@ class Material(NamedTuple):
     column_taggers: Any = None
     lemmatiser: Any = None
 
-    def told(self, model: Model) -> None:
+    def annotate(self, model: Model) -> None:
         """Let a model know what it was learned from, and what to keep."""
         model.metrics["data"] = dict(self.about)
         model.tokeniser, model.column_taggers = self.tokeniser, self.column_taggers
@@ -44,7 +44,7 @@ class Material(NamedTuple):
 
 
 class RunOptions(NamedTuple):
-    """Where and how to learn: the folder of the model, None to keep it in memory, and who sees how it goes.
+    """Place and manner of a run: the folder of the model, None to keep it in memory, and who sees how it goes.
 
     `on_score` is told the step and the dev score now and then; it may raise to end the run.
     """
@@ -54,11 +54,11 @@ class RunOptions(NamedTuple):
     progress: Progress
     resume: bool = False
     on_score: Callable[[int, float | None], None] | None = None
-    of_several: bool = False  # whether other seeds are trained beside it; a finished one is then passed over
+    of_several: bool = False  # whether other seeds are trained next to it; a finished one is then passed over
 
 
 class Result(Protocol):
-    """How a run went."""
+    """Outcome of a run."""
 
     @property
     def best_score(self) -> float | None: ...
@@ -77,7 +77,7 @@ class Result(Protocol):
 
 @dataclass
 class LearningResult:
-    """How a run without epochs went, and how large the model is."""
+    """Outcome of a run without epochs, and the size of the model."""
 
     best_epoch: int = 0
     seconds: float = 0.0
@@ -101,7 +101,7 @@ class Recipe(ABC):
     def __init__(self, options: Options) -> None: ...
 
     def layout(self, choices: Choices) -> Choices:
-        """The layout of the files to learn from, with what the settings say about it."""
+        """Return the layout of the files to learn from, with what the settings say about it."""
         return choices
 
     @abstractmethod
@@ -110,10 +110,10 @@ class Recipe(ABC):
 
     @abstractmethod
     def read_files(self) -> Any:
-        """What the options name beside the data, which are read after it."""
+        """Read what the options name in addition to the data, which is read before."""
 
     def read(self, material: Material, note: Note) -> Material:
-        """The material with what depends on the layout of the data."""
+        """Return the material with what depends on the layout of the data."""
         return material
 
     @abstractmethod
@@ -126,8 +126,8 @@ class Recipe(ABC):
 
     @abstractmethod
     def search_values(self) -> dict[str, Any]:
-        """The values that a default space is made around, by the names of the fields of the settings."""
+        """Return the values that a default space is made around, by the names of the fields of the settings."""
 
     def together(self) -> bool:
-        """Whether models of several seeds can answer together."""
+        """Return whether models of several seeds can answer together."""
         return False

@@ -37,6 +37,7 @@ from trelliswork.training.exclusive import KEPT, OF_TRAINING, TOKENISER, exclusi
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
+StoredConfig = Mapping[str, Any]  # config.json as it was read: what does not fit is an error where it is used
 
 RULES = "text_rules"  # of config.json: the version of the rules that read raw text when no tokeniser is kept
 WEIGHTS = "weights.safetensors"
@@ -50,7 +51,7 @@ class StoredModel:
     """The content of a model folder. `kind` names the class, `config` is what that class needs to rebuild itself."""
 
     kind: str
-    config: Mapping[str, Any]
+    config: StoredConfig
     weights: Mapping[str, Any]  # arrays; to be written, also torch's tensors
     metrics: Mapping[str, Any]
     card: str = ""
@@ -59,7 +60,7 @@ class StoredModel:
 
 
 def write_model(directory: str | Path, model: StoredModel) -> None:
-    """Write `model` under a temporary name beside `directory`, then rename.
+    """Write `model` under a temporary name next to `directory`, then rename.
 
     An earlier model of that name is replaced; other files in its folder are kept. A folder that is not a model is
     refused, and one that a run is training in.
@@ -80,7 +81,7 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """A new folder beside `target`, which is gone in the end."""
+    """Yield a new folder next to `target`, which is gone in the end."""
     partial = Path(tempfile.mkdtemp(prefix=part_prefix(target), suffix=PART, dir=target.parent))
     with removed_at_end(partial):
         yield partial
@@ -155,13 +156,13 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
-        found = "a file" if folder.exists() else "nothing"
-        raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
+        what = "a file" if folder.exists() else "nothing"
+        raise ModelError(f"{folder}: expected a model folder, got {what}; check the path")
     finish_replacing(folder)
     return read_object(folder / CONFIG)
 
 
-def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
+def _check_head(folder: Path, config: StoredConfig, kind: str) -> None:
     version = config.get("format_version")
     if "kind" not in config or not isinstance(version, int):
         raise ModelError(f"{folder}: expected a Trelliswork model, got the {CONFIG} of something else")
@@ -176,8 +177,8 @@ def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
         raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; load it as that")
 
 
-def is_newer(config: Mapping[str, Any]) -> bool:
-    """Whether a later version of this library wrote a config.
+def is_newer(config: StoredConfig) -> bool:
+    """Return whether a later version of this library wrote a config.
 
     >>> is_newer({"library_version": "99.0"}), is_newer({"library_version": __version__}), is_newer({})
     (True, False, False)
@@ -189,16 +190,16 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"[0-9]{1,9}", version)]
 
 
-def upgrade(config: Mapping[str, Any]) -> str:
-    """What to do about a model of a later version."""
+def upgrade(config: StoredConfig) -> str:
+    """Return what to do about a model of a later version."""
     return f"trelliswork {config['library_version']} wrote it; upgrade trelliswork (this is {__version__})"
 
 
-def _check_texts(folder: Path, config: Mapping[str, Any]) -> None:
+def _check_texts(folder: Path, config: StoredConfig) -> None:
     """Labels and templates must be lists of texts, schemes texts, where there are any."""
     for name in ("labels", "templates"):
-        found = config.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        texts = config.get(name, [])
+        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
             raise ModelError(f"{folder / CONFIG}: expected a list of texts under {name!r}; copy the model again")
     for name in ("scheme", "data_scheme"):
         if not isinstance(config.get(name, ""), str):
@@ -236,17 +237,17 @@ def check_metrics(metrics: Mapping[str, Any]) -> None:
 
 
 def _section(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = holder.get(name)
-    if found is not None and not isinstance(found, dict):
-        raise ValueError(f"expected an object under {name!r}, got {type(found).__name__}")
-    return found or {}
+    section = holder.get(name)
+    if section is not None and not isinstance(section, dict):
+        raise ValueError(f"expected an object under {name!r}, got {type(section).__name__}")
+    return section or {}
 
 
 def _items(holder: Mapping[str, Any], name: str, kind: type) -> list[Any]:
-    found = holder.get(name)
-    if found is not None and not (isinstance(found, list) and all(_is_of(each, kind) for each in found)):
-        raise ValueError(f"expected a list under {name!r}, got {found!r}")
-    return list(found or ())
+    items = holder.get(name)
+    if items is not None and not (isinstance(items, list) and all(_is_of(each, kind) for each in items)):
+        raise ValueError(f"expected a list under {name!r}, got {items!r}")
+    return list(items or ())
 
 
 def _is_of(value: Any, kind: type) -> bool:
@@ -261,7 +262,7 @@ LINK = ".link"  # the end of names that are there for a moment
 
 
 def put_in_place(partial: Path, target: Path) -> None:
-    """Replace the model in `target` by that in `partial`, a folder beside it, which is gone then."""
+    """Replace the model in `target` by that in `partial`, a folder next to it, which is gone then."""
     if not target.exists():
         partial.rename(target)
         return
@@ -298,7 +299,7 @@ def _finish(target: Path) -> None:
 
 
 def _link(path: Path, place: Path) -> None:
-    """The same file under a further name, which it takes from another."""
+    """Give a file a further name, which it takes from another."""
     other = path.with_name(f"{path.name}-{uuid4().hex}{LINK}")
     try:
         os.link(path, other)

@@ -1,4 +1,4 @@
-"""What speaks for the parts of an answer: votes with scores, as text, as HTML and as plain values."""
+"""Votes for the parts of an answer, with scores, as text, as HTML and as plain values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Vote:
-    """What a feature, a word or the label before adds to a score; `words` say what it is to people.
+    """The addition of a feature, a word or the label before to a score; `words` say what it is to people.
 
     The vote of a word has its `position`, and in `parts` what each part of its vector adds: the word itself, its
     suffixes, its characters and so on.
@@ -34,7 +34,7 @@ class Vote:
     parts: dict[str, float] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         of_word = {} if self.position is None else {"position": self.position, "parts": self.parts}
         return {"words": self.words, "score": self.score, "name": self.name, **of_word}
 
@@ -62,16 +62,16 @@ class Reason:
 
     @property
     def _missing(self) -> str:
-        """That the votes do not sum to the difference, if so many steps were not enough."""
+        """Note that votes do not sum to the difference, if the largest number of steps was not enough."""
         return "" if is_complete(self.error, self.difference) else f" (its votes sum to that within {self.error:.2f})"
 
     def html(self, top: float) -> str:
-        """The same with bars; the longest bar is that of a vote of `top`."""
+        """Return the same with bars; the longest bar is that of a vote of `top`."""
         head = f'<div class="rival">{self.difference:+.2f} compared with {isolated(self.rival)}{self._missing}</div>'
         return head + bars(self.votes, top)
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest votes."""
+        """Return plain values, with the `most` strongest votes."""
         return {
             "rival": self.rival, "difference": self.difference, "error": self.error, "steps": self.steps,
             "votes": [vote.record() for vote in self.votes[:most]], "more": max(len(self.votes) - most, 0),
@@ -79,12 +79,12 @@ class Reason:
 
 
 def is_complete(error: float, total: float) -> bool:
-    """Whether votes sum to what they should, up to the tolerance."""
+    """Return whether votes sum to what they should, up to the tolerance."""
     return error <= TOLERANCE * max(1.0, abs(total))
 
 
 def word_vote(title: str, value: str, i: int, score: float, parts: dict[str, float], at: int | None = None) -> Vote:
-    """The vote of word i, or of another column of it, seen from token `at`; by its number if that is None.
+    """Return the vote of word i, or of another column of it, seen from token `at`; by its number if that is None.
 
     >>> word_vote("word", "the", 0, 0.5, {}, at=1).words, word_vote("POS", "DT", 0, 0.5, {}).words
     ("previous word = 'the'", "POS of 1 = 'DT'")
@@ -96,35 +96,35 @@ def word_vote(title: str, value: str, i: int, score: float, parts: dict[str, flo
 
 
 def best_lines(best: Sequence[Alternative]) -> list[str]:
-    """The best answers for people, below a heading."""
+    """Return the best answers for people, below a heading."""
     return ["best answers:", *map(str, best)] if best else []
 
 
 def best_html(best: Sequence[Alternative]) -> str:
-    """The best answers as HTML."""
+    """Return the best answers as HTML."""
     rows = "".join(f"<li>{isolated(str(each))}</li>" for each in best)
     return f'<p class="note">Best answers:</p><ol class="best">{rows}</ol>' if rows else ""
 
 
 def ranked(votes: Sequence[Vote]) -> tuple[Vote, ...]:
-    """The strongest first."""
+    """Return the strongest first."""
     return tuple(sorted(votes, key=lambda vote: -abs(vote.score)))
 
 
 def largest(reasons: Sequence[Reason | None]) -> float:
-    """The size of the strongest of all votes, which has the longest bar."""
+    """Return the size of the strongest of all votes, which has the longest bar."""
     return max((abs(vote.score) for each in reasons if each for vote in each.votes), default=1.0) or 1.0
 
 
 def vote_lines(votes: Sequence[Vote]) -> list[str]:
-    """The strongest votes for people, one in a line, and the sum of the others."""
+    """Return the strongest votes for people, one in a line, and the sum of the others."""
     lines = [f"{vote.score:+8.3f}  {vote.words}" for vote in votes[:SHOWN]]
     rest = votes[SHOWN:]
     return [*lines, f"{sum(vote.score for vote in rest):+8.3f}  {len(rest)} more"] if rest else lines
 
 
 def bars(votes: Sequence[Vote], top: float) -> str:
-    """The strongest votes as HTML, with bars."""
+    """Return the strongest votes as HTML, with bars."""
     return "".join(_bar(vote, top) for vote in votes[:SHOWN])
 
 

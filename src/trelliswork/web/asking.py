@@ -94,7 +94,7 @@ def _inputs(model: Any, body: Body) -> list[list[Sentence]]:
     if "tokens" in body:
         rows = [Sentence(tuple(words)) for words in body["tokens"]]
         rows = [_with_columns(each, columns) for each, columns in zip(rows, _columns(body, len(rows)), strict=True)]
-        return [[each] for each in (model.completed(rows) if not body.get("columns") else rows)]
+        return [[each] for each in (model.with_columns(rows) if not body.get("columns") else rows)]
     if body.get("columns"):
         raise Problem(422, "body.columns: expected beside tokens alone, got raw text; leave them out")
     texts = [body["text"]] if "text" in body else body["texts"]
@@ -275,7 +275,7 @@ EXACT_SCHEMES = ("IOB2", "IOBES")  # in which tags alone say that a span ends
 
 def known_parts(model: Any, pins: Sequence[Pin], inputs: Sequence[Sequence[Sentence]]) -> list[Any]:
     """What is known of each sentence, as `predict` of the model takes it."""
-    if pins and not model.takes_pins:
+    if pins and not model.supports_pins:
         raise Problem(422, f"body.pins: expected none, as the answers of a {type(model).__name__} cannot be pinned")
     found = {(i, j): _Known(len(s)) for i, each in enumerate(inputs) for j, s in enumerate(each)}
     for number, pin in enumerate(pins):

@@ -35,7 +35,7 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
         "columns": model.n_columns,
         "search": model.search,
         "can": {
-            "pins": model.takes_pins,
+            "pins": model.supports_pins,
             "choices": can_choose(model),
             "chains": getattr(model, "pins_chains", False),
             "top_k": True,

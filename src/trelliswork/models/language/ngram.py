@@ -171,10 +171,8 @@ class NgramLanguageModel(LanguageModel):
         reading = {"units": self.format.units, "pretokenised": self.format.pretokenised, "pairs": pairs}
         config = {"config": self.config.to_dict(), "reading": reading, "names": self.names}
         weights = {name: getattr(stored, name) for name in ARRAYS} | {"counts": self.counts.astype(np.int64)}
-        write_model(
-            directory,
-            StoredModel(self.KIND, config, weights, self.metrics, model_card(self), dict(extra or {}), self.kept()),
-        )
+        texts, kept = dict(extra or {}), self.kept_models()
+        write_model(directory, StoredModel(self.KIND, config, weights, self.metrics, model_card(self), texts, kept))
 
     @classmethod
     def load(cls, directory: str | Path, *, features: Any = None) -> Self:

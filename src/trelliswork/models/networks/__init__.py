@@ -1,4 +1,4 @@
-"""What models that are networks share.
+"""The common parts of models that are networks.
 
 Settings: `config` (inputs and encoder, vectors, device), `parts` (one line for each encoder).
 From words to numbers: `features`, `sparse_features` (n-grams and templates).

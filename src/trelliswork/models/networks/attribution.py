@@ -1,4 +1,4 @@
-"""Which words a decision is due to: integrated gradients over what a network reads of each word.
+"""The words that a decision is due to: integrated gradients over what a network reads of each word.
 
 A decision is the difference between the scores of an answer and of its rival, F. What word i brings is multiplied by a
 factor between 0 (nothing: the baseline) and 1 (the word as it is), and the share of the word is
@@ -47,7 +47,7 @@ class Attribution(NamedTuple):
 
 
 def affordable(n: int, cost: int | None = None) -> int:
-    """How many decisions about a sentence of n tokens can be attributed, one at least.
+    """Return the number of decisions about a sentence of n tokens that can be attributed, one at least.
 
     `cost` is that of reading the sentence once, in tokens.
 
@@ -60,7 +60,7 @@ def affordable(n: int, cost: int | None = None) -> int:
 def attribute(
     margins: Margins, shape: tuple[int, int], n_decisions: int, like: Tensor, *, cost: int | None = None
 ) -> list[Attribution]:
-    """The shares of n words, by part, in each decision; `shape` is (n, parts), `like` has the dtype of the network.
+    """Return the shares of n words, by part, in each decision.
 
     `cost` is that of reading the sentence once, in tokens. All decisions get `FIRST_STEPS` steps, and those that are
     not complete (see `votes.TOLERANCE`) twice as many again and again, as far as `MOST_STEPS` and the work allow.
@@ -69,39 +69,39 @@ def attribute(
         return []
     cost, every = cost or shape[0], list(range(n_decisions))
     ends = [_values(margins, shape, every, scale, like, cost) for scale in (0.0, 1.0)]
-    found: list[Attribution | None] = [None] * n_decisions
+    attributions: list[Attribution | None] = [None] * n_decisions
     left, steps, work = every, FIRST_STEPS, 0
     while left and (steps == FIRST_STEPS or (steps <= MOST_STEPS and work + len(left) * steps * cost <= REFINED_WORK)):
         work += len(left) * steps * cost
         for d, shares in zip(left, _integrals(margins, shape, left, steps, like, cost), strict=True):
             base, difference = float(ends[0][d]), float(ends[1][d])
             error = abs(float(shares.sum()) - (difference - base))
-            found[d] = Attribution(shares, base, difference, error, steps)
-        left = [d for d in left if not _complete(found[d])]
+            attributions[d] = Attribution(shares, base, difference, error, steps)
+        left = [d for d in left if not _complete(attributions[d])]
         steps *= 2
-    return [each for each in found if each is not None]
+    return [each for each in attributions if each is not None]
 
 
-def _complete(found: Attribution | None) -> bool:
-    assert found is not None
-    return is_complete(found.error, found.difference)
+def _complete(attribution: Attribution | None) -> bool:
+    assert attribution is not None
+    return is_complete(attribution.error, attribution.difference)
 
 
 def _values(
     margins: Margins, shape: tuple[int, int], decisions: Sequence[int], scale: float, like: Tensor, cost: int
 ) -> Array:
     """F of each decision where all words have the same factor."""
-    found = []
+    values = []
     with torch.no_grad():
         for rows in torch.tensor(decisions, device=like.device).split(max(1, AT_A_TIME // cost)):
-            found.append(margins(like.new_full((len(rows), *shape), scale), rows).double().cpu())
-    return torch.cat(found).numpy()
+            values.append(margins(like.new_full((len(rows), *shape), scale), rows).double().cpu())
+    return torch.cat(values).numpy()
 
 
 def _integrals(
     margins: Margins, shape: tuple[int, int], decisions: Sequence[int], steps: int, like: Tensor, cost: int
 ) -> Array:
-    """The shares [decisions, n, parts] by an integral of so many steps; a row is a decision at a step."""
+    """Return the shares [decisions, n, parts] by an integral of `steps` steps; a row is a decision at a step."""
     nodes, weights = (torch.from_numpy(each) for each in np.polynomial.legendre.leggauss(steps))
     alphas, weights = (nodes + 1) / 2, weights / 2
     total = torch.zeros(len(decisions), *shape, dtype=torch.float64)
@@ -118,14 +118,14 @@ def _integrals(
 
 
 def mean_of(same: Sequence[Attribution]) -> Attribution:
-    """The mean of attributions of one decision by several networks that read the same parts of words."""
+    """Return the mean of attributions of one decision by several networks that read the same parts of words."""
     shares = np.mean([each.shares for each in same], axis=0)
     base, difference, error = (float(np.mean([each[field] for each in same])) for field in (1, 2, 3))
     return Attribution(shares, base, difference, error, max(each.steps for each in same))
 
 
 def scaled(batch: TokenBatch, scales: Float[Tensor, "rows n parts"]) -> TokenBatch:
-    """Copies of a batch of one sentence, one for each row of factors."""
+    """Return copies of a batch of one sentence, one for each row of factors."""
     rows = len(scales)
 
     def copies(values: Tensor | None) -> Tensor | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
-    """The vectors that go in."""
+    """Return the vectors that go in."""
     lookup = LookupTables(
         features.sizes,
         features.dims,
@@ -49,24 +49,24 @@ def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
 
 
 def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> PretrainedEncoder | None:
-    """The encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
+    """Return the encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
     if not config.pretrained:
         return None
     if features.pretrained is None:
-        found = PretrainedEncoder.from_name(config.pretrained)
+        encoder = PretrainedEncoder.from_name(config.pretrained)
     else:
-        found = PretrainedEncoder.from_dict(features.pretrained)
-    return found.requires_grad_(config.tune_pretrained)
+        encoder = PretrainedEncoder.from_dict(features.pretrained)
+    return encoder.requires_grad_(config.tune_pretrained)
 
 
 def make_encoder(config: NetworkConfig, dim: int) -> TokenEncoder:
-    """What looks at the neighbours of tokens."""
-    found: TokenEncoder = encoder_part(config.encoder).make(config, dim)
-    return found
+    """Return the layer that looks at the neighbours of tokens."""
+    encoder: TokenEncoder = encoder_part(config.encoder).make(config, dim)
+    return encoder
 
 
 def make_dropout(config: NetworkConfig, share: float) -> nn.Module:
-    """The same dimensions at all tokens where a recurrent network carries them on, others at each token elsewhere."""
+    """Return dropout of the same dimensions at all tokens for recurrent networks, else of others at each token."""
     return VariationalDropout(share) if "cell" in encoder_part(config.encoder).settings else Dropout(share)
 
 

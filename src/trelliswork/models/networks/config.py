@@ -16,7 +16,7 @@ Initialization = Literal["uniform", "normal", "literal"]
 
 @dataclass(frozen=True)
 class NetworkConfig(Settings):
-    """How words become vectors, and what looks at their neighbours.
+    """Settings of how words become vectors, and of the layer that looks at their neighbours.
 
     `encoder` looks at a `window` of tokens ("window"; "sentence": filters of that width over the whole sentence), from
     both ends ("lstm", "gru": `hidden` units in each direction), with attention ("transformer") or through ever wider
@@ -103,7 +103,7 @@ class NetworkConfig(Settings):
 
 @dataclass(frozen=True)
 class VectorFile(Settings):
-    """What a network reads in addition to the data."""
+    """The file of vectors that a network reads in addition to the data."""
 
     PANEL = NetworkConfig.PANEL
 
@@ -117,7 +117,7 @@ class VectorFile(Settings):
 
 @dataclass(frozen=True)
 class Machine(Settings):
-    """Where a network is trained."""
+    """The device on which a network is trained."""
 
     PANEL = TrainingConfig.PANEL
 

@@ -1,4 +1,4 @@
-"""What a network reads of a token: word, capitals, prefixes, suffixes, the extra columns of the data, characters.
+"""The features of a token that a network reads: word, capitals, affixes, the extra columns, characters.
 
 >>> capitals("iPhone"), prefix_of("walking", 3), suffix_of("walking", 3), normalize("Route66")
 ('mixed', 'wal', 'ing', 'route00')
@@ -36,14 +36,14 @@ _DIGIT = re.compile(r"\d")
 
 
 def normalize(word: str, *, lowercase: bool = True, digits_to_zero: bool = True) -> str:
-    """The form under which a word is looked up."""
+    """Return the form under which a word is looked up."""
     if lowercase:
         word = word.lower()
     return _DIGIT.sub("0", word) if digits_to_zero else word
 
 
 def capitals(word: str) -> str:
-    """How a word is written: all capitals, initial, mixed, lower, with digits, or neither letter nor digit."""
+    """Return the spelling of a word: all capitals, initial, mixed, lower, with digits, or neither letter nor digit."""
     if word.isupper() and len(word) > 1:
         return "all"
     if word[:1].isupper():
@@ -56,12 +56,12 @@ def capitals(word: str) -> str:
 
 
 def prefix_of(word: str, length: int) -> str:
-    """The first `length` letters; a shorter word whole."""
+    """Return the first `length` letters; a shorter word whole."""
     return word[:length]
 
 
 def suffix_of(word: str, length: int) -> str:
-    """The last `length` letters; a shorter word whole."""
+    """Return the last `length` letters; a shorter word whole."""
     return word[-length:]
 
 
@@ -106,7 +106,7 @@ class TokenFeatures:
         return cls(config, vocabularies, stored.get("pretrained"))
 
     def stored_vocabularies(self) -> dict[str, list[str]]:
-        """The entries of each vocabulary, in order."""
+        """Return the entries of each vocabulary, in order."""
         return {name: vocabulary.to_list() for name, vocabulary in self.vocabularies.items()}
 
     @classmethod
@@ -147,30 +147,30 @@ class TokenFeatures:
         return [len(self.vocabularies[name]) for name in self.names]
 
     def coverage(self, sentences: Sequence[Sentence]) -> float:
-        """The share of the tokens that have a pretrained vector."""
-        found = self._of_words(sentences)[:, self.names.index(VECTOR)]
-        return float((found != UNKNOWN).sum()) / max(len(found), 1)
+        """Return the share of the tokens that have a pretrained vector."""
+        numbers = self._of_words(sentences)[:, self.names.index(VECTOR)]
+        return float((numbers != UNKNOWN).sum()) / max(len(numbers), 1)
 
     def knows(self, word: str) -> bool:
-        """Whether a word has a row of its own in the table of words."""
+        """Return whether a word has a row of its own in the table of words."""
         return self._parts["word"](word) in self.vocabularies["word"]
 
     def encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
-        """The indices of one sentence; attributes of templates stand behind the others."""
+        """Return the indices of one sentence; attributes of templates stand behind the others."""
         return self.encode_all([sentence])[0]
 
     def encode_all(self, sentences: Sequence[Sentence]) -> list[Int[Tensor, "n f"]]:
-        """The indices of some sentences."""
+        """Return the indices of some sentences."""
         for sentence in sentences:
             self._check_columns(sentence)
         columns = [self._of_words(sentences)]
         for i in range(self.n_columns):
             values = chain.from_iterable(_column(sentence, i) for sentence in sentences)
             columns.append(np.array(self.vocabularies[f"column{i + 1}"].indices(values), np.int64)[:, None])
-        found = list(torch.from_numpy(np.concatenate(columns, 1)).split([len(each) for each in sentences]))
+        indices = list(torch.from_numpy(np.concatenate(columns, 1)).split([len(each) for each in sentences]))
         if self._templates is None or not sentences:
-            return found
-        return [torch.cat(both, 1) for both in zip(found, self._templates.encode(sentences), strict=True)]
+            return indices
+        return [torch.cat(both, 1) for both in zip(indices, self._templates.encode(sentences), strict=True)]
 
     def _check_columns(self, sentence: Sentence) -> None:
         if len(sentence.features) != self.n_columns:
@@ -199,7 +199,7 @@ class TokenFeatures:
         return TokenBatch(padded[..., :n_own], mask, forms, spellings, ngrams, attributes, kept)
 
     def _of_words(self, sentences: Sequence[Sentence]) -> Array:
-        """Indices of everything that depends on words alone, [tokens, parts]."""
+        """Return indices of everything that depends on words alone, [tokens, parts]."""
         words = chain.from_iterable(sentence.words for sentence in sentences)
         numbers = np.fromiter(chain.from_iterable(map(self._indices.__getitem__, words)), np.int64)
         return numbers.reshape(-1, len(self._parts))
@@ -212,16 +212,16 @@ class TokenFeatures:
 
 
 def _side_by_side(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
-    """Rows of numbers, filled up with 0; many short rows take less than half the time that `pad_sequence` takes."""
+    """Pad rows of numbers with 0; many short rows take less than half the time that `pad_sequence` takes."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    found = np.zeros((len(rows), lengths.max()), np.int64)
+    padded = np.zeros((len(rows), lengths.max()), np.int64)
     numbers = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
-    found[np.arange(found.shape[1]) < lengths[:, None]] = numbers
-    return torch.from_numpy(found)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = numbers
+    return torch.from_numpy(padded)
 
 
 def form_with_vector(word: str, vocabulary: Vocabulary) -> str:
-    """The first of some spellings of a word that has a vector: as it is, in small letters, with digits as 0 or #."""
+    """Return the first spelling of a word that has a vector: as it is, in small letters, with digits as 0 or #."""
     small = word.lower()
     for form in (word, small, _DIGIT.sub("0", small), _DIGIT.sub("#", small)):
         if form in vocabulary:
@@ -230,7 +230,7 @@ def form_with_vector(word: str, vocabulary: Vocabulary) -> str:
 
 
 def word_parts(config: NetworkConfig) -> dict[str, Callable[[str], str]]:
-    """The features that a word alone determines, by name, in the order of the tables."""
+    """Return the features that a word alone determines, by name, in the order of the tables."""
     form = partial(normalize, lowercase=config.lowercase, digits_to_zero=config.digits_to_zero)
     parts: dict[str, Callable[[str], str]] = {"word": form, "capitals": capitals}
     for length in config.prefix_lengths:
@@ -251,7 +251,7 @@ def _vocabulary(counts: Counter[str], min_count: int) -> Vocabulary:
 
 
 def restore_vocabulary(items: Sequence[str]) -> Vocabulary:
-    """A feature vocabulary from its list: padding at 0, unknown at 1."""
+    """Return a feature vocabulary from its list: padding at 0, unknown at 1."""
     if list(items[:2]) != [PADDING_ITEM, UNKNOWN_ITEM]:
         raise TrellisworkError(f"a vocabulary must begin with padding and unknown; got {list(items[:2])}")
     return Vocabulary.from_list(items, unknown=UNKNOWN_ITEM)
@@ -318,5 +318,5 @@ class Remembered(dict[str, list[int]]):
     def __missing__(self, word: str) -> list[int]:
         if len(self) >= self._limit:
             self.clear()
-        found = self[word] = self._make(word)
-        return found
+        indices = self[word] = self._make(word)
+        return indices

@@ -25,7 +25,7 @@ class Part:
         self.settings = {**{name: name for name in settings.split()}, **renamed}
 
     def make(self, config: Any, *sizes: int, **more: int) -> Any:
-        """An object of the class, with the values of its settings."""
+        """Return an object of the class, with the values of its settings."""
         arguments = {argument: getattr(config, setting) for argument, setting in self.settings.items()}
         return named(f"trelliswork.nn.{self.home}")(*sizes, **arguments, **more)
 
@@ -54,17 +54,17 @@ class ForeignPart(Part):
 
     @cached_property
     def _class(self) -> Any:
-        found = self.plugin.load()
-        if not (isinstance(found, type) and issubclass(found, named("trelliswork.nn.encoders:TokenEncoder"))):
+        cls = self.plugin.load()
+        if not (isinstance(cls, type) and issubclass(cls, named("trelliswork.nn.encoders:TokenEncoder"))):
             problem = f"expected a subclass of trelliswork.nn.encoders.TokenEncoder for {self.plugin.name!r}"
-            raise TrellisworkError(f"{problem}, got {found!r}; {self.plugin.fix}")
-        return found
+            raise TrellisworkError(f"{problem}, got {cls!r}; {self.plugin.fix}")
+        return cls
 
     @cached_property
     def settings(self) -> dict[str, str]:  # type: ignore[override]
         """The settings that it is made with, by the names of its keyword arguments; `dropout` is `hidden_dropout`."""
         known = {field.name for field in fields(named("trelliswork.models.networks.config:NetworkConfig"))}
-        found = {}
+        read = {}
         for name, argument in inspect.signature(self._class).parameters.items():
             if argument.kind is not argument.KEYWORD_ONLY:
                 continue
@@ -72,8 +72,8 @@ class ForeignPart(Part):
                 problem = f"the encoder {self.plugin.name!r} asks for {name!r}, which is not a setting of networks"
                 raise TrellisworkError(f"{problem}; give it a default, or one of the names {', '.join(sorted(known))}")
             if name in known:
-                found[name] = "hidden_dropout" if name == "dropout" else name
-        return found
+                read[name] = "hidden_dropout" if name == "dropout" else name
+        return read
 
     def make(self, config: Any, *sizes: int, **more: int) -> Any:
         arguments = {argument: getattr(config, setting) for argument, setting in self.settings.items()}
@@ -81,12 +81,12 @@ class ForeignPart(Part):
 
 
 def encoder_names() -> tuple[str, ...]:
-    """All encoders, those of other packages too."""
+    """Return all encoders, those of other packages too."""
     return (*ENCODERS, *(name for name in plugins_of("encoders") if name not in ENCODERS))
 
 
 def encoder_part(name: str) -> Part:
-    """The encoder of a name; those of the library come first."""
+    """Return the encoder of a name; those of the library come first."""
     return ENCODERS[name] if name in ENCODERS else ForeignPart(plugins_of("encoders")[name])
 
 
@@ -102,10 +102,10 @@ class Readers(tuple[str, ...]):
 
 
 def encoders_with(name: str) -> dict[str, tuple[str, ...]]:
-    """The encoders that read a setting, as `goes_with` has them."""
-    found = Readers(encoder for encoder, part in ENCODERS.items() if name in part.settings.values())
-    found.setting = name
-    return {"encoder": found}
+    """Return the encoders that read a setting, as `goes_with` has them."""
+    readers = Readers(encoder for encoder, part in ENCODERS.items() if name in part.settings.values())
+    readers.setting = name
+    return {"encoder": readers}
 
 
 # Made with the number of characters.

@@ -32,12 +32,12 @@ class NetworkRecipe(Recipe):
         self.kind: Any = named(self.entry.home)
         self.network = self.kind.CONFIG(**{**self.basis(), **settings_given(options, self.kind.CONFIG)})
         self.training = TrainingConfig(**{**self.entry.learning, **settings_given(options, TrainingConfig)})
-        alone = self.entry.kind if self.kind.ON_CPU_ALONE else ""
+        alone = self.entry.kind if self.kind.CPU_ONLY else ""
         self.device = device_for(options.get("device") or "auto", on_cpu_alone=alone)
         self._model: Any = None
 
     def basis(self) -> Mapping[str, Any]:
-        """The settings of the network that no option changes."""
+        """Return the settings of the network that no option changes."""
         return self.entry.values
 
     def settings(self) -> dict[str, Any]:
@@ -84,18 +84,18 @@ class NetworkRecipe(Recipe):
             note(f"batches of {wanted} tokens, as there are only {n_tokens:,} (--batch-tokens)")
 
     def _built(self, seed: int, note: Note = lambda text: None) -> Any:
-        """A new model; vectors that cover no word of the training data are an error."""
+        """Return a new model; vectors that cover no word of the training data are an error."""
         material, vectors = self.material, self.material.files
         model = self.kind.from_material(material, self.network, self.options, seed)
         if vectors is not None and model.vector_coverage(material.train) == 0:
             problem = "expected vectors of words of the training data, got none of them"
             raise DataError(self.options["vectors"], f"{problem}; give vectors of its language")
-        model = self.started(model, seed, note)
-        material.told(model)
+        model = self.initialised(model, seed, note)
+        material.annotate(model)
         return model.to(self.device)
 
-    def started(self, model: Any, seed: int, note: Note) -> Any:
-        """A new model with the weights that it begins with."""
+    def initialised(self, model: Any, seed: int, note: Note) -> Any:
+        """Return a new model with the weights that it begins with."""
         return model
 
     def _describe_vectors(self, vectors: WordVectors, note: Note) -> None:
@@ -126,15 +126,15 @@ class NetworkRecipe(Recipe):
         return model, result
 
     def together(self) -> bool:
-        found: bool = self.kind.answers_together
-        return found
+        together: bool = self.kind.supports_ensembling
+        return together
 
 
 FEWEST_BATCHES, FEWEST_TOKENS = 50, 100  # of an epoch; in a batch
 
 
 def batch_tokens_for(n_tokens: int) -> int:
-    """How many tokens make a batch at most, so that an epoch has steps enough to learn something.
+    """Return the most tokens that make a batch, so that an epoch has steps enough to learn something.
 
     >>> batch_tokens_for(4_000), batch_tokens_for(20_000)
     (100, 400)
@@ -152,7 +152,7 @@ def _finished(folder: Path, done: TrainingResult, training: TrainingConfig) -> s
 
 
 def _read_word_vectors(path: str | None, dim: int) -> WordVectors | None:
-    """The vectors in a file, which must have `dim` numbers each unless that is 0."""
+    """Return the vectors in a file, which must have `dim` numbers each unless that is 0."""
     if path is None:
         if dim:
             raise TrellisworkError(f"vector_dim is {dim} and there are no vectors; add --vectors FILE or set it to 0")

@@ -24,7 +24,7 @@ LONGEST = 40  # characters of a word that are read
 
 
 def ngrams_of(word: str, lengths: Sequence[int]) -> list[str]:
-    """All n-grams of a word between < and >, and the word whole.
+    """Return all n-grams of a word between < and >, and the word whole.
 
     Bojanowski et al. (2017), Enriching word vectors with subword information.
 
@@ -44,18 +44,18 @@ class WordNgrams:
         self._rows: dict[str, Int[Tensor, " g"]] = {}
 
     def batch(self, words: Iterable[str]) -> Int[Tensor, "u g"]:
-        """The rows of some words, side by side."""
+        """Return the rows of some words, side by side."""
         return pad_sequence([self.rows(word) for word in words], batch_first=True)
 
     def rows(self, word: str) -> Int[Tensor, " g"]:
-        found = self._rows.get(word)
-        if found is None:
+        numbers = self._rows.get(word)
+        if numbers is None:
             keys = keys_of(ngrams_of(word, self.lengths)) % np.uint64(self.n_buckets)
-            found = torch.from_numpy(keys.astype(np.int64) + 1)
+            numbers = torch.from_numpy(keys.astype(np.int64) + 1)
             if len(self._rows) >= CACHE_LIMIT:
                 self._rows.clear()
-            self._rows[word] = found
-        return found
+            self._rows[word] = numbers
+        return numbers
 
 
 # The attributes of tokens that templates make, as numbers for direct connections to the labels.
@@ -64,10 +64,10 @@ DEFAULT = "default"
 
 
 def parse_templates(lines: Sequence[str], n_columns: int) -> Templates:
-    """Templates of single tags; ("default",) stands for those that the columns suggest."""
-    found = default_templates(n_columns) if tuple(lines) == (DEFAULT,) else Templates.parse(lines)
-    found.check(n_columns)
-    single = tuple(template for template in found.templates if not template.pairs)
+    """Return templates of single tags; ("default",) stands for those that the columns suggest."""
+    parsed = default_templates(n_columns) if tuple(lines) == (DEFAULT,) else Templates.parse(lines)
+    parsed.check(n_columns)
+    single = tuple(template for template in parsed.templates if not template.pairs)
     if not single:
         raise TrellisworkError("expected templates that begin with U, such as U00:%x[0,0], got none; add one")
     return Templates(single)
@@ -108,9 +108,9 @@ class TemplateFeatures:
         return len(self.templates.templates)
 
     def encode(self, sentences: Sequence[Sentence]) -> list[Int[Tensor, "n t"]]:
-        """The attributes of some sentences; many at once are much faster."""
+        """Return the attributes of some sentences; many at once are much faster."""
         lengths, columns = columns_of(sentences)
         keys, _ = self.templates.keys(lengths, columns)
-        found = self._index.find(np.ascontiguousarray(keys).ravel()).astype(np.int64)
-        numbers = np.where(found < 0, 0, found + self.FIRST).reshape(-1, self.n_templates)
+        places = self._index.find(np.ascontiguousarray(keys).ravel()).astype(np.int64)
+        numbers = np.where(places < 0, 0, places + self.FIRST).reshape(-1, self.n_templates)
         return list(torch.from_numpy(numbers).split(lengths.tolist()))

@@ -28,7 +28,7 @@ LONGEST_REASON = 500  # characters
 class StoredNetwork(Model, nn.Module):
     """Weights, scores and settings; a subclass says what of it goes into config.json and how it comes back."""
 
-    ON_CPU_ALONE: ClassVar[bool] = False  # whether it answers by kernels that read arrays in memory
+    CPU_ONLY: ClassVar[bool] = False  # whether it answers by kernels that read arrays in memory
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class StoredNetwork(Model, nn.Module):
 
     @abstractmethod
     def stored_config(self) -> dict[str, Any]:
-        """What `from_stored` needs, as plain values; its "settings" are shown to people too."""
+        """Return what `from_stored` needs, as plain values; its "settings" are shown to people too."""
 
     @classmethod
     @abstractmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
-        """A model with the settings, labels and vocabularies of `stored_config`, its weights still to come."""
+        """Return a model with the settings, labels and vocabularies of `stored_config`, its weights still to come."""
 
     @property
     def n_parameters(self) -> int:
@@ -61,7 +61,7 @@ class StoredNetwork(Model, nn.Module):
 
     @classmethod
     def learnable(cls, material: Material, config: Any, file: str, note: Note) -> list[Sentence]:
-        """The training data that such a model can learn from; a note says what is left out."""
+        """Return the training data that such a model can learn from; a note says what is left out."""
         return material.train
 
     def calibrate(self, sentences: Sequence[Sentence]) -> bool:
@@ -76,7 +76,7 @@ class StoredNetwork(Model, nn.Module):
         """Write the model folder (see `storage`); `extra` holds further text files by name."""
         config, kind = self.stored_config(), type(self).__name__
         card, weights = model_card(self), self.stored_weights()
-        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}, self.kept()))
+        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}, self.kept_models()))
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> Self:
@@ -101,15 +101,15 @@ class StoredNetwork(Model, nn.Module):
                 raise ModelError(f"{directory}: config.json is too new ({reason}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({reason}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        found: Self = with_kept(model, directory).eval()
-        return found
+        complete: Self = with_kept(model, directory).eval()
+        return complete
 
     def stored_weights(self) -> dict[str, Tensor]:
-        """The weights by name, each once."""
+        """Return the weights by name, each once."""
         return self.state_dict()
 
     def restore_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """The inverse of `stored_weights`."""
+        """Take weights over: the inverse of `stored_weights`."""
         self.load_state_dict(dict(weights))
 
 
@@ -177,7 +177,7 @@ ENCODERS = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends", "no
 def network_described(
     model: Any, structure: str, labels: Rows, record: Rows, transitions: Sequence[tuple[float, str, str]]
 ) -> Description:
-    """A network over words under some structure."""
+    """Return a network over words under some structure."""
     encoder = ENCODERS.get(model.config.encoder, f"a {model.config.encoder} network")
     under = f"{'an' if structure[0] in 'aeio' else 'a'} {structure}"
     if getattr(model.config, "normalization", "global") == "local":

@@ -1,4 +1,4 @@
-"""What networks over words have in common, whatever they answer: inputs, an encoder, vocabularies, batches."""
+"""The common part of networks over words, whatever they answer: inputs, an encoder, vocabularies, batches."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class WordNetwork(StoredNetwork):
     @classmethod
     @abstractmethod
     def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
-        """A new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it."""
 
     @classmethod
     def initialised(cls, train: Sequence[Sentence], vectors: WordVectors | None, seed: int, *parts: Any) -> Self:
-        """A new model of `parts` (what `__init__` takes), whose first weights depend on `seed` alone."""
+        """Return a new model of `parts` (what `__init__` takes), whose first weights depend on `seed` alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cls(*parts)
@@ -72,7 +72,7 @@ class WordNetwork(StoredNetwork):
             pretrain_encoder(self, train, how)
 
     def vector_coverage(self, sentences: Sequence[Sentence]) -> float:
-        """The share of the tokens that have a pretrained vector."""
+        """Return the share of the tokens that have a pretrained vector."""
         return self.features.coverage(sentences)
 
     def knows(self, word: str) -> bool:
@@ -86,11 +86,11 @@ class WordNetwork(StoredNetwork):
 
     @abstractmethod
     def gold(self, sentence: Sentence) -> list[Any]:
-        """The right answer, one number or one row of numbers a token."""
+        """Return the right answer, one number or one row of numbers a token."""
 
     @abstractmethod
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(answer | words), summed over the batch."""
+        """Return -log p(answer | words), summed over the batch."""
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedSentence]:
         """Sentences as indices, to be reused from epoch to epoch."""
@@ -103,14 +103,14 @@ class WordNetwork(StoredNetwork):
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[list[EncodedSentence], list[Tensor]]:
         """Sentences as indices, and their right answers, which must be there."""
-        found = [
+        rows = [
             sentence if isinstance(sentence, EncodedSentence) else self.encode([sentence], with_tags=True)[0]
             for sentence in batch
         ]
-        gold = [sentence.gold for sentence in found if sentence.gold is not None]
-        if len(gold) != len(found):
+        gold = [sentence.gold for sentence in rows if sentence.gold is not None]
+        if len(gold) != len(rows):
             raise TrellisworkError("expected tagged sentences, got one without; encode(..., with_tags=True)")
-        return found, gold
+        return rows, gold
 
     def token_batch(self, encoded: Sequence[EncodedSentence]) -> TokenBatch:
         """Encoded sentences side by side, where the weights are."""
@@ -125,7 +125,7 @@ class WordNetwork(StoredNetwork):
 
     @property
     def input_parts(self) -> list[str]:
-        """What a token brings, in the order of `TokenBatch.scales`."""
+        """Names of the parts that a token brings, in the order of `TokenBatch.scales`."""
         spelled = {
             "characters": self.inputs.characters,
             "n-grams": self.inputs.ngrams,
@@ -141,7 +141,7 @@ class WordNetwork(StoredNetwork):
         n_decisions: int,
         cost: int | None = None,
     ) -> list[Attribution]:
-        """The shares of the words of a sentence in decisions (see `attribution`).
+        """Return the shares of the words of a sentence in decisions (see `attribution`).
 
         `margins` says by how much an answer beats its rival in each row of a batch of copies of the sentence, given the
         number of the decision that the row is about; `cost` is that of a row, in tokens.

@@ -1,4 +1,4 @@
-"""Taggers for the columns that a model reads beside the words, kept with it: new text need not have the columns.
+"""Taggers for the columns that a model reads next to the words, kept with it: new text need not have the columns.
 
 The model itself learns from columns as these taggers guess them, each fifth of the training data by taggers of the
 other four, so that it sees the mistakes it will meet.
@@ -29,7 +29,7 @@ UNKNOWN = "_"  # how a column says that it is empty
 
 
 class ColumnTaggers:
-    """A tagger for each column beside the words; those of a folder are read when they are first needed."""
+    """A tagger for each column next to the words; those of a folder are read when they are first needed."""
 
     def __init__(self, taggers: Sequence[FeatureTagger] | None = None, folder: Path | None = None) -> None:
         self.folder = folder
@@ -47,18 +47,18 @@ class ColumnTaggers:
         """One for each column."""
         return [FeatureTagger.load(folder) for folder in model_folders(self.folder or "")]
 
-    def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with all columns: those that are missing, or nothing but _, are predicted."""
+    def with_columns(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """Return the sentences with all columns: those that are missing, or nothing but _, are predicted."""
         wanted = [i for i, sentence in enumerate(sentences) if len(sentence) and _is_incomplete(sentence)]
-        found = list(sentences)
+        complete = list(sentences)
         for i, columns in zip(wanted, self._predicted([sentences[i] for i in wanted]), strict=True):
             given = sentences[i].features or ((UNKNOWN,),) * len(columns)
             chosen = (mine if _is_empty(theirs) else theirs for mine, theirs in zip(columns, given, strict=False))
-            found[i] = replace(sentences[i], features=tuple(chosen))
-        return found
+            complete[i] = replace(sentences[i], features=tuple(chosen))
+        return complete
 
     def replaced(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with predicted columns alone."""
+        """Return the sentences with predicted columns alone."""
         pairs = zip(sentences, self._predicted(sentences), strict=True)
         return [replace(sentence, features=columns) for sentence, columns in pairs]
 
@@ -96,25 +96,27 @@ def predicted_columns(
                 f"number {i + 1} in addition to the words; leave it out with --feature-columns"
             )
     taggers = ColumnTaggers.fit(train)
-    found: list[Sentence] = list(train)
+    sentences: list[Sentence] = list(train)
     n_folds = min(FOLDS, len(train))
     for fold in range(n_folds if n_folds > 1 else 0):
         rest = [sentence for i, sentence in enumerate(train) if i % n_folds != fold]
-        found[fold::n_folds] = ColumnTaggers.fit(rest).replaced(train[fold::n_folds])
+        sentences[fold::n_folds] = ColumnTaggers.fit(rest).replaced(train[fold::n_folds])
     guessed = taggers.replaced(dev)
     note(f"columns: {count(len(taggers.taggers), 'tagger')} learned; right on dev: {_accuracy(dev, guessed)}")
-    return found, guessed, taggers
+    return sentences, guessed, taggers
 
 
 def _as_tags(sentences: Sequence[Sentence], column: int) -> list[Sentence]:
     return [Sentence(each.words, each.features[column]) for each in sentences]
 
 
-def _accuracy(gold: Sequence[Sentence], found: Sequence[Sentence]) -> str:
+def _accuracy(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> str:
     shares = []
     for i in range(len(gold[0].features)):
         pairs = [
-            pair for a, b in zip(gold, found, strict=True) for pair in zip(a.features[i], b.features[i], strict=True)
+            pair
+            for a, b in zip(gold, predicted, strict=True)
+            for pair in zip(a.features[i], b.features[i], strict=True)
         ]
         shares.append(f"{100 * sum(a == b for a, b in pairs) / max(len(pairs), 1):.2f}%")
     return ", ".join(shares)

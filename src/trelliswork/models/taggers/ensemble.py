@@ -19,11 +19,11 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.loading import load, model_folders
 from trelliswork.models.networks.attribution import Attribution, mean_of
-from trelliswork.models.taggers.chain_tagger import ChainTagger
-from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
+from trelliswork.models.taggers.averaged_tagger import AveragedTagger
+from trelliswork.models.taggers.features.tagger import FeatureTagger
+from trelliswork.models.taggers.labels import Pins
+from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
-from trelliswork.models.taggers.sentence_tagger import Pins
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 class Ensemble(AveragedTagger):
     """p(y | x) = the mean of the taggers' p(y | x). They must have the same labels and read the same columns."""
 
-    def __init__(self, taggers: Sequence[ChainTagger]) -> None:
+    def __init__(self, taggers: Sequence[Tagger | FeatureTagger]) -> None:
         if not taggers:
             raise TrellisworkError("expected taggers to put together, got none; give one at least")
         first = taggers[0]
         for i, tagger in enumerate(taggers, 1):
-            if not tagger.answers_together:
+            if not tagger.supports_ensembling:
                 raise TrellisworkError(
                     f"expected taggers with a tag for each token, got a {type(tagger).__name__} as number {i}; drop it"
                 )
             if (tagger.labels, tagger.n_columns) != (first.labels, first.n_columns):
                 raise TrellisworkError(
-                    f"expected taggers with the same labels and columns, got others in number {i}; "
+                    f"expected taggers with the same labels and columns; those of number {i} are different; "
                     "train all on the same data"
                 )
         self.taggers, self.labels = list(taggers), first.labels
@@ -54,16 +54,16 @@ class Ensemble(AveragedTagger):
 
     @classmethod
     def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Ensemble:
-        """All models in the folders of a folder; `features` as for `FeatureTagger.load`."""
+        """Return all models in the folders of a folder; `features` as for `FeatureTagger.load`."""
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
-        found = cls([load(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
-        found.folders = [str(folder) for folder in folders]
-        return found
+        ensemble = cls([load(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
+        ensemble.folders = [str(folder) for folder in folders]
+        return ensemble
 
     def describe(self, top: int = 20) -> Description:
-        """What the members are, which is the same for all; transitions are means."""
+        """Describe the members, which is the same for all; transitions are means."""
         each = [tagger.describe(top) for tagger in self.taggers]
         scores = {
             name: f"dev {dev.get('metric', 'score')} {100 * dev['score']:.2f}" if dev.get("score") is not None else "-"
@@ -103,12 +103,12 @@ class Ensemble(AveragedTagger):
 
     @property
     def explains(self) -> bool:  # type: ignore[override]
-        """Whether all members are networks that read the same of each word: their votes are averaged."""
-        networks = [tagger for tagger in self.taggers if isinstance(tagger, NeuralTagger)]
+        """True if all members are networks that read the same of each word: their votes are averaged."""
+        networks = [tagger for tagger in self.taggers if isinstance(tagger, Tagger)]
         return len(networks) == len(self.taggers) and len({tuple(each.input_parts) for each in networks}) == 1
 
     def explain(self, sentences: Any) -> list[WordExplanation]:
-        """The tags that the members agree on, with the means of their votes: of their differences between scores."""
+        """Return the tags that the members agree on, with the means of their votes (differences between scores)."""
         if not self.explains:
             members = ", ".join(sorted({type(tagger).__name__ for tagger in self.taggers}))
             problem = f"expected an ensemble of networks that read the same of each word to explain, got {members}"
@@ -116,19 +116,19 @@ class Ensemble(AveragedTagger):
         return [explained_tags(self, each) for each in self.sentences_of(sentences)]
 
     def best_values(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[int]]:
-        """The best labels of each sentence."""
+        """Return the best labels of each sentence."""
         with self.evaluating():
             best = average_argmax(self.members(batch, pins)).tags.tolist()
         return [row[: len(sentence)] for row, sentence in zip(best, batch, strict=True)]
 
     def tags_of_value(self, value: Sequence[int], n: int) -> list[str]:
-        """The tags of labels, in the scheme of the data."""
+        """Return the tags of labels, in the scheme of the data."""
         return self.labels.tags(value)
 
     def attributed(self, sentence: Sentence, value: Any, rivals: Sequence[Any]) -> list[Attribution]:
-        """The means of the shares of the words."""
-        found = [network.attributed(sentence, value, rivals) for network in self._networks]
-        return [mean_of(same) for same in zip(*found, strict=True)]
+        """Return the means of the shares of the words."""
+        by_member = [network.attributed(sentence, value, rivals) for network in self._networks]
+        return [mean_of(same) for same in zip(*by_member, strict=True)]
 
     def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Any:
         """Shares as votes."""

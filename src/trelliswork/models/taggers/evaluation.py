@@ -9,7 +9,7 @@ from typing import Any
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
 from trelliswork.models.examined import Examined, Example, Part
-from trelliswork.models.taggers.explanation import Confidences
+from trelliswork.models.taggers.posterior import Confidences
 from trelliswork.tags.schemes import spans_of
 
 
@@ -52,17 +52,17 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
-        found: dict[str, Any] = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
+        values: dict[str, Any] = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
         if self.spans is not None and self.strict is not None:
-            found |= {"conlleval": self.spans.to_dict(), "strict": self.strict.to_dict()}
+            values |= {"conlleval": self.spans.to_dict(), "strict": self.strict.to_dict()}
         if self.calibration is not None:
-            found["calibration"] = {
+            values["calibration"] = {
                 "of": "spans" if self.spans is not None else "tokens",
                 "expected_error": self.calibration.expected_error,
                 "max_error": self.calibration.max_error,
             }
-        found["worst_confusions"] = [list(each) for each in self.confusion.worst()]
-        return found
+        values["worst_confusions"] = [list(each) for each in self.confusion.worst()]
+        return values
 
 
 def score(answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str) -> Scores:
@@ -77,7 +77,7 @@ def compare(
     scheme: str,
     outcomes: Sequence[tuple[float, bool]] | None = None,
 ) -> Scores:
-    """Scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences."""
+    """Return scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences."""
     has_spans = scheme != "plain"
     return Scores(
         len(gold),
@@ -91,7 +91,7 @@ def compare(
 
 
 def _outcomes(gold: Sequence[Sequence[str]], answers: Sequence[Confidences], scheme: str) -> list[tuple[float, bool]]:
-    """The confidence in each predicted span (or tag, for plain tags), and whether it was right."""
+    """Return the confidence in each predicted span (or tag, for plain tags), and whether it was right."""
     pairs: list[tuple[float, bool]] = []
     for tags, answer in zip(gold, answers, strict=True):
         if scheme == "plain":
@@ -115,8 +115,8 @@ def examined(
 
 def _example(answer: Confidences, sentence: Sentence, scheme: str) -> Example:
     if scheme == "plain":
-        found, gold = _tags_as_parts(answer.tags), _tags_as_parts(sentence.tags or ())
-        return Example(sentence.words, found, gold, answer.tokens)
+        predicted, gold = _tags_as_parts(answer.tags), _tags_as_parts(sentence.tags or ())
+        return Example(sentence.words, predicted, gold, answer.tokens)
     spans = [(span.start, span.end, span.label) for span in answer.spans]
     return Example(
         sentence.words, spans, spans_of(sentence.tags or (), scheme), [each.probability for each in answer.spans]
@@ -128,7 +128,7 @@ def _tags_as_parts(tags: Sequence[str]) -> list[Part]:
 
 
 def score_text(scores: Scores) -> str:
-    """The scores for people."""
+    """Return the scores for people."""
     lines = []
     if scores.spans is not None and scores.strict is not None:
         lines += [scores.spans.table(), "", f"F1 of spans, strict     {100 * scores.strict.f1:6.2f}"]

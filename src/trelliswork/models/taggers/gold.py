@@ -28,16 +28,16 @@ def in_scheme_of(labels: Labels, sentences: Sequence[Sentence], scheme: str | No
     `scheme` is inferred when None. Tags of a wholly different kind are left alone, to be reported one by one.
     """
     wanted = labels.data_scheme
-    found = canonical(scheme) if scheme else infer_scheme(sentence.tags or () for sentence in sentences)
-    if "plain" in (found, wanted):
+    own = canonical(scheme) if scheme else infer_scheme(sentence.tags or () for sentence in sentences)
+    if "plain" in (own, wanted):
         return list(sentences), wanted
-    if found == wanted and not any(_is_respelled(sentence) for sentence in sentences):
-        return list(sentences), found
-    return [replace(each, tags=tuple(convert(each.tags or (), found, wanted))) for each in sentences], found
+    if own == wanted and not any(_is_respelled(sentence) for sentence in sentences):
+        return list(sentences), own
+    return [replace(each, tags=tuple(convert(each.tags or (), own, wanted))) for each in sentences], own
 
 
 def _is_respelled(sentence: Sentence) -> bool:
-    """Whether L and U stand for E and S."""
+    """Return whether L and U stand for E and S."""
     return any(split_tag(tag)[0] in ("L", "U") for tag in sentence.tags or ())
 
 
@@ -66,8 +66,8 @@ def first_unknown(labels: Labels, sentence: Sentence) -> tuple[int, str] | None:
 
 
 def unknown_note(labels: Labels, dev: Sequence[Sentence]) -> list[str]:
-    """How many dev tags the training data lacks: the model can never get them right."""
-    unknown = [(sentence, found) for sentence in dev if (found := first_unknown(labels, sentence))]
+    """Return a note on the dev tags that the training data lacks: the model can never get them right."""
+    unknown = [(sentence, first) for sentence in dev if (first := first_unknown(labels, sentence))]
     if not unknown:
         return []
     sentence, (line, tag) = unknown[0]
@@ -77,7 +77,7 @@ def unknown_note(labels: Labels, dev: Sequence[Sentence]) -> list[str]:
 
 
 def broken_note(labels: Labels, train: Sequence[Sentence]) -> list[str]:
-    """How many training tags break their scheme; each is read as a span of its own."""
+    """Return a note on the training tags that break their scheme; each is read as a span of its own."""
     scheme = labels.data_scheme
     broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
     if not broken:
@@ -97,7 +97,7 @@ UNKNOWN = "?"
 
 
 def choices_of_tag(tag: str) -> str | Choice:
-    """A tag that is known, the set of those that are possible, or None for all.
+    """Return a tag that is known, the set of those that are possible, or None for all.
 
     >>> choices_of_tag("O"), choices_of_tag("?"), sorted(choices_of_tag("A|B"))
     ('O', None, ['A', 'B'])
@@ -106,19 +106,19 @@ def choices_of_tag(tag: str) -> str | Choice:
         return None
     if OR not in tag or tag == OR:
         return tag
-    found = frozenset(part for part in tag.split(OR) if part)
-    if UNKNOWN in found:
+    tags = frozenset(part for part in tag.split(OR) if part)
+    if UNKNOWN in tags:
         return None
-    return found if len(found) > 1 else next(iter(found), tag)
+    return tags if len(tags) > 1 else next(iter(tags), tag)
 
 
 def partial_gold(sentences: Iterable[Sequence[str]]) -> tuple[dict[str, int], Array, Array]:
-    """Labels in the order in which they appear, and codes and sets as `observed` has them."""
+    """Return labels in the order in which they appear, and codes and sets as `observed` has them."""
     return encode([[choices_of_tag(tag) for tag in tags] for tags in sentences])
 
 
 def encode(sentences: Sequence[Sequence[str | Choice]]) -> tuple[dict[str, int], Array, Array]:
-    """The same from tags, sets of tags, and None."""
+    """Return the same from tags, sets of tags, and None."""
     labels: dict[str, int] = {}
     numbers: dict[frozenset[str], int] = {}
     codes = list[int]()
@@ -141,17 +141,17 @@ def encode(sentences: Sequence[Sequence[str | Choice]]) -> tuple[dict[str, int],
 
 
 def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
-    """The scheme that the known tags are written in."""
+    """Return the scheme that the known tags are written in."""
     return infer_scheme(run for tags in sentences for run in _known_runs(tags))
 
 
 def is_known(tags: Sequence[str]) -> bool:
-    """Whether every tag is known."""
+    """Return whether every tag is known."""
     return all(isinstance(choices_of_tag(tag), str) for tag in tags)
 
 
 def _known_runs(tags: Sequence[str]) -> Iterator[list[str]]:
-    """The stretches of known tags; one that begins inside a span gets the tag that may have come before."""
+    """Yield the stretches of known tags; one that begins inside a span gets the tag that may have come before."""
     run, broken = list[str](), False
     for tag in tags:
         if not isinstance(choices_of_tag(tag), str):

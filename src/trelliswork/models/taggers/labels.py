@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,8 @@ from trelliswork.tags.schemes import (
     violations,
 )
 
+Pin = str | Sequence[str]  # a tag, or those of which one is right, as O|B-NP or as a list
+Pins = Mapping[int, Pin]  # token, counted from 0 -> what is known of its tag
 OR = "|"  # between tags of which one is right
 EDGE = -1  # the label before the first token and behind the last
 _MEANING = {
@@ -47,7 +49,7 @@ class Labels:
     def from_sentences(
         cls, sentences: Sequence[Sentence], *, scheme: str | None = None, label_scheme: str = "IOBES"
     ) -> Labels:
-        """The labels of tagged sentences; `scheme` is inferred when None.
+        """Return the labels of tagged sentences; `scheme` is inferred when None.
 
         With span tags the set is completed with O and every role of each type, so that a span of any length,
         and a sentence without any, can be expressed.
@@ -65,17 +67,17 @@ class Labels:
     @classmethod
     def as_written(cls, tags: Sequence[Sequence[str]], scheme: str | None = None) -> Labels:
         """Only the tags that occur, in that order; `scheme` is inferred when None."""
-        found = canonical(scheme) if scheme is not None else infer_scheme(tags)
-        return cls(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
+        scheme_found = canonical(scheme) if scheme is not None else infer_scheme(tags)
+        return cls(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), scheme_found, scheme_found)
 
     @classmethod
     def from_stored(cls, labels: Sequence[str], scheme: str, data_scheme: str) -> Labels:
-        """The inverse of writing the three down."""
+        """Return the inverse of writing the three down."""
         return cls(Vocabulary(labels), canonical(scheme), canonical(data_scheme))
 
     @property
     def has_spans(self) -> bool:
-        """Whether tags spell out spans."""
+        """True if tags spell out spans."""
         return self.scheme != "plain"
 
     def indices(self, sentence: Sentence, *, constrained: bool = False) -> list[int]:
@@ -107,12 +109,12 @@ class Labels:
         return labels if self.scheme == self.data_scheme else convert(labels, self.scheme, self.data_scheme)
 
     def _is_legal(self, indices: Sequence[int]) -> bool:
-        """Whether each label may follow the one before it: then S means B and E means I, and nothing else changes."""
+        """Return whether each label may follow the one before it: then S means B, E means I, the rest stays."""
         return self._legal_pairs.issuperset(zip([EDGE, *indices], [*indices, EDGE], strict=True))
 
     @cached_property
     def _begun_or_inside(self) -> list[str]:
-        """What each label is in IOB2."""
+        """Return each label as it is in IOB2."""
         return [_join(*_begin_or_inside(label)) for label in self.vocabulary]
 
     @cached_property
@@ -123,7 +125,7 @@ class Labels:
         return legal | {(label, EDGE) for label, fits in enumerate(ends) if fits} | {(EDGE, EDGE)}
 
     def one_of(self, tag: str | Sequence[str]) -> list[str]:
-        """The tags that a pin leaves: itself, or several, as a sequence or with | between them.
+        """Return the tags that a pin leaves: itself, or several, as a sequence or with | between them.
 
         >>> Labels(Vocabulary(["O", "B-X", "I-X"]), "IOB2", "IOB2").one_of("O|B-X")
         ['O', 'B-X']
@@ -133,7 +135,7 @@ class Labels:
         return [tag] if OR not in tag or tag in self.tag_groups else [each for each in tag.split(OR) if each]
 
     def meaning(self, tag: str | Sequence[str]) -> list[int]:
-        """The labels that a tag of the data may stand for: in IOB2, B-X is B-X or S-X.
+        """Return the labels that a tag of the data may stand for: in IOB2, B-X is B-X or S-X.
 
         IOB1 writes I-X wherever nothing of type X comes right before, so there I-X may also begin a span. O|B-X is one
         of these, unless a tag is called so.
@@ -145,10 +147,10 @@ class Labels:
             role, kind = split_tag(tag)
             roles = _MEANING[self.data_scheme].get(role, role)
             wanted = {_join(each, kind) for each in roles}
-        found = [i for i, label in enumerate(self.vocabulary) if label in wanted]
-        if not found:
+        labels = [i for i, label in enumerate(self.vocabulary) if label in wanted]
+        if not labels:
             raise DataError("tag", f"expected one of {', '.join(self.data_tags)}, got {tag!r}")
-        return found
+        return labels
 
     @property
     def data_tags(self) -> list[str]:
@@ -179,7 +181,7 @@ class Labels:
 
 
 def tags_of_gold(sentence: Sentence) -> tuple[str, ...]:
-    """The tags of a sentence that must have them."""
+    """Return the tags of a sentence that must have them."""
     if sentence.tags is None or len(sentence.tags) != len(sentence.words):
         got = "none" if sentence.tags is None else str(len(sentence.tags))
         problem = f"expected {len(sentence)} tags, got {got}; give a file with a tag column"
@@ -197,7 +199,7 @@ def _begin_or_inside(label: str) -> tuple[str, str]:
 
 
 def labels_described(labels: Labels, task: str = "") -> dict[str, str]:
-    """The tags of the data and the labels that are learned, for people."""
+    """Return the tags of the data and the labels that are learned, for people."""
     of = f" of {task}" if task else ""
     return {
         f"tags{of}": f"{len(labels.data_tags)} ({labels.data_scheme}): {', '.join(labels.data_tags)}",
@@ -206,12 +208,12 @@ def labels_described(labels: Labels, task: str = "") -> dict[str, str]:
 
 
 def record_of_labels(labels: Labels) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the same for programs."""
     return {"labels": labels.vocabulary.to_list(), "tags": labels.data_tags, "scheme": labels.data_scheme}
 
 
 def missing_roles(tags: Sequence[str], scheme: str) -> list[str]:
-    """The tags that spans of the types of some tags may need beside these.
+    """Return the tags that spans of the types of some tags may need in addition to these.
 
     >>> missing_roles(["O", "I-X"], "IOB2")
     ['B-X']

@@ -1,9 +1,9 @@
-"""What every tagger answers, whatever its scores come from."""
+"""The answers of every tagger, whatever its scores come from."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -15,33 +15,28 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
+from trelliswork.models.expected_counts import Counting
 from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.loading import load
 from trelliswork.models.part_choices import PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags, examined, score, score_text
-from trelliswork.models.taggers.explanation import (
-    Analysis,
-    Confidences,
-    SpanConfidence,
-)
 from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_known, unknown_note
-from trelliswork.models.taggers.labels import Labels, tags_of_gold
+from trelliswork.models.taggers.labels import Labels, Pins, tags_of_gold
+from trelliswork.models.taggers.posterior import Analysis, Confidences, SpanConfidence, TagPosterior
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
-from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import tags_of
 from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
     from trelliswork.data.attributes.dicts import Function
 
-Pins = Mapping[int, Any]  # token, counted from 0 -> its tag, or those of which one is right, as O|B-NP or as a list
 Result = TypeVar("Result")
 
 
 class SentenceTagger(Model):
     """Tags, alternatives and confidences of sentences; a subclass answers for a batch of them."""
 
-    takes_pins = True
+    supports_pins = counts_parts = True
     labels: Labels
     metrics: dict[str, Any]
 
@@ -50,7 +45,7 @@ class SentenceTagger(Model):
         return self.labels.data_scheme
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A chain takes time in proportion to the words and to the pairs of tags."""
+        """Return a chain takes time in proportion to the words and to the pairs of tags."""
         pairs = len(self.labels.tag_groups) ** 2
         word = 5e-5 + 3e-9 * pairs + top_k * (2e-6 + 8e-9 * pairs) + 4e-5 * choices + 5e-4 * explain
         return 3e-4 + word * n
@@ -60,45 +55,30 @@ class SentenceTagger(Model):
         return nullcontext()
 
     @abstractmethod
+    def _posterior(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> TagPosterior:
+        """Return p(tags | words, pins) of a batch of sentences that have words."""
+
     def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        """The tags of the most probable analysis of each sentence."""
+        """Return the tags of the most probable analysis of each sentence."""
+        return self._posterior(batch, pins).best_tags()
 
-    @abstractmethod
-    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]: ...
-
-    @abstractmethod
-    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]: ...
-
-    @abstractmethod
-    def _likely_spans(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
-    ) -> list[list[SpanConfidence]]:
-        """All spans with a probability of `threshold` or more; they may overlap."""
-
-    @abstractmethod
-    def _token_confidences(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
-    ) -> list[list[float]]:
-        """The probability of each of some tags."""
-
-    @abstractmethod
-    def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
-        """The probability of each tag of `labels.tag_groups` at each token, [n, tags], of each sentence."""
+    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
+        return self._posterior(batch, pins).confidences()
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> Self:
-        """The tagger in a model folder, which must be one of this class; `trelliswork.load` loads every model.
+        """Return the tagger in a model folder, which must be one of this class; `trelliswork.load` loads every model.
 
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
         """
-        found = load(directory, features=features)
-        if not isinstance(found, cls):
-            kind = type(found).__name__
+        model = load(directory, features=features)
+        if not isinstance(model, cls):
+            kind = type(model).__name__
             raise ModelError(
                 f"{directory}: expected a {cls.__name__}, got a {kind}; use trelliswork.load or {kind}.load"
             )
-        return found
+        return model
 
     @overload
     def tag(  # type: ignore[overload-overlap]  # a text is a sequence of texts too
@@ -125,7 +105,7 @@ class SentenceTagger(Model):
         *,
         threshold: float | None = None,
     ) -> list[str] | list[list[str]]:
-        """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
+        """Return the best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
 
         Raw text is tokenised (see `tokeniser`) and gives one list with the tags of all its tokens; `predict` says which
         they are. One sentence, also as a list of words, gives one list too. With a `threshold`, the tags are those of
@@ -136,11 +116,11 @@ class SentenceTagger(Model):
         """
         given, one = self.sentences_of(sentences), is_one(sentences)
         if threshold is None:
-            found = self._tag_all(given, pins)
+            tags = self._tag_all(given, pins)
         else:
             chosen = zip(given, self.spans(given, threshold, pins), strict=True)
-            found = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
-        return list(chain.from_iterable(found)) if one else found
+            tags = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
+        return list(chain.from_iterable(tags)) if one else tags
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
@@ -154,7 +134,7 @@ class SentenceTagger(Model):
         confidence: bool = True,
         threshold: float | None = None,
     ) -> list[Answer]:
-        """The best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`.
+        """Return the best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`.
 
         Of raw text there is an answer for each of its sentences, with the `offsets` of the words.
         """
@@ -167,28 +147,30 @@ class SentenceTagger(Model):
             tags = [each[0].tags for each in best]
         else:
             tags = self.tag(sentences, pins, threshold=threshold)
-        found = [_answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)]
+        answers = [
+            _answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)
+        ]
         if self.lemmatiser is None:
-            return found
-        return [replace(each, lemmas=self.lemmatiser.lemmas(each.inputs, each.value)) for each in found]
+            return answers
+        return [replace(each, lemmas=self.lemmatiser.lemmas(each.inputs, each.value)) for each in answers]
 
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
     ) -> list[list[Analysis]]:
-        """The `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
+        """Return the `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
         if top_k < 1:
             raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
         return self._in_batches(
             sentences,
             pins,
-            lambda batch, pins: self._analyses(batch, pins, top_k),
+            lambda batch, pins: self._posterior(batch, pins).analyses(top_k),
             empty=lambda: [Analysis([], 1.0)],
         )
 
     def confidences(
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None, *, threshold: float | None = None
     ) -> list[Confidences]:
-        """The best tags with the exact probability of each token's tag and of each predicted span.
+        """Return the best tags with the exact probability of each token's tag and of each predicted span.
 
         With a `threshold`, the tags are those that `tag` gives for it.
         """
@@ -205,10 +187,11 @@ class SentenceTagger(Model):
     def _confidences_above(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
     ) -> list[Confidences]:
-        likely = self._likely_spans(batch, pins, threshold)
+        posterior = self._posterior(batch, pins)
+        likely = posterior.likely_spans(threshold)
         chosen = [choose_spans(row, len(each), threshold) for row, each in zip(likely, batch, strict=True)]
         tags = [self._spelled(spans, len(each)) for spans, each in zip(chosen, batch, strict=True)]
-        tokens = self._token_confidences(batch, pins, tags)
+        tokens = posterior.token_confidences(tags)
         return [Confidences(*each) for each in zip(tags, tokens, chosen, strict=True)]
 
     def _spelled(self, spans: Sequence[SpanConfidence], n: int) -> list[str]:
@@ -217,36 +200,36 @@ class SentenceTagger(Model):
     def choices(
         self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """The tags that each token may have, by their exact probability given the pins; the `most` probable alone."""
+        """Return the `most` probable tags that each token may have, by their exact probability given the pins."""
         tags = list(self.labels.tag_groups)
 
         def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
-            return [token_choices(shares, tags, most) for shares in self._tag_shares(batch, known)]
+            return [token_choices(shares, tags, most) for shares in self._posterior(batch, known).tag_shares()]
 
         return self._in_batches(self.sentences_of(inputs), pins, answer, empty=list)
 
     def spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
-        """The spans of each sentence that are as likely as `threshold`, none overlapping, with exact probabilities."""
-        found = self.likely_spans(sentences, threshold, pins)
-        return [choose_spans(row, len(each), threshold) for row, each in zip(found, sentences, strict=True)]
+        """Return the spans of each sentence that are as likely as `threshold`, without overlaps, with probabilities."""
+        likely = self.likely_spans(sentences, threshold, pins)
+        return [choose_spans(row, len(each), threshold) for row, each in zip(likely, sentences, strict=True)]
 
     def likely_spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
-        """All spans with a probability of `threshold` or more; they may overlap."""
+        """Return all spans with a probability of `threshold` or more; they may overlap."""
         check_threshold(threshold, self.labels)
         return self._in_batches(
-            sentences, pins, lambda batch, pins: self._likely_spans(batch, pins, threshold), empty=list
+            sentences, pins, lambda batch, pins: self._posterior(batch, pins).likely_spans(threshold), empty=list
         )
 
     def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> dict[str, Any]:
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
         sentences = self.sentences_of(sentences)
         gold = [tags_of_gold(sentence) for sentence in sentences]
-        found = answered(self.tag if threshold is None else partial(self.tag, threshold=threshold), sentences)
-        return evaluate_tags(gold, found, self.labels.data_scheme)
+        predicted = answered(self.tag if threshold is None else partial(self.tag, threshold=threshold), sentences)
+        return evaluate_tags(gold, predicted, self.labels.data_scheme)
 
     def pinned(self, text: str, n: int | None = None) -> str:
         known = self.labels.data_tags
@@ -256,11 +239,11 @@ class SentenceTagger(Model):
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Span F1 under both readings, accuracy, and how far the confidences are off."""
-        found, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme
-        scores = score(found, gold, scheme)
-        lemmas = self._lemma_scores(gold, [each.tags for each in found])
+        predicted, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme
+        scores = score(predicted, gold, scheme)
+        lemmas = self._lemma_scores(gold, [each.tags for each in predicted])
         lines = [score_text(scores), *(f"{'lemma accuracy':<24}{100 * share:6.2f}" for share in lemmas.values())]
-        parts = {"": examined(found, gold, scheme, scores.confusion)}
+        parts = {"": examined(predicted, gold, scheme, scores.confusion)}
         return Report("\n".join(lines), {**scores.to_dict(), **lemmas}, parts)
 
     def _lemma_scores(self, gold: Sequence[Sentence], tags: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -270,15 +253,28 @@ class SentenceTagger(Model):
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold tags in the scheme of the model, which must know them."""
-        sentences, found = in_scheme_of(self.labels, self.completed(gold), scheme)
+        sentences, own = in_scheme_of(self.labels, self.with_columns(gold), scheme)
         require_known(self.labels, sentences)
         wanted = self.labels.data_scheme
-        note = f"tags converted from {found} to {wanted}, as the model has them"
-        return sentences, [] if found == wanted else [note]
+        note = f"tags converted from {own} to {wanted}, as the model has them"
+        return sentences, [] if own == wanted else [note]
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         converted = self.labels.scheme != self.labels.data_scheme
         return [*unknown_note(self.labels, dev), *(broken_note(self.labels, train) if converted else ())]
+
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
+        return self._posterior(batch, pins).counting()
+
+    @property
+    def known_tags(self) -> list[str]:
+        """The tags that a token can have."""
+        return list(self.labels.tag_groups)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels that are learned, in the order of their numbers."""
+        return self.labels.vocabulary.to_list()
 
     @property
     def size(self) -> str:
@@ -310,5 +306,5 @@ def _answer(sentence: Sentence, tags: list[str], sure: Confidences | None, best:
 
 
 def is_one(given: Any) -> bool:
-    """Whether one sentence or a text was given, not a list of sentences."""
+    """Return whether one sentence or a text was given, not a list of sentences."""
     return isinstance(given, str | Sentence) or any(isinstance(each, str) for each in given)

@@ -1,10 +1,10 @@
-"""Which spans to predict when a missed one costs as much as a wrong one: all that are likely enough, none overlapping.
+"""The spans to predict when a missed one costs as much as a wrong one: all that are likely enough, without overlaps.
 
 The most probable tags leave out every span that is less likely than its absence. F1 asks for more: a span with
 probability p adds 2p to twice the expected number of right ones and 1 to the number predicted, so that it raises an
 F1 of F wherever p > F / 2. With `threshold` t the spans chosen make Σ (p - t) greatest, exactly.
 
->>> found = [SpanConfidence(0, 2, "PER", 0.4), SpanConfidence(1, 2, "LOC", 0.3), SpanConfidence(3, 4, "LOC", 0.1)]
+>>> found = [PartProbability(0, 2, "PER", 0.4), PartProbability(1, 2, "LOC", 0.3), PartProbability(3, 4, "LOC", 0.1)]
 >>> [(span.start, span.end) for span in choose_spans(found, 4, threshold=0.2)]
 [(0, 2)]
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.taggers.explanation import SpanConfidence
+from trelliswork.models.base import PartProbability
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float
@@ -35,7 +35,7 @@ BEGINS = "BSU"  # prefixes of labels that begin a span
 
 
 def check_threshold(threshold: float, labels: Labels) -> None:
-    """Refuse what is no probability, and tags that have no spans."""
+    """Refuse a threshold that is not a probability, and tags that have no spans."""
     if not SMALLEST <= threshold <= 1:
         raise TrellisworkError(f"threshold must lie in {SMALLEST}..1; got {threshold}; half the F1 on dev data is best")
     if not labels.has_spans:
@@ -44,8 +44,8 @@ def check_threshold(threshold: float, labels: Labels) -> None:
 
 def likely_spans(
     members: Sequence[TagDistribution], labels: Labels, lengths: Sequence[int], threshold: float
-) -> list[list[SpanConfidence]]:
-    """All spans of each sentence with a probability of `threshold` or more, under the mean of the members.
+) -> list[list[PartProbability]]:
+    """Return all spans of each sentence with a probability of `threshold` or more, under the mean of the members.
 
     A span is no likelier than that each of its tokens has its type, which leaves few to look at. Of one chain, it is no
     likelier than that its tokens go on as one span, which leaves few even if the model is unsure of everything.
@@ -60,16 +60,16 @@ def likely_spans(
         spans = [_going_on(shares[row, :n], pairs[row, : n - 1], names, threshold) for row, n in enumerate(lengths)]
     else:
         spans = [_candidates(marginals[row, :n], names, threshold) for row, n in enumerate(lengths)]
-    found = [member.span_probabilities(spans, tags=names, scheme=labels.scheme) for member in members]
-    means = [(sum(of_row[1:]) + of_row[0]).div(len(members)).tolist() for of_row in zip(*found, strict=True)]
+    shares_of = [member.span_probabilities(spans, tags=names, scheme=labels.scheme) for member in members]
+    means = [(sum(of_row[1:]) + of_row[0]).div(len(members)).tolist() for of_row in zip(*shares_of, strict=True)]
     return [
-        [SpanConfidence(*span, min(p, 1.0)) for span, p in zip(row, shares, strict=True) if p >= threshold]
+        [PartProbability(*span, min(p, 1.0)) for span, p in zip(row, shares, strict=True) if p >= threshold]
         for row, shares in zip(spans, means, strict=True)
     ]
 
 
 def _kinds(names: Sequence[str]) -> dict[str, list[int]]:
-    """The labels of each type of span."""
+    """Return the labels of each type of span."""
     kinds: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         if name != "O":
@@ -103,15 +103,15 @@ def _going_on(shares: Array, pairs: Array, names: Sequence[str], threshold: floa
 
 def _candidates(marginals: Float[Tensor, "n c"], names: Sequence[str], threshold: float) -> list[Span]:
     """Spans whose tokens all have the type with a probability of `threshold` or more."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for kind, columns in _kinds(names).items():
         likely = (marginals[:, columns].sum(-1) >= threshold).tolist()
-        found += [(first, last, kind) for first, last in _inside(likely)]
-    return sorted(found)
+        spans += [(first, last, kind) for first, last in _inside(likely)]
+    return sorted(spans)
 
 
 def _inside(likely: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """All spans [first, last) without a False."""
+    """Yield all spans [first, last) without a False."""
     for first in range(len(likely)):
         last = first
         while last < len(likely) and likely[last]:
@@ -119,15 +119,15 @@ def _inside(likely: Sequence[bool]) -> Iterator[tuple[int, int]]:
             yield first, last
 
 
-def choose_spans(spans: Sequence[SpanConfidence], n: int, threshold: float) -> list[SpanConfidence]:
-    """Those of the spans, none overlapping, that make Σ (probability - threshold) greatest, in order.
+def choose_spans(spans: Sequence[PartProbability], n: int, threshold: float) -> list[PartProbability]:
+    """Return those of the spans, none overlapping, that make Σ (probability - threshold) greatest, in order.
 
     best[j] = max(best[j - 1], max over spans [i, j) of best[i] + p - threshold)
     """
-    ending: list[list[SpanConfidence]] = [[] for _ in range(n + 1)]
+    ending: list[list[PartProbability]] = [[] for _ in range(n + 1)]
     for span in spans:
         ending[span.end].append(span)
-    best, last = [0.0] * (n + 1), [None] * (n + 1)  # type: tuple[list[float], list[SpanConfidence | None]]
+    best, last = [0.0] * (n + 1), [None] * (n + 1)  # type: tuple[list[float], list[PartProbability | None]]
     for j in range(1, n + 1):
         best[j] = best[j - 1]
         for span in ending[j]:

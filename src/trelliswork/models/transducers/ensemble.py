@@ -33,7 +33,7 @@ class TransducerEnsemble(Transducer):
         if not members:
             raise TrellisworkError("expected transducers to put together, got none; give one at least")
         for i, member in enumerate(members, 1):
-            if not (isinstance(member, Transducer) and member.answers_together):
+            if not (isinstance(member, Transducer) and member.supports_ensembling):
                 kind = type(member).__name__
                 raise TrellisworkError(
                     f"expected transducers with exact probabilities of pairs, got a {kind} as number {i}; drop it"

@@ -48,7 +48,7 @@ class Transducer(Model):
     """p(target | source) of strings. A subclass has `transduced`, and `format`, by which texts are cut into symbols."""
 
     learns_from = "pairs"
-    takes_pins: ClassVar[bool] = False  # whether it has `transduced_around`
+    supports_pins: ClassVar[bool] = False  # whether it has `transduced_around`
     next_options = "--top-k 3"
     without_twin: ClassVar[str] = "read as an unknown symbol"  # what is done about symbols that were never seen
     format: PairFormat
@@ -104,7 +104,7 @@ class Transducer(Model):
 
     def pinned(self, text: str, n: int | None = None) -> Symbols:
         """The symbols that a pin says are written."""
-        if not self.takes_pins:
+        if not self.supports_pins:
             super().pinned(text, n)
         return () if text == NOTHING else self.format.cut_target(text)
 

@@ -46,7 +46,7 @@ class ConstituencyParser(Model):
     """Sentences to learn from have `brackets`, and parts of speech as `tags`; an answer is a `Tree`."""
 
     learns_from = "brackets"
-    explains, takes_pins = True, True
+    explains, supports_pins = True, True
     pins_chains: ClassVar[bool] = False  # whether several labels of the same words can be pinned
     next_options = "--format pretty --confidence"
 

@@ -316,7 +316,7 @@ class TreebankGrammar(ConstituencyParser):
         card = model_card(self)
         write_model(
             directory,
-            StoredModel(type(self).__name__, config, arrays, self.metrics, card, extra or {}, self.kept()),
+            StoredModel(type(self).__name__, config, arrays, self.metrics, card, extra or {}, self.kept_models()),
         )
 
     @classmethod

@@ -64,7 +64,7 @@ class Scored(NamedTuple):
 class SpanParser(ConstituencyParser, WordNetwork):
     """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
 
-    CONFIG, ON_CPU_ALONE = SpanConfig, True
+    CONFIG, CPU_ONLY = SpanConfig, True
     pins_chains = counts_parts = True
     STRUCTURE = "CRF over constituency trees"
 

@@ -57,7 +57,7 @@ class DependencyParser(WordNetwork):
 
     STRUCTURE: str
     learns_from = "heads"
-    takes_pins = True
+    supports_pins = True
     budget = BUDGET  # tokens that are parsed at a time
 
     def __init__(

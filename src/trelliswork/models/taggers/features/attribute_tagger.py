@@ -40,7 +40,7 @@ class AttributeTagger(FeatureTagger):
 
     @classmethod
     def of(cls, crf: FeatureCRF, names: Sequence[str], config: LearningConfig | None = None) -> AttributeTagger:
-        """A tagger of a trained CRF whose attributes have these names; weights of 0 are left out."""
+        """Return a tagger of a trained CRF whose attributes have these names; weights of 0 are left out."""
         labels = Labels.as_written([crf.labels])
         smaller, kept = crf.compact()
         own = names_left(names, smaller, kept)
@@ -48,7 +48,7 @@ class AttributeTagger(FeatureTagger):
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> AttributeTagger:
-        """A model that CRFsuite trained: its binary file, or the text of `crfsuite dump`."""
+        """Return a model that CRFsuite trained: its binary file, or the text of `crfsuite dump`."""
         tagger = cls.of(*crf_of(read_crfsuite_model(path)))
         tagger.metrics["data"] = {"converted_from": Path(path).name}
         return tagger
@@ -86,18 +86,19 @@ def names_left(names: Sequence[str], smaller: FeatureCRF, kept: Array) -> Sequen
 
 
 def attributes_of(sentence: Sentence) -> Sequence[Any]:
-    """The attributes of each token of a sentence that must have them."""
-    found = sentence.extra.get(ATTRIBUTES)
-    if not isinstance(found, list) or len(found) != len(sentence):
-        got = "none" if found is None else f"{len(found)}" if isinstance(found, list) else type(found).__name__
+    """Return the attributes of each token of a sentence that must have them."""
+    attributes = sentence.extra.get(ATTRIBUTES)
+    if not isinstance(attributes, list) or len(attributes) != len(sentence):
+        got = "none" if attributes is None else type(attributes).__name__
+        got = f"{len(attributes)}" if isinstance(attributes, list) else got
         where = f'in a CRFsuite data file or under "{ATTRIBUTES}" in JSON lines'
         problem = f"expected the attributes of {len(sentence)} tokens, {where}, got {got}"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
-    return found
+    return attributes
 
 
 def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Array | None, EntryNames]:
-    """As `from_dicts`; an error names the file and line of the sentence."""
+    """Return what `from_dicts` returns; an error names the file and line of the sentence."""
     given = [attributes_of(sentence) for sentence in sentences]
     try:
         return from_dicts(given)

@@ -54,31 +54,31 @@ class TaggedData(NamedTuple):
 
     @classmethod
     def of(cls, given: Sequence[Sentence] | TaggedData) -> TaggedData:
-        """The same for sentences of which nothing else is said; there must be some."""
+        """Return the same for sentences of which nothing else is said; there must be some."""
         data = given if isinstance(given, TaggedData) else cls(given)
         if not data.sentences:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
         return data
 
     def gold(self, constrained: bool) -> Gold:
-        """The tags as they are written (a weight is learned only for what was seen), and their codes and sets.
+        """Return the tags as they are written (a weight is learned only for what was seen), and their codes and sets.
 
         If `constrained`, tags that break their scheme are read as conlleval reads them.
         """
         if self.partial:
             return _partly_known(self.sentences, [*_Tags(self.sentences)], self.scheme, constrained)
         tags = self._tags()
-        found = canonical(self.scheme) if self.scheme is not None else infer_scheme(tags)
-        if constrained and found != "plain":
-            tags = self._tags(found)
-        labels = Labels.as_written(tags, found)
+        scheme = canonical(self.scheme) if self.scheme is not None else infer_scheme(tags)
+        if constrained and scheme != "plain":
+            tags = self._tags(scheme)
+        labels = Labels.as_written(tags, scheme)
         codes = self.where.scratch.growing(np.int64)
         for each in tags:
             codes.add(np.array(labels.vocabulary.indices(each), np.int64))
-        return Gold(labels, codes.whole(), None, legal_of(labels.vocabulary.to_list(), found) if constrained else None)
+        return Gold(labels, codes.whole(), None, legal_of(labels.vocabulary.to_list(), scheme) if constrained else None)
 
     def _tags(self, scheme: str | None = None) -> Sequence[Sequence[str]]:
-        """The tags of all sentences, repaired if a scheme is given; on disk they are made again each time."""
+        """Return the tags of all sentences, repaired if a scheme is given; on disk they are made again each time."""
         tags = _Tags(self.sentences, scheme)
         return tags if self.where.scratch.on_disk else [*tags]
 
@@ -109,7 +109,7 @@ class Gold(NamedTuple):
     legal: Legal | None = None
 
     def share(self, sentences: Sequence[Sentence], together: OneProcess) -> Gold:
-        """What is known of the tokens of every n-th sentence, those of this process."""
+        """Return what is known of the tokens of every n-th sentence, those of this process."""
         if together.alone:
             return self
         own = np.arange(len(sentences)) % together.size == together.rank
@@ -121,20 +121,20 @@ def _partly_known(
     train: Sequence[Sentence], tags: Sequence[Sequence[str]], scheme: str | None, constrained: bool
 ) -> Gold:
     seen, codes, sets = partial_gold(tags)
-    found = scheme_of(tags) if scheme is None else canonical(scheme)
+    scheme_found = scheme_of(tags) if scheme is None else canonical(scheme)
     known = list(seen)
     if constrained:
-        unseen = missing_roles(known, found)  # what an unknown tag may be, though no other token has it
+        unseen = missing_roles(known, scheme_found)  # what an unknown tag may be, though no other token has it
         known, sets = [*known, *unseen], np.pad(sets, ((0, 0), (0, len(unseen))))
         sets[0] = True
-    legal = legal_of(known, found) if constrained else None
+    legal = legal_of(known, scheme_found) if constrained else None
     if legal is not None:
         wrong = first_impossible(legal, np.array([len(each) for each in tags]), codes, sets)
         if wrong is not None:
             each = train[wrong]
-            problem = f"no legal {found} tags fit {' '.join(tags[wrong])}"
+            problem = f"no legal {scheme_found} tags fit {' '.join(tags[wrong])}"
             raise ConstraintError(f"{each.file or 'sentence'}:{each.line}: {problem}; {FIX}")
-    return Gold(Labels.from_stored(known, found, found), codes, sets, legal)
+    return Gold(Labels.from_stored(known, scheme_found, scheme_found), codes, sets, legal)
 
 
 @dataclass
@@ -176,7 +176,7 @@ class FeatureCorpus:
         del self.rows, self.encoded.rows
 
     def names(self, crf: FeatureCRF, kept: Array) -> Sequence[str]:
-        """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
+        """Return the names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
         if isinstance(crf.index, HashedIndex):
             return HashedNames(crf.conjunctions)
         n_atomic = len(self.encoded.places)
@@ -187,7 +187,7 @@ class FeatureCorpus:
         return [*named, *(MARKS[mark] for mark in kept[kept >= n_atomic] - n_atomic)]
 
     def pretrained(self, sentences: Sequence[Sentence], config: LearningConfig) -> Array:
-        """The weights that hidden units begin with: those of a model of clusters of the words of all sentences."""
+        """Return the weights that hidden units begin with: those of a model of clusters of the words."""
         parameters = self.crf.parameters
         assert isinstance(parameters, HiddenParameters), "checked by check_units"
         learner = hidden_unit_learner(config)
@@ -223,7 +223,7 @@ def _leave_out_rare(encoded: Encoded, min_count: float) -> None:
 
 
 def has_b(templates: Templates) -> bool:
-    """Whether neighbouring tags are scored by themselves; as in CRF++: no line B, no such weights."""
+    """Return whether neighbouring tags are scored by themselves; as in CRF++: no line B, no such weights."""
     return any(each.pairs and not each.references for each in templates.templates)
 
 
@@ -236,13 +236,15 @@ def _parameters(
     *,
     arcs: bool,
 ) -> Parameters:
-    """What there is a weight for."""
+    """Return the weights that the model has."""
     if isinstance(index, KeyIndex) and kind_of(config.model).counted:
         counted = counted_parameters(corpus.rows, corpus.gold, index, n_labels, transitions=arcs)
         return replace(counted, legal=corpus.legal)
     if config.order == 2 and not arcs:
         raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
-    found = parameters_of(corpus, n_attributes, n_labels, config, arcs=arcs).with_latent(config.latent)
+    parameters = parameters_of(corpus, n_attributes, n_labels, config, arcs=arcs).with_latent(config.latent)
     if config.order == 2:
-        found = found.with_second_order(corpus.rows, corpus.gold, corpus.sets).united(corpus.where.together.union)
-    return found
+        parameters = parameters.with_second_order(corpus.rows, corpus.gold, corpus.sets).united(
+            corpus.where.together.union
+        )
+    return parameters

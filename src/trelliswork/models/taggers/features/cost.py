@@ -1,4 +1,4 @@
-"""How long an iteration will take where there are many tags, told before it begins."""
+"""The time that an iteration takes where there are many tags, announced before it begins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTED, TAG = 1.2e-9, 1.5e-8
 
 
 def cost_notes(tags: Iterable[Sequence[str]], config: LearningConfig, *, scheme: bool) -> Iterator[str]:
-    """Whether pairs of tags are listed, and how long an iteration takes if that is long.
+    """Return notes on whether pairs of tags are listed, and on how long an iteration takes if that is long.
 
     With a `scheme`, what it forbids is in a table.
     """

@@ -43,7 +43,7 @@ def columns_of(sentences: Sequence[Sentence], n_columns: int | None = None) -> t
 
 
 def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
-    """The attributes that templates make."""
+    """Return the attributes that templates make."""
     every = templates.templates
     wanted = [row for row, template in enumerate(every) if template.references or not template.pairs]
     keys, counts, places = expand(templates, wanted, lengths, columns)
@@ -54,20 +54,20 @@ def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column
 
 
 class Source(NamedTuple):
-    """What makes the attributes of sentences that have `n_columns` columns beside the words."""
+    """The maker of attributes of sentences that have `n_columns` columns next to the words."""
 
     templates: Templates
     function: FeatureFunction | None
     n_columns: int
 
     def found(self, sentences: Sequence[Sentence]) -> tuple[Array, Found]:
-        """The lengths of sentences, and their attributes."""
+        """Return the lengths of sentences, and their attributes."""
         lengths, columns = columns_of(sentences, self.n_columns)
         return lengths, attributes_of(self.templates, lengths, columns).and_by(self.function, sentences)
 
 
 def blocks_of(sentences: Sequence[Sentence], n_tokens: int = TOKENS_AT_A_TIME) -> Iterator[list[Sentence]]:
-    """Sentences that follow one another, about so many tokens together; one empty block if there are none."""
+    """Yield neighbouring sentences, grouped into about `n_tokens` tokens; one empty block if there are none."""
     block, n = list[Sentence](), 0
     for sentence in sentences:
         if n >= n_tokens:
@@ -124,15 +124,15 @@ class Encoded:
             self.on_pairs = _flags_of_all(self.on_pairs, numbers, len(self.index), together)
 
     def names(self, chosen: Array) -> list[str]:
-        """The names of some attributes; nothing in processes other than the first."""
+        """Return the names of some attributes; nothing in processes other than the first."""
         own = np.flatnonzero(self.places[chosen] >= 0)
         blocks, entries = np.divmod(self.places[chosen[own]], 1 << IN_SENTENCE)
-        found = np.empty(len(own), object)
+        by_chosen = np.empty(len(own), object)
         for block in np.unique(blocks).tolist():
             here = blocks == block
-            found[here] = self._names_in[block](entries[here])
+            by_chosen[here] = self._names_in[block](entries[here])
         named = np.empty(len(chosen), object)
-        parts = self._together.to_first((own, found))
+        parts = self._together.to_first((own, by_chosen))
         for places, names in parts:
             named[places] = names
         return list(named) if parts else []
@@ -155,22 +155,22 @@ class _Encoding:
             self._add(block, sentences)
 
     def _add(self, block: list[Sentence], sentences: Sequence[Sentence]) -> None:
-        lengths, found = self.source.found(block)
-        known, offsets = len(self.index), offsets_of(found.counts)
-        ids = self.index.add(found.keys)
+        lengths, attributes = self.source.found(block)
+        known, offsets = len(self.index), offsets_of(attributes.counts)
+        ids = self.index.add(attributes.keys)
         if isinstance(self.index, KeyIndex):
             self._remember(first_entries_of(ids, len(self.index))[known:], offsets[offsets_of(lengths)])
-        self._add_values(found.values, len(ids))
-        if found.looks_at_pairs is not None:
-            self._flags.append(np.unique(ids[found.looks_at_pairs]))
+        self._add_values(attributes.values, len(ids))
+        if attributes.looks_at_pairs is not None:
+            self._flags.append(np.unique(ids[attributes.looks_at_pairs]))
         first, self._n_sentences = self._n_sentences, self._n_sentences + len(block)
         self._lengths.append(lengths)
         self._offsets.add(offsets[1:] + len(self._ids))
         self._ids.add(ids)
-        self.names_in.append(self._again(sentences, first) if self._where.scratch.on_disk else found.names_of)
+        self.names_in.append(self._again(sentences, first) if self._where.scratch.on_disk else attributes.names_of)
 
     def _remember(self, new: Array, starts: Array) -> None:
-        """Where new attributes are met first: in this block, and in all sentences of all processes."""
+        """Remember where new attributes are met first: in this block, and in all sentences of all processes."""
         together, sentence = self._where.together, np.searchsorted(starts, new, side="right") - 1
         self.places.add((len(self.names_in) << IN_SENTENCE) + new)
         if not together.alone:
@@ -185,7 +185,7 @@ class _Encoding:
             self._values.add(np.ones(n) if values is None else values)
 
     def _again(self, sentences: Sequence[Sentence], first: int) -> Callable[[Array], list[str]]:
-        """Names from encoding the block again: what it takes to keep them is as large as the rows."""
+        """Return names from encoding the block again: what it takes to keep them is as large as the rows."""
         last = self._n_sentences
         return lambda entries: self.source.found(sentences[first:last])[1].names_of(entries)
 
@@ -194,18 +194,18 @@ class _Encoding:
         return AttributeRows(lengths, self._offsets.whole(), self._ids.whole(), values)
 
     def on_pairs(self) -> Array | None:
-        """True for the attributes that score neighbouring labels; None if no template does."""
+        """Return True for the attributes that score neighbouring labels; None if no template does."""
         if not any(each.pairs and each.references for each in self.source.templates.templates):
             return None
-        found = np.zeros(len(self.index), np.bool_)
-        found[np.concatenate([np.empty(0, np.int32), *self._flags])] = True
-        return found
+        on_pairs = np.zeros(len(self.index), np.bool_)
+        on_pairs[np.concatenate([np.empty(0, np.int32), *self._flags])] = True
+        return on_pairs
 
 
 def _flags_of_all(own: Array | None, numbers: Array, n_attributes: int, together: OneProcess) -> Array | None:
-    """Flags of attributes by the numbers of all processes."""
+    """Return flags of attributes by the numbers of all processes."""
     if own is None:
         return None
-    found = np.zeros(n_attributes, np.int64)
-    found[numbers[own]] = 1
-    return together.sums(found) > 0
+    flags = np.zeros(n_attributes, np.int64)
+    flags[numbers[own]] = 1
+    return together.sums(flags) > 0

@@ -1,4 +1,4 @@
-"""The names of attributes beside a model: one a line, read when somebody asks for them."""
+"""The names of the attributes of a model in a file: one a line, read when somebody asks for them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def names_text(names: Sequence[str]) -> str:
 
 
 def _one_line(name: str) -> str:
-    """A name as one line of a file; halves of surrogate pairs, which UTF-8 lacks, are spelled out."""
+    """Return a name as one line of a file; halves of surrogate pairs, which UTF-8 lacks, are spelled out."""
     return name.replace("\r", "\\r").replace("\n", "\\n").encode("utf-8", "backslashreplace").decode()
 
 
 def read_names(folder: str | Path, n_attributes: int) -> Sequence[str]:
-    """The names of the attributes, one a line; counted now, taken apart when one is asked for."""
+    """Return the names of the attributes, one a line; counted now, taken apart when one is asked for."""
     path = Path(folder) / NAMES
     text = read_regular(path)
-    found = np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n"))  # a quarter of the time of `text.count`
-    if found != n_attributes or (text and not text.endswith(b"\n")):
-        raise ModelError(f"{path}: expected {n_attributes} names, got {found}; copy the model again")
+    n_names = np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n"))  # a quarter of the time of `text.count`
+    if n_names != n_attributes or (text and not text.endswith(b"\n")):
+        raise ModelError(f"{path}: expected {n_attributes} names, got {n_names}; copy the model again")
     return NamesInLines(text, n_attributes)
 
 

@@ -36,7 +36,7 @@ SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one
 
 
 class Sources(NamedTuple):
-    """What makes attributes, and sentences without tags to pre-train on."""
+    """The sources of attributes, and sentences without tags to pre-train on."""
 
     templates: Templates | None
     features: FeatureFunction | None
@@ -58,7 +58,7 @@ class FeatureRecipe(Recipe):
         self.config = LearningConfig(**{name: value for name, value in given.items() if name not in entry.without})
 
     def settings(self) -> dict[str, Any]:
-        """Those whose defaults are not options, as other models have others."""
+        """Return those whose defaults are not options, as other models have others."""
         return {name: value for name, value in options_of(self.config).items() if self.options.get(name) is None}
 
     def search_values(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class FeatureRecipe(Recipe):
             train = () if self.options["partial"] else material.train  # what is unknown breaks no scheme
             for text in tagger.notes(train, material.dev):
                 self._note(text)
-            material.told(tagger)
+            material.annotate(tagger)
             tagger.metrics["training"] = {"iterations": result.best_epoch, "seconds": round(result.seconds, 1)}
             tagger.metrics["dev"] = scores = tagger.evaluate(material.dev)
             if run.folder is not None:
@@ -122,7 +122,7 @@ _OF_NETWORKS = {
 
 
 def all_together() -> OneProcess:
-    """The processes that torchrun has started; torch is imported only if there are several."""
+    """Return the processes that torchrun has started; torch is imported only if there are several."""
     return named("trelliswork.training.process_arrays:all_processes")() if n_processes() > 1 else OneProcess()
 
 
@@ -134,9 +134,9 @@ class DevScores:
         self._rows: AttributeRows | None = None
 
     def of(self, tagger: FeatureTagger) -> dict[str, Any]:
-        """What `tagger.evaluate` says; its attributes must keep their numbers."""
-        found = answered(partial(self._tags, tagger), self._dev)
-        return evaluate_tags([tags_of_gold(sentence) for sentence in self._dev], found, tagger.labels.data_scheme)
+        """Return what `tagger.evaluate` returns; its attributes must keep their numbers."""
+        predicted = answered(partial(self._tags, tagger), self._dev)
+        return evaluate_tags([tags_of_gold(sentence) for sentence in self._dev], predicted, tagger.labels.data_scheme)
 
     def _tags(self, tagger: FeatureTagger, share: Sequence[Sentence]) -> list[list[str]]:
         if self._rows is None:
@@ -160,30 +160,30 @@ class _Report:
         scored = self.wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
         fields: dict[str, Any] = {"loss": step.loss, "score": None}
         if scored:
-            found = self.dev.of(tagger)
-            text += f", dev {found['metric']} {100 * found['score']:.2f}"
-            fields |= {"score": found["score"], "metric": found["metric"]}
+            scores = self.dev.of(tagger)
+            text += f", dev {scores['metric']} {100 * scores['score']:.2f}"
+            fields |= {"score": scores["score"], "metric": scores["metric"]}
             if self.run.on_score is not None:
-                self.run.on_score(step.iteration, found["score"])
+                self.run.on_score(step.iteration, scores["score"])
         self.run.progress.iteration(step.iteration, text, most=self.most, stays=scored, **fields)
         self._last = time.perf_counter()
         self.result.best_epoch, self.result.seconds = step.iteration, self._last - self._began
         return self._ends()
 
-    def round(self, found: Round) -> bool:
-        gains = f", gains {found.gains[0]:.3g} to {found.gains[-1]:.3g}" if len(found.gains) else ""
-        added = f"loss {found.loss:.6g}, {len(found.conjunctions)} conjunctions{gains}"
-        self.run.progress.note(f"round {found.number} of {found.n_rounds}: {added}")
+    def round(self, report: Round) -> bool:
+        gains = f", gains {report.gains[0]:.3g} to {report.gains[-1]:.3g}" if len(report.gains) else ""
+        added = f"loss {report.loss:.6g}, {len(report.conjunctions)} conjunctions{gains}"
+        self.run.progress.note(f"round {report.number} of {report.n_rounds}: {added}")
         return self._ends()
 
     def _ends(self) -> bool:
-        """Whether Ctrl-C was pressed in any process."""
+        """Return whether Ctrl-C was pressed in any process."""
         self.interrupted = self.together.any(self.interrupts.pending)
         return self.interrupted
 
 
 def _fully_tagged(dev: list[Sentence], file: str, note: Note) -> list[Sentence]:
-    """The dev sentences whose tags are all known: the others cannot be scored."""
+    """Return the dev sentences whose tags are all known: the others cannot be scored."""
     known = [sentence for sentence in dev if is_known(sentence.tags or ())]
     if not known:
         problem = "expected dev sentences whose tags are all known, to score the model on; got none"

@@ -23,7 +23,7 @@ FEW_STATES = 1000  # as many are taken on trust: their pairs fit into memory
 
 
 def crf_arrays(crf: FeatureCRF) -> dict[str, Array]:
-    """All numbers of a model, by name."""
+    """Return all numbers of a model, by name."""
     parameters, samples = crf.parameters, getattr(crf, "samples", None)
     arrays = {
         **_index_arrays(crf), "conjunctions": crf.conjunctions.pairs, "labels": parameters.labels,
@@ -43,7 +43,7 @@ def crf_of_arrays(
     config: LearningConfig,
     legal: Legal | None = None,
 ) -> FeatureCRF:
-    """The inverse; `ValueError` or `KeyError` if the arrays do not fit one another."""
+    """Return the inverse; `ValueError` or `KeyError` if the arrays do not fit one another."""
     index, offsets = _index_of(arrays, n_attributes, config.hash_bits)
     conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
     conjunctions.check()
@@ -78,12 +78,12 @@ def _with_units(
 
 def _finite(array: Array, shape: tuple[int, ...]) -> Array:
     if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"finite weights {shape} expected, others found")
+        raise ValueError(f"expected finite weights {shape}, got different ones")
     return array.astype(np.float64)
 
 
 def _index_arrays(crf: FeatureCRF) -> dict[str, Array]:
-    """The table of the attributes and where their weights begin; if they are hashed, how many weights each has."""
+    """Return the table of the attributes and where their weights begin (the number of weights, if they are hashed)."""
     if isinstance(crf.index, HashedIndex):
         return {"n_weights": np.diff(crf.parameters.offsets).astype(np.uint8 if len(crf.labels) < 256 else np.int32)}
     table, numbers = crf.index.table.view(np.int64), crf.index.numbers
@@ -93,7 +93,7 @@ def _index_arrays(crf: FeatureCRF) -> dict[str, Array]:
 def _index_of(
     arrays: Mapping[str, Array], n_attributes: int, hash_bits: int | None
 ) -> tuple[KeyIndex | HashedIndex, Array]:
-    """The inverse: the index, and where the weights of each attribute begin."""
+    """Return the inverse: the index, and where the weights of each attribute begin."""
     if hash_bits is not None:
         return HashedIndex(hash_bits), np.concatenate([[0], np.cumsum(arrays["n_weights"], dtype=np.int64)])
     index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], n_attributes)

@@ -28,8 +28,6 @@ from trelliswork.models.base import Description, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
-from trelliswork.models.taggers.chain_tagger import ChainTagger
-from trelliswork.models.taggers.explanation import Confidences, confidences_of
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
@@ -43,8 +41,9 @@ from trelliswork.models.taggers.features.names import NAMES, names_text, read_na
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.gold import broken_note, unknown_note
-from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
-from trelliswork.models.taggers.sentence_tagger import Pins
+from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
+from trelliswork.models.taggers.posterior import ChainPosterior, Confidences, confidences_of, constrained
+from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.training.exclusive import CheckpointFolder
 
 if TYPE_CHECKING:
@@ -58,14 +57,14 @@ else:  # what only training needs
     learning = lazy_module("trelliswork.models.taggers.features.learners.learning")
 
 
-class FeatureTagger(ChainTagger):
+class FeatureTagger(SentenceTagger):
     """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
 
-    `columns_seen` is how many columns beside the words there were in training, all of which a function may read.
+    `columns_seen` is how many columns next to the words there were in training, all of which a function may read.
     """
 
     KIND = "FeatureTagger"
-    explains = True
+    explains = supports_ensembling = True
 
     def __init__(
         self,
@@ -137,25 +136,37 @@ class FeatureTagger(ChainTagger):
     # Answers
 
     def rows(self, sentences: Sequence[Sentence]) -> AttributeRows:
-        """The attributes of sentences that the model knows."""
+        """Return the attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
-        found = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
-        return self.crf.rows(lengths, found.counts, found.keys, found.values)
+        attributes = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
+        return self.crf.rows(lengths, attributes.counts, attributes.keys, attributes.values)
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        """The best tags of each sentence; without `pins` the attributes of all are made at once."""
+        """Return the best tags of each sentence; without `pins` the attributes of all are made at once."""
         if pins is not None or not sentences:
             return super()._tag_all(sentences, pins)
         return self.tags_of(sentences, self.rows([sentence for sentence in sentences if len(sentence)]))
 
     def tags_of(self, sentences: Sequence[Sentence], rows: AttributeRows) -> list[list[str]]:
-        """The best tags of each sentence, given the attributes of those that have tokens."""
-        found = iter(self.crf.predict(rows))
-        return [next(found) if len(sentence) else [] for sentence in sentences]
+        """Return the best tags of each sentence, given the attributes of those that have tokens."""
+        rows_of_tags = iter(self.crf.predict(rows))
+        return [next(rows_of_tags) if len(sentence) else [] for sentence in sentences]
 
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
+        """Return p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
         return self.crf.chain(self.rows(sentences))
+
+    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> TagDistribution:
+        """Return p(labels | words, pins) of a batch of sentences.
+
+        `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
+        """
+        sentences = self.sentences_of(sentences)
+        return constrained(self.chain(sentences), self.labels, sentences, pins)
+
+    def _posterior(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> ChainPosterior:
+        return ChainPosterior(self.distribution(batch, pins), self.labels, batch)
 
     def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
         if not self.crf.has_array_chain or any(pins or ()):
@@ -163,7 +174,7 @@ class FeatureTagger(ChainTagger):
         return confidences_of(self.crf.array_chain(self.rows(batch)), self.labels, batch)
 
     def explain(self, sentences: Any) -> list[Explanation]:
-        """Which features voted for which tag, token by token."""
+        """Return the features that voted for the tags, token by token."""
         if isinstance(self.crf.parameters, HiddenParameters):
             raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
         given = self.sentences_of(sentences)
@@ -172,7 +183,7 @@ class FeatureTagger(ChainTagger):
 
     @property
     def wording(self) -> Wording:
-        """What attributes say in words; columns have the names that they had in the training data."""
+        """Attributes in words; columns have the names that they had in the training data."""
         return Wording(self.templates.templates, ["word", *self.column_names])
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
@@ -180,7 +191,7 @@ class FeatureTagger(ChainTagger):
         return [*unknown_note(self.labels, dev), *(broken_note(self.labels, train) if read_otherwise else ())]
 
     def knows(self, word: str) -> bool | None:
-        """Whether the template of the word alone has seen it; None without such a template, or without names."""
+        """Return whether the template of the word alone has seen it; None without such a template, or without names."""
         of_word = [each for each in self.templates.templates if each.references == [Reference(0, 0)]]
         return None if self.hashed or not of_word else of_word[0].filled([word]) in self._all_names
 
@@ -203,7 +214,7 @@ class FeatureTagger(ChainTagger):
 
     @property
     def hashed(self) -> bool:
-        """Whether attributes have numbers only, and no names."""
+        """True if attributes have numbers only, and no names."""
         return isinstance(self.crf.index, HashedIndex)
 
     def describe(self, top: int = 20) -> Description:
@@ -211,10 +222,10 @@ class FeatureTagger(ChainTagger):
         sizes |= {"conjunctions": len(self.crf.conjunctions) or None}
         sizes |= {"function": self.features.name if self.features is not None else None}
         sizes |= {"names": HINT if self.hashed else None}
-        found = list(strongest(self, top))
+        top_weights = list(strongest(self, top))
         wording = self.wording
-        votes = {f"{wording(name)} -> {label}": f"{weight:+.2f}" for weight, name, label in found}
-        listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in found]
+        votes = {f"{wording(name)} -> {label}": f"{weight:+.2f}" for weight, name, label in top_weights}
+        listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in top_weights]
         n_units = self.config.hidden_units
         kind = f"a CRF with {n_units} hidden units" if n_units else kind_of(self.config.model).phrase
         return Description(
@@ -250,7 +261,7 @@ class FeatureTagger(ChainTagger):
         names = {} if self.hashed else {NAMES: names_text(self.names)}
         texts = {**names, **(extra or {})}
         arrays, card = crf_arrays(self.crf), model_card(self)
-        write_model(directory, StoredModel(self.KIND, config, arrays, self.metrics, card, texts, self.kept()))
+        write_model(directory, StoredModel(self.KIND, config, arrays, self.metrics, card, texts, self.kept_models()))
         CheckpointFolder(directory).clear()  # of a network that it replaces
 
     @classmethod
@@ -275,14 +286,14 @@ class FeatureTagger(ChainTagger):
         except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
-        found: FeatureTagger = with_kept(tagger, directory)
-        return found
+        complete: FeatureTagger = with_kept(tagger, directory)
+        return complete
 
     @classmethod
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:
         config, arrays = stored.config, dict(stored.weights)
         if not all(isinstance(label, str) for label in config["labels"]):
-            raise ValueError("labels that are all text expected, others found")
+            raise ValueError("expected labels that are all text, got different ones")
         try:
             labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
             settings = LearningConfig.from_dict({"constrained": False} | config["settings"])
@@ -295,14 +306,6 @@ class FeatureTagger(ChainTagger):
     @classmethod
     def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
         return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
-
-
-def rehearse() -> None:
-    """Learn from two sentences and answer about them, so that the kernels are compiled."""
-    sentences = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))]
-    tagger = FeatureTagger.fit(sentences, LearningConfig(max_iterations=2))
-    tagger.tag(sentences)
-    tagger.confidences(sentences)
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:

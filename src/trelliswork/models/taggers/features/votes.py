@@ -1,4 +1,4 @@
-"""Which features voted for which label: every number that makes up the score of a sentence's labels."""
+"""Votes of features for labels: every number that makes up the score of a sentence's labels."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class TokenVotes:
 
     @property
     def score(self) -> float:
-        """What the token adds to the score of the sentence."""
+        """Score that the token adds to that of the sentence."""
         return sum(vote.score for vote in self.votes)
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest votes."""
+        """Return plain values, with the `most` strongest votes."""
         return {
             "token": self.token, "label": self.label, "probability": self.probability, "score": self.score,
             "votes": [vote.record() for vote in self.votes[:most]], "more": max(len(self.votes) - most, 0),
@@ -74,7 +74,7 @@ class Explanation:
         return [each.token for each in self.tokens]
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest votes of each token."""
+        """Return plain values, with the `most` strongest votes of each token."""
         return {"note": self.note, "votes": [each.record(most) for each in self.tokens]}
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """A table: token, label, probability, votes with bars."""
+        """Return a table: token, label, probability, votes with bars."""
         top = max((abs(vote.score) for each in self.tokens for vote in each.votes), default=1.0) or 1.0
         rows = []
         for each in self.tokens:
@@ -106,7 +106,7 @@ def explain(
     wording: Callable[[str], str] = str,
     scheme: str = "plain",
 ) -> list[Explanation]:
-    """The votes behind the best labels of each sentence; `wording` puts the names of attributes into words.
+    """Return the votes behind the best labels of each sentence; `wording` puts the names of attributes into words.
 
     `scheme` is how the labels spell spans: rivals are allowed by it. With latent states, these are the labels: B-NP#1,
     B-NP#2, ...
@@ -127,17 +127,17 @@ def explain(
     for s, words in enumerate(tokens):
         path, first = [number[label] for label in best[s]], int(starts[s])
         rivals = _rivals(crf, crf.array_chain(rows, scores, np.array([s])), path, legal) if path else []
-        found = []
+        tokens_votes = []
         for i, (word, rival) in enumerate(zip(words, rivals, strict=True)):
             of_rival = () if rival is None else votes(first + i, rival[:-1], rival[-1])
-            found.append(
+            tokens_votes.append(
                 TokenVotes(
                     word, crf.labels[path[i]], float(marginals[s][i, path[i]]),
                     votes(first + i, path[max(i - 2, 0) : i], path[i]),
                     None if rival is None else crf.labels[rival[-1]], of_rival,
                 )
             )  # fmt: skip
-        out.append(Explanation(tuple(found)))
+        out.append(Explanation(tuple(tokens_votes)))
     return out
 
 
@@ -161,18 +161,18 @@ def _rivals(crf: FeatureCRF, chain: ArrayChain, path: Sequence[int], legal: Sequ
     onward[n - 1] = np.where(ends[label_of], chain.end, -INF)
     for t in range(n - 2, -1, -1):
         onward[t] = (after[t] + (emissions[t + 1] + onward[t + 1])).max(1)
-    found: list[list[int] | None] = []
+    rivals: list[list[int] | None] = []
     for t, label in enumerate(path):
         whole = np.where(label_of == label, -INF, arrived[t] + onward[t])
         states = [int(whole.argmax())]
         for back in range(t, max(t - 2, 0), -1):
             states.insert(0, int(came_from[back][states[0]]))
-        found.append(label_of[states].tolist() if whole.max() > -INF else None)
-    return found
+        rivals.append(label_of[states].tolist() if whole.max() > -INF else None)
+    return rivals
 
 
 def _merged(votes: Sequence[Vote]) -> list[Vote]:
-    """Votes that say the same are one vote.
+    """Merge votes that say the same into one vote.
 
     All that say that the sentence begins, or ends, here say the same: that the nearest word is not there.
     """
@@ -180,12 +180,12 @@ def _merged(votes: Sequence[Vote]) -> list[Vote]:
     for vote in votes:
         side, distance = boundary_of(vote.words) or (vote.words, 0)
         same.setdefault(side, []).append((distance, vote))
-    found = []
+    merged = []
     for group in same.values():
         words = min(group, key=lambda each: each[0])[1].words
         names = dict.fromkeys(vote.name for _, vote in group)
-        found.append(Vote(" + ".join(names), sum(vote.score for _, vote in group), words))
-    return found
+        merged.append(Vote(" + ".join(names), sum(vote.score for _, vote in group), words))
+    return merged
 
 
 @dataclass(frozen=True)
@@ -199,11 +199,11 @@ class _Arcs:
     @classmethod
     def of(cls, crf: FeatureCRF) -> _Arcs:
         arcs, weights = crf.parameters.arcs.tolist(), crf.weights[crf.parameters.arc_weights].tolist()
-        found = {tuple(arc): weight for arc, weight in zip(arcs, weights, strict=True)}
-        return cls(crf.labels, found, crf.parameters.order)
+        weight_of = {tuple(arc): weight for arc, weight in zip(arcs, weights, strict=True)}
+        return cls(crf.labels, weight_of, crf.parameters.order)
 
     def votes(self, before: Sequence[int], label: int) -> list[Vote]:
-        """What the labels before (two at most) add to the score of a label."""
+        """Return what the labels before (two at most) add to the score of a label."""
         if not before:
             return []
         last, name = self.labels[before[-1]], f"after {self.labels[before[-1]]}"
@@ -227,7 +227,7 @@ def _votes(
     before: int | None,
     label: int,
 ) -> list[Vote]:
-    """The votes of a token's attributes for a label; some look at the label before too."""
+    """Return the votes of a token's attributes for a label; some look at the label before too."""
     votes: list[Vote] = []
     pairs, n_labels = crf.parameters.pairs, len(crf.labels)
     for e in range(rows.offsets[t], rows.offsets[t + 1]):

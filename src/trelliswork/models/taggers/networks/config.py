@@ -32,7 +32,7 @@ Normalization = Literal["global", "local"]
 
 @dataclass(frozen=True)
 class TaggerConfig(NetworkConfig):
-    """What a tagger is made of; the defaults suit a few hundred thousand tokens of text.
+    """Settings of a tagger; the defaults suit a few hundred thousand tokens of text.
 
     Inputs and encoder are those of `NetworkConfig`. `scorer="context"` also reads the neighbours of a token,
     "hidden-units" sums out binary units, "tensor" compares with a vector for each label. `encoder="deep"` with

@@ -20,10 +20,11 @@ from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics import Calibration, calibration
 from trelliswork.models.base import Description
-from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
-from trelliswork.models.taggers.labels import tags_of_gold
+from trelliswork.models.taggers.averaged_tagger import AveragedTagger
+from trelliswork.models.taggers.labels import Pins, tags_of_gold
 from trelliswork.models.taggers.networks.tagger import Tagger
-from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
+from trelliswork.models.taggers.posterior import constrained
+from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.nn.inputs import VariationalDropout
 
 if TYPE_CHECKING:
@@ -63,21 +64,19 @@ class DropoutAverage(AveragedTagger):
         raise TrellisworkError("a DropoutAverage has no folder of its own; save its tagger, and average it again")
 
     def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:
-        """The distribution under each mask."""
+        """Return the distribution under each mask."""
         with torch.random.fork_rng(devices=[]), self.tagger.evaluating(), _dropping(self.tagger):
             torch.manual_seed(self.seed)
             chains = [self.tagger.chain(sentences) for _ in range(self.n_masks)]
-        if pins is None or not any(pins):
-            return chains
-        return [chain.constrain(self.tagger._allowed(sentences, pins, chain)) for chain in chains]
+        return [constrained(chain, self.labels, sentences, pins) for chain in chains]
 
 
 def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_bins: int = 10) -> Calibration:
-    """Whether the tags of tokens are right as often as the tagger says."""
+    """Return whether the tags of tokens are right as often as the tagger says."""
     pairs = [
         (confidence, tag == gold)
-        for sentence, found in zip(sentences, tagger.confidences(sentences), strict=True)
-        for confidence, tag, gold in zip(found.tokens, found.tags, tags_of_gold(sentence), strict=True)
+        for sentence, confidences in zip(sentences, tagger.confidences(sentences), strict=True)
+        for confidence, tag, gold in zip(confidences.tokens, confidences.tags, tags_of_gold(sentence), strict=True)
     ]
     return calibration(pairs, n_bins)
 

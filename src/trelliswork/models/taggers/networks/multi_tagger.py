@@ -24,12 +24,13 @@ from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import StoredNetwork, network_described
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.recipe import Material, Options
-from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
+from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
+from trelliswork.models.taggers.networks.building import stored_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.networks.word_votes import TaskExplanation
-from trelliswork.models.taggers.sentence_tagger import Pins, is_one
+from trelliswork.models.taggers.sentence_tagger import is_one
 from trelliswork.runtime.shapes import Float, Int
 
 OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
@@ -87,7 +88,7 @@ class MultiTagger(StoredNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
+        """Return a new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
 
         `vectors` and `seed` are as for `Tagger.from_data`.
         """
@@ -111,13 +112,13 @@ class MultiTagger(StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: TaggerConfig, options: Options, seed: int) -> Self:
-        """A new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it."""
         names = task_names(options.get("tasks"), material.format, material.train)
         return cls.from_data(material.train, names, config, vectors=material.files, seed=seed)
 
     @property
     def n_columns(self) -> int:
-        """How many columns beside the words and the tags of the last task it learns from."""
+        """Number of columns that it learns from in addition to the words and the tags of the last task."""
         return len(self.tasks) - 1
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedTasks]:
@@ -131,7 +132,7 @@ class MultiTagger(StoredNetwork):
         ]
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedTasks]) -> Float[Tensor, ""]:
-        """Σ over the tasks of -log p(tags | words), summed over the batch."""
+        """Return Σ over the tasks of -log p(tags | words), summed over the batch."""
         # [S4, multi-task tagging]
         encoded = [each if isinstance(each, EncodedTasks) else self.encode([each], with_tags=True)[0] for each in batch]
         tokens = self.first.token_batch([each.sentence for each in encoded])
@@ -153,16 +154,16 @@ class MultiTagger(StoredNetwork):
     def tag(
         self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]
     ) -> dict[str, list[str]] | list[dict[str, list[str]]]:
-        """The best tags of each task for each sentence; raw text or one sentence gives one answer."""
-        found = self._tag_all(self.sentences_of(sentences))
+        """Return the best tags of each task for each sentence; raw text or one sentence gives one answer."""
+        answers = self._tag_all(self.sentences_of(sentences))
         if not is_one(sentences):
-            return found
-        return {task: [tag for each in found for tag in each[task]] for task in self.tasks}
+            return answers
+        return {task: [tag for each in answers for tag in each[task]] for task in self.tasks}
 
     def _tag_all(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:
         bare = [Sentence(sentence.words) for sentence in sentences]
-        found = {task: head.tag(bare) for task, head in self._heads.items()}
-        return [{task: tags[i] for task, tags in found.items()} for i in range(len(sentences))]
+        by_task = {task: head.tag(bare) for task, head in self._heads.items()}
+        return [{task: tags[i] for task, tags in by_task.items()} for i in range(len(sentences))]
 
     def predict(
         self,
@@ -173,21 +174,21 @@ class MultiTagger(StoredNetwork):
         confidence: bool = True,
         threshold: float | None = None,
     ) -> list[Answer]:
-        """The answers of all tasks; given the words they are independent. `pins` are by task."""
+        """Return the answers of all tasks; given the words they are independent. `pins` are by task."""
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(inputs)]
         asked: dict[str, Any] = dict(top_k=top_k, confidence=confidence, threshold=threshold)
         known = pins or {}
-        found = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
-        return [_together({task: answers[i] for task, answers in found.items()}) for i in range(len(bare))]
+        by_task = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
+        return [_together({task: answers[i] for task, answers in by_task.items()}) for i in range(len(bare))]
 
     def explain(self, sentences: Any) -> list[TaskExplanation]:
-        """The tags of each task, the words that they are due to, and the alternatives."""
+        """Return the tags of each task, the words that they are due to, and the alternatives."""
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(sentences)]
-        found = {task: head.explain(bare) for task, head in self._heads.items()}
-        return [TaskExplanation({task: each[i] for task, each in found.items()}) for i in range(len(bare))]
+        by_task = {task: head.explain(bare) for task, head in self._heads.items()}
+        return [TaskExplanation({task: each[i] for task, each in by_task.items()}) for i in range(len(bare))]
 
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
-        """Scores of each task, and their mean as the one that counts."""
+        """Return scores of each task, and their mean as the one that counts."""
         gold = self.gold_by_head(sentences)
         scores = {task: head.evaluate(gold[task]) for task, head in self._heads.items()}
         mean = sum(each["score"] for each in scores.values()) / len(scores)
@@ -197,7 +198,7 @@ class MultiTagger(StoredNetwork):
 
     def stored_config(self) -> dict[str, Any]:
         of_first = {name: value for name, value in self.first.stored_config().items() if name not in OF_LABELS}
-        return of_first | {"tasks": {task: _stored(head.labels) for task, head in self._heads.items()}}
+        return of_first | {"tasks": {task: stored_labels(head.labels) for task, head in self._heads.items()}}
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
@@ -217,27 +218,27 @@ class MultiTagger(StoredNetwork):
     # What it is
 
     def gold_by_head(self, gold: Sequence[Sentence]) -> dict[str, list[Sentence]]:
-        """The sentences of each task, with its tags."""
+        """Return the sentences of each task, with its tags."""
         by_task = [of_tasks(sentence, self.tasks) for sentence in gold]
         return {task: [each[task] for each in by_task] for task in self.tasks}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """A report of each task."""
+        """Return a report of each task."""
         by_task = self.gold_by_head(gold)
-        found = {task: head.report(by_task[task], threshold=threshold) for task, head in self._heads.items()}
-        text = "\n\n".join(f"{task}:\n{each.text}" for task, each in found.items())
-        record = {"tasks": {task: each.record for task, each in found.items()}}
-        return Report(text, record, {task: each.examined[""] for task, each in found.items()})
+        reports = {task: head.report(by_task[task], threshold=threshold) for task, head in self._heads.items()}
+        text = "\n\n".join(f"{task}:\n{each.text}" for task, each in reports.items())
+        record = {"tasks": {task: each.record for task, each in reports.items()}}
+        return Report(text, record, {task: each.examined[""] for task, each in reports.items()})
 
     def knows(self, word: str) -> bool:
         return self.first.knows(word)
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         by_task = self.gold_by_head(gold)
-        found = {task: head.readable_gold(by_task[task], scheme) for task, head in self._heads.items()}
-        columns = zip(*([each.tags or () for each in sentences] for sentences, _ in found.values()), strict=True)
+        readable = {task: head.readable_gold(by_task[task], scheme) for task, head in self._heads.items()}
+        columns = zip(*([each.tags or () for each in sentences] for sentences, _ in readable.values()), strict=True)
         sentences = [replace(each, features=tags[:-1], tags=tags[-1]) for each, tags in zip(gold, columns, strict=True)]
-        return sentences, [note for _, notes in found.values() for note in notes]
+        return sentences, [note for _, notes in readable.values() for note in notes]
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         of_train, of_dev = self.gold_by_head(train), self.gold_by_head(dev)
@@ -261,14 +262,14 @@ class MultiTagger(StoredNetwork):
         return network_described(self, structure, labels, record, arcs)
 
     def _own_names(self) -> list[str]:
-        """The names in the state dict, without the second names of what is shared."""
+        """Return the names in the state dict, without the second names of what is shared."""
         return [
             name for name in self.state_dict() if not name.startswith("others.") or name.split(".")[2] not in SHARED
         ]
 
 
 def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
-    """A sentence for each task, without columns: the columns and then the tags are the tags of the tasks.
+    """Return a sentence for each task, without columns: the columns and then the tags are the tags of the tasks.
 
     >>> of_tasks(Sentence(("Ann",), ("B-NP",), (("NNP",),)), ("pos", "chunk"))["pos"].tags
     ('NNP',)
@@ -293,7 +294,3 @@ def _together(answers: Mapping[str, Answer]) -> Answer:
     probability = math.prod(known) if len(known) == len(answers) else None
     first, values = next(iter(answers.values())), {task: each.value for task, each in answers.items()}
     return Answer(values, probability, first.inputs, tasks=dict(answers), offsets=first.offsets)
-
-
-def _stored(labels: Labels) -> dict[str, Any]:
-    return {"labels": labels.vocabulary.to_list(), "scheme": labels.scheme, "data_scheme": labels.data_scheme}

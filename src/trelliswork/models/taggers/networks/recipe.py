@@ -20,8 +20,10 @@ from trelliswork.models.networks.features import VECTOR, TokenFeatures, restore_
 from trelliswork.models.networks.recipe import NetworkRecipe
 from trelliswork.models.recipe import Note
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
+from trelliswork.models.taggers.networks.segmenter import Segmenter
+from trelliswork.models.taggers.networks.tagger import Tagger
 
+NeuralTagger = Tagger | Segmenter
 _STRUCTURE = ("encoder", "scorer", "segments", "transitions", "normalization")  # what makes models with names differ
 
 
@@ -36,7 +38,7 @@ class TaggerRecipe(NetworkRecipe):
         self.source = _trained(self.options["init"], self.options["model"])
         return self.source.config.to_dict() | {"vector_dim": 0}
 
-    def started(self, model: Any, seed: int, note: Note) -> Any:
+    def initialised(self, model: Any, seed: int, note: Note) -> Any:
         if self.source is None:
             return model
         model, taken = warm_start(model, self.source, seed)
@@ -49,7 +51,7 @@ def _trained(folder: str, name: str) -> NeuralTagger:
     """Return the network that --init names, which must be of the kind that the model makes."""
     source: Any = load(folder)
     taggers = [each for each in entries().values() if each.recipe == entry_of(name).recipe]
-    alike = [each.name for each in taggers if isinstance(source, NeuralTagger) and _fits(source, each)]
+    alike = [each.name for each in taggers if isinstance(source, Tagger | Segmenter) and _fits(source, each)]
     if name not in alike:
         can_start = ", ".join(each.name for each in taggers if each.uses("init", {}))
         fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {can_start}"
@@ -72,7 +74,7 @@ _MOST_NAMED = 8  # labels in a note
 
 @dataclass(frozen=True)
 class TakenOver:
-    """What a new network has of an old one: numbers of words, labels by name, and the weights that are new."""
+    """The part of an old network in a new one: numbers of words, labels by name, and the weights that are new."""
 
     n_words: int
     n_new_words: int
@@ -88,32 +90,32 @@ class TakenOver:
         parts = [f"{len(self.labels)} taken over", f"{len(self.new_labels)} new{_named(self.new_labels)}"]
         if self.dropped_labels:
             parts.append(f"{len(self.dropped_labels)} not in the new data{_named(self.dropped_labels)}")
-        found = [words, f"labels: {', '.join(parts)}"]
-        return [*found, f"note: new weights, of other sizes: {', '.join(self.fresh)}"] if self.fresh else found
+        lines = [words, f"labels: {', '.join(parts)}"]
+        return [*lines, f"note: new weights, of other sizes: {', '.join(self.fresh)}"] if self.fresh else lines
 
 
 def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[NeuralTagger, TakenOver]:
-    """A network like `model`, made from new data, with what `source` has learned."""
+    """Return a network like `model`, made from new data, with what `source` has learned."""
     features = TokenFeatures(model.config, _merged(model.features, source.features), model.features.pretrained)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        found = type(model)(model.config, features, model.labels)
+        begun = type(model)(model.config, features, model.labels)
     if VECTOR in features.names:
         place = features.names.index(VECTOR)
-        found.inputs.lookup.tables[place].load_state_dict(model.inputs.lookup.tables[place].state_dict())
-    labels = _Labels(_names(source), _names(found))
-    fresh = _copy(found, source, labels)
+        begun.inputs.lookup.tables[place].load_state_dict(model.inputs.lookup.tables[place].state_dict())
+    labels = _Labels(_names(source), _names(begun))
+    fresh = _copy(begun, source, labels)
     known, now = source.features.vocabularies["word"], features.vocabularies["word"]
     shared = [name for name in labels.new if name in labels.old]
     taken = TakenOver(
         len(known) - 2, len(now) - len(known), shared, [name for name in labels.new if name not in labels.old],
         [name for name in labels.old if name not in labels.new], fresh,
     )  # fmt: skip
-    return found, taken
+    return begun, taken
 
 
 def _merged(new: TokenFeatures, old: TokenFeatures) -> dict[str, Any]:
-    """The vocabularies of both, the entries of the old ones first; pretrained vectors are those of the new file."""
+    """Return the vocabularies of both, the old entries first; pretrained vectors are those of the new file."""
     merged = dict(new.vocabularies)
     for name in merged.keys() & old.vocabularies.keys() - {VECTOR}:
         entries = dict.fromkeys([*old.vocabularies[name], *new.vocabularies[name]])
@@ -122,7 +124,7 @@ def _merged(new: TokenFeatures, old: TokenFeatures) -> dict[str, Any]:
 
 
 class _Labels:
-    """Where the labels of the old network stand in the new one."""
+    """The places of the labels of the old network in the new one."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         self.old, self.new = old, new
@@ -130,13 +132,13 @@ class _Labels:
         self.source, self.target = torch.tensor(places, dtype=torch.long).reshape(-1, 2).unbind(1)
 
     def axes(self, before: Tensor, now: Tensor) -> list[int] | None:
-        """The axes that count labels; None if another axis has as many entries and cannot be told apart."""
-        found = [
+        """Return the axes that count labels; None if another axis has as many entries and cannot be told apart."""
+        axes = [
             axis
             for axis, sizes in enumerate(zip(before.shape, now.shape, strict=True))
             if sizes == (len(self.old), len(self.new))
         ]
-        return None if len(found) > 1 and now.dim() > len(found) else found
+        return None if len(axes) > 1 and now.dim() > len(axes) else axes
 
 
 def _copy(model: NeuralTagger, source: NeuralTagger, labels: _Labels) -> list[str]:
@@ -177,7 +179,7 @@ def _put(name: str, now: Tensor, before: Tensor, labels: _Labels) -> bool:
 
 
 def _names(model: NeuralTagger) -> list[str]:
-    """What the scores of a network are of: tags, or the kinds of segments."""
+    """Return the names of what a network scores: tags, or the kinds of segments."""
     return list(getattr(model, "kinds", model.label_names))
 
 

@@ -12,26 +12,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data import Sentence
+from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import count
+from trelliswork.models.base import Description, Readable, count
 from trelliswork.models.expected_counts import Counting
+from trelliswork.models.networks.attribution import Attribution
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import strongest_transitions
-from trelliswork.models.networks.word_network import EncodedSentence
-from trelliswork.models.recipe import Material, Note
-from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
-from trelliswork.models.taggers.labels import Labels, tags_of_gold
+from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
+from trelliswork.models.recipe import Material, Note, Options
+from trelliswork.models.storage import StoredConfig
+from trelliswork.models.taggers.labels import Labels, Pins, tags_of_gold
+from trelliswork.models.taggers.networks.building import (
+    attribute_rivals,
+    describe_tagger,
+    make_direct_connections,
+    make_segment_scorer,
+    network_seconds,
+    parts_from_data,
+    parts_from_stored,
+    stored_labels,
+)
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger, make_direct_connections, make_segment_scorer
-from trelliswork.models.taggers.sentence_tagger import Pins
+from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
+from trelliswork.models.taggers.posterior import Analysis, Confidences, SpanConfidence, TagPosterior
+from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
@@ -46,15 +58,17 @@ OUTSIDE, SEGMENTS = "O", "segments"
 Segments = Sequence[tuple[int, int, int]]  # first token, behind the last, kind
 
 
-class Segmenter(NeuralTagger):
+class Segmenter(WordNetwork, SentenceTagger):
     """Inputs, encoder, segment scorer and semi-CRF. Tokens outside spans are segments of one token."""
 
-    STRUCTURE = "semi-Markov CRF"
+    CONFIG = TaggerConfig
+    STRUCTURE: ClassVar[str] = "semi-Markov CRF"
     graph = "segments"
-    counts_parts = True
+    explains = True
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
-        super().__init__(config, features, labels)
+        super().__init__(config, features)
+        self.labels = labels
         if not labels.has_spans:
             raise TrellisworkError("a segmenter needs tags of spans such as B-NP and I-NP; train a tagger instead")
         self.kinds = [OUTSIDE, *dict.fromkeys(split_tag(tag)[1] for tag in labels.vocabulary if tag != OUTSIDE)]
@@ -63,14 +77,63 @@ class Segmenter(NeuralTagger):
         self.crf = SemiCRF.from_labels(self.kinds, config.max_length, outside=OUTSIDE)
 
     @classmethod
+    def from_data(
+        cls,
+        train: Sequence[Sentence],
+        config: TaggerConfig | None = None,
+        *,
+        scheme: str | None = None,
+        vectors: WordVectors | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """Return a new model whose vocabularies and labels come from tagged sentences.
+
+        Args:
+            train: the training data, with tags of spans.
+            config: the settings; those of `TaggerConfig()` if None.
+            scheme: the scheme of the tags (IOB1, IOB2, IOBES, plain), inferred when None.
+            vectors: pretrained vectors, read in addition to the words of the training data.
+            seed: what the initial weights depend on, and they on nothing else.
+
+        Returns:
+            The model, with its initial weights.
+        """
+        return cls.initialised(train, vectors, seed, *parts_from_data(train, config, scheme, vectors))
+
+    @classmethod
+    def from_material(cls, material: Material, config: TaggerConfig, options: Options, seed: int) -> Self:
+        return cls.from_data(material.train, config, scheme=material.scheme, vectors=material.files, seed=seed)
+
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        return super().cost(n, top_k=top_k, choices=choices) + network_seconds(n, explain=explain)
+
+    def describe(self, top: int = 20) -> Description:
+        return describe_tagger(self)
+
+    def explain(self, sentences: Readable) -> list[WordExplanation]:
+        """Return the tags of each sentence, the words that they are due to, and the alternatives."""
+        return [explained_tags(self, each) for each in self.sentences_of(sentences)]
+
+    def attributed(self, sentence: Sentence, value: Segments, rivals: Sequence[Segments]) -> list[Attribution]:
+        """Return the shares of the words in the difference between the scores of a value and of each rival."""
+        return attribute_rivals(self, self.margins, sentence, value, rivals)
+
+    def stored_config(self) -> dict[str, object]:
+        return super().stored_config() | stored_labels(self.labels)
+
+    @classmethod
+    def from_stored(cls, config: StoredConfig) -> Self:
+        return cls(*parts_from_stored(config))
+
+    @classmethod
     def learnable(cls, material: Material, config: TaggerConfig, file: str, note: Note) -> list[Sentence]:
-        """The sentences without a span of more tokens than a segmenter can see, and a note about the others."""
+        """Return the sentences without a span of more tokens than a segmenter can see, and a note about the others."""
         train, scheme, longest = material.train, material.scheme, config.max_length
-        found = canonical(scheme) if scheme is not None else infer_scheme([sentence.tags or () for sentence in train])
-        if found == "plain":
+        known = canonical(scheme) if scheme is not None else infer_scheme([sentence.tags or () for sentence in train])
+        if known == "plain":
             return train
-        kept = [each for each in train if longest_span(each, found) <= longest]
-        n_left, needed = len(train) - len(kept), max(longest_span(each, found) for each in train)
+        kept = [each for each in train if longest_span(each, known) <= longest]
+        n_left, needed = len(train) - len(kept), max(longest_span(each, known) for each in train)
         if not kept:
             problem = f"every sentence has a span of more than {longest} tokens"
             raise DataError(file, f"{problem}; add --max-length {needed}")
@@ -80,7 +143,7 @@ class Segmenter(NeuralTagger):
         return kept
 
     def gold(self, sentence: Sentence) -> list[int]:
-        """The kind of the segment at its first token, -1 at its others; a segment that is too long is an error."""
+        """Return the kind of each segment at its first token, -1 at its others; one that is too long is an error."""
         starts = [0] * len(sentence)
         for first, last, kind in spans_of(tags_of_gold(sentence), self.labels.data_scheme):
             if kind not in self.kinds:
@@ -94,14 +157,14 @@ class Segmenter(NeuralTagger):
         return starts
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n k c"]:
-        """Scores of each segment, by first token, length and kind."""
+        """Return the scores of each segment, by first token, length and kind."""
         scores: Tensor = self.scorer(self.encode_tokens(batch))
         if self.direct is None:
             return scores
         return scores + sums_over_segments(self.direct(batch), self.config.max_length)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(segments | words), summed over the batch."""
+        """Return -log p(segments | words), summed over the batch."""
         # [S0, likelihood]
         scores, starts, lengths = self._scores_and_starts(batch)
         return self.crf.loss(scores, starts, lengths, reduction="sum")
@@ -109,7 +172,7 @@ class Segmenter(NeuralTagger):
     def scored(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[SemiMarkov, Int[Tensor, "batch n"]]:
-        """p(segments | words) of a batch and its gold segments, for objectives other than the likelihood."""
+        """Return p(segments | words) of a batch and its gold segments, for objectives other than the likelihood."""
         scores, starts, lengths = self._scores_and_starts(batch)
         return self.crf.distribution(scores, lengths), starts
 
@@ -122,18 +185,20 @@ class Segmenter(NeuralTagger):
         return scores, starts, _lengths(encoded, scores)
 
     def segmentations(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> SemiMarkov:
-        """p(segments | words, pins) of a batch of sentences; labels are indices into `kinds`."""
+        """Return p(segments | words, pins) of a batch of sentences; labels are indices into `kinds`."""
         with self.evaluating():
             encoded = self.encode(sentences)
             scores = self(self.token_batch(encoded))
-            found = self.crf.distribution(scores, _lengths(encoded, scores))
-            return found if pins is None or not any(pins) else found.constrain(self._allowed(sentences, pins, found))
+            segments = self.crf.distribution(scores, _lengths(encoded, scores))
+            if pins is None or not any(pins):
+                return segments
+            return segments.constrain(self._allowed(sentences, pins, segments))
 
     def _allowed(
-        self, sentences: Sequence[Sentence], pins: Sequence[Pins], found: SemiMarkov
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins], segments: SemiMarkov
     ) -> Bool[Tensor, "batch n k c"]:
-        """True for each segment that agrees with the pins: B-X begins one of kind X there, I-X goes on with it."""
-        _, n, k, c = found.segments.shape
+        """Return where segments agree with the pins: B-X begins one of kind X there, I-X goes on with it."""
+        _, n, k, c = segments.segments.shape
         first = torch.arange(n)[:, None, None]
         past = first + torch.arange(1, k + 1)[:, None]
         allowed = torch.ones(len(sentences), n, k, c, dtype=torch.bool)
@@ -150,91 +215,56 @@ class Segmenter(NeuralTagger):
                     fits |= agrees & (begins | goes_on)
                 covers = (first <= i) & (past > i)
                 allowed[row] &= ~covers | fits
-        return allowed.to(found.segments.device)
+        return allowed.to(segments.segments.device)
 
     def tags_of_value(self, value: Segments, n: int) -> list[str]:
-        spans = [(first, last, self.kinds[kind]) for first, last, kind in value if kind != 0]
-        return tags_of(spans, n, self.labels.data_scheme)
+        """Return the tags of segments of a sentence of n words, in the scheme of the data."""
+        return self._spelling.tags(value, n)
+
+    @property
+    def _spelling(self) -> SegmentSpelling:
+        return SegmentSpelling(self.kinds, self.labels)
 
     def best_values(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Segments]:
-        found: list[Segments] = self.segmentations(batch, pins).argmax
-        return found
+        """Return the best segments of each sentence."""
+        segments: list[Segments] = self.segmentations(batch, pins).argmax
+        return segments
 
     def margins(
         self, batch: TokenBatch, values: Sequence[Segments], rivals: Sequence[Segments]
     ) -> Float[Tensor, " batch"]:
-        found = self.crf.distribution(self(batch), batch.mask.sum(1))
-        return found.score(list(values)) - found.score(list(rivals))
+        """Return by how much the scores of segments are above those of their rivals."""
+        segments = self.crf.distribution(self(batch), batch.mask.sum(1))
+        return segments.score(list(values)) - segments.score(list(rivals))
 
-    def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        best = self.best_values(batch, pins)
-        return [self.tags_of_value(segments, len(sentence)) for segments, sentence in zip(best, batch, strict=True)]
+    def _posterior(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> SegmentPosterior:
+        return SegmentPosterior(self.segmentations(batch, pins), self._spelling, batch)
 
-    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]:
-        found = self.segmentations(batch, pins)
-        values, scores = found.top_k(top_k)
-        exists, shares = (scores > -math.inf).tolist(), found.log_prob(values).double().exp().tolist()
-        return [
-            [
-                Analysis(self.tags_of_value(values[rank][row], len(sentence)), shares[rank][row])
-                for rank in range(top_k)
-                if exists[rank][row]
-            ]
-            for row, sentence in enumerate(batch)
-        ]
+    def transitions(self) -> list[tuple[float, str, str]]:
+        """Return the learned scores of neighbours, the strongest first."""
+        return strongest_transitions(self.crf, self.kinds)
 
-    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
-        found = self.segmentations(batch, pins)
-        marginals, best = found.marginals, found.argmax
-        return [self._confidence(marginals[row], best[row], len(sentence)) for row, sentence in enumerate(batch)]
 
-    def _confidence(
-        self, marginals: Float[Tensor, "n k c"], segments: Sequence[tuple[int, int, int]], n: int
-    ) -> Confidences:
-        """Of a token: the probability that a segment of this kind begins here, or goes on here."""
-        tokens, spans = [0.0] * n, []
-        for first, last, kind in segments:
-            for i in range(first, last):
-                tokens[i] = _begins(marginals, i, kind) if i == first else _goes_on(marginals, i, kind)
-            if kind != 0:
-                probability = min(float(marginals[first, last - first - 1, kind]), 1.0)
-                spans.append(SpanConfidence(first, last, self.kinds[kind], probability))
-        return Confidences(self.tags_of_value(segments, n), tokens, spans)
+class SegmentSpelling(NamedTuple):
+    """Segments as tags: `kinds` are those of segments by number, 0 is a token outside spans."""
 
-    def _likely_spans(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
-    ) -> list[list[SpanConfidence]]:
-        marginals = self.segmentations(batch, pins).marginals
-        found: list[list[SpanConfidence]] = [[] for _ in batch]
-        for row, first, d, kind in (marginals >= threshold).nonzero().tolist():
-            if kind != 0:
-                probability = min(float(marginals[row, first, d, kind]), 1.0)
-                found[row].append(SpanConfidence(first, first + d + 1, self.kinds[kind], probability))
-        return found
+    kinds: Sequence[str]
+    labels: Labels
 
-    def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
-        found = self.segmentations(batch, pins)
+    def tags(self, segments: Segments, n: int) -> list[str]:
+        """Return the tags of segments of a sentence of n words, in the scheme of the data."""
+        spans = [(first, last, self.kinds[kind]) for first, last, kind in segments if kind != 0]
+        return tags_of(spans, n, self.labels.data_scheme)
 
-        def of_kind(kind: str) -> dict[str, Tensor]:
-            costs = torch.arange(len(self.kinds), device=found.segments.device) == self.kinds.index(kind)
-            return {"costs": costs.to(found.segments.dtype).expand(found.segments.shape)}
+    def segments(self, tags: Sequence[str]) -> list[tuple[int, int, int]]:
+        """Return all segments that tags spell out, single tokens outside spans among them."""
+        spans = spans_of(tags, self.labels.data_scheme)
+        covered = {i for first, last, _ in spans for i in range(first, last)}
+        outside = [(i, i + 1, 0) for i in range(len(tags)) if i not in covered]
+        return sorted([*outside, *((first, last, self.kinds.index(kind)) for first, last, kind in spans)])
 
-        return Counting([found], self.kinds[1:], of_kind)
-
-    def _token_confidences(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
-    ) -> list[list[float]]:
-        marginals = self.segmentations(batch, pins).marginals
-        return [
-            self._confidence(marginals[row], self._segments(each), len(each)).tokens for row, each in enumerate(tags)
-        ]
-
-    def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
-        marginals = self.segmentations(batch, pins).marginals.detach().double().cpu().numpy()
-        return [self._shares(marginals[row], len(each)) for row, each in enumerate(batch)]
-
-    def _shares(self, marginals: Array, n: int) -> Array:
-        """P(the token has the tag) [n, tags] from the probabilities of segments [n, k, kinds]."""
+    def tag_shares(self, marginals: Array, n: int) -> Array:
+        """Return P(the token has the tag) [n, tags] from the probabilities of segments [n, k, kinds]."""
         roles = {role: np.zeros((n, len(self.kinds))) for role in "BIESO"}
         for first in range(n):
             roles["S"][first] += marginals[first, 0]
@@ -244,24 +274,90 @@ class Segmenter(NeuralTagger):
                 roles["E"][first + d] += marginals[first, d]
         names = [split_tag(tag) if tag != OUTSIDE else ("S", OUTSIDE) for tag in self.labels.vocabulary]
         merged = self.labels.scheme == "IOB2"  # where B begins a segment of any length, and I goes on
-        told = {"B": "BS", "I": "IE"} if merged else {}
-        by_label = [sum(roles[r][:, self.kinds.index(kind)] for r in told.get(role, role)) for role, kind in names]
+        meaning = {"B": "BS", "I": "IE"} if merged else {}
+        by_label = [sum(roles[r][:, self.kinds.index(kind)] for r in meaning.get(role, role)) for role, kind in names]
         groups = self.labels.tag_groups.values()
         return np.minimum(np.stack([sum(by_label[i] for i in group) for group in groups], axis=1), 1.0)
 
-    def _segments(self, tags: Sequence[str]) -> list[tuple[int, int, int]]:
-        """All segments that tags spell out, single tokens outside spans among them."""
-        spans = spans_of(tags, self.labels.data_scheme)
-        covered = {i for first, last, _ in spans for i in range(first, last)}
-        outside = [(i, i + 1, 0) for i in range(len(tags)) if i not in covered]
-        return sorted([*outside, *((first, last, self.kinds.index(kind)) for first, last, kind in spans)])
 
-    def transitions(self) -> list[tuple[float, str, str]]:
-        return strongest_transitions(self.crf, self.kinds)
+class SegmentPosterior(TagPosterior):
+    """Answers from a distribution over segmentations.
+
+    Args:
+        segmentations: p(segments | words, pins) of the batch.
+        spelling: the segments as tags.
+        batch: the sentences, in the order of the rows.
+    """
+
+    def __init__(self, segmentations: SemiMarkov, spelling: SegmentSpelling, batch: Sequence[Sentence]) -> None:
+        self.segmentations, self.spelling, self.batch = segmentations, spelling, batch
+
+    def best_tags(self) -> list[list[str]]:
+        best = self.segmentations.argmax
+        return [self.spelling.tags(row, len(sentence)) for row, sentence in zip(best, self.batch, strict=True)]
+
+    def analyses(self, top_k: int) -> list[list[Analysis]]:
+        values, scores = self.segmentations.top_k(top_k)
+        exists = (scores > -math.inf).tolist()
+        shares = self.segmentations.log_prob(values).double().exp().tolist()
+        return [
+            [
+                Analysis(self.spelling.tags(values[rank][row], len(sentence)), shares[rank][row])
+                for rank in range(top_k)
+                if exists[rank][row]
+            ]
+            for row, sentence in enumerate(self.batch)
+        ]
+
+    def confidences(self) -> list[Confidences]:
+        marginals, best = self.segmentations.marginals, self.segmentations.argmax
+        return [self._confidence(marginals[i], best[i], len(sentence)) for i, sentence in enumerate(self.batch)]
+
+    def _confidence(self, marginals: Float[Tensor, "n k c"], segments: Segments, n: int) -> Confidences:
+        """Return of a token the probability that a segment of this kind begins here, or goes on here."""
+        tokens, spans = [0.0] * n, []
+        for first, last, kind in segments:
+            for i in range(first, last):
+                tokens[i] = _begins(marginals, i, kind) if i == first else _goes_on(marginals, i, kind)
+            if kind != 0:
+                spans.append(self._span(marginals, first, last - first - 1, kind))
+        return Confidences(self.spelling.tags(segments, n), tokens, spans)
+
+    def _span(self, marginals: Float[Tensor, "n k c"], first: int, d: int, kind: int) -> SpanConfidence:
+        probability = min(float(marginals[first, d, kind]), 1.0)
+        return SpanConfidence(first, first + d + 1, self.spelling.kinds[kind], probability)
+
+    def likely_spans(self, threshold: float) -> list[list[SpanConfidence]]:
+        marginals = self.segmentations.marginals
+        spans: list[list[SpanConfidence]] = [[] for _ in self.batch]
+        for row, first, d, kind in (marginals >= threshold).nonzero().tolist():
+            if kind != 0:
+                spans[row].append(self._span(marginals[row], first, d, kind))
+        return spans
+
+    def token_confidences(self, tags: Sequence[Sequence[str]]) -> list[list[float]]:
+        marginals = self.segmentations.marginals
+        return [
+            self._confidence(marginals[row], self.spelling.segments(of_row), len(of_row)).tokens
+            for row, of_row in enumerate(tags)
+        ]
+
+    def tag_shares(self) -> list[Array]:
+        marginals = self.segmentations.marginals.detach().double().cpu().numpy()
+        return [self.spelling.tag_shares(marginals[row], len(each)) for row, each in enumerate(self.batch)]
+
+    def counting(self) -> Counting:
+        scores, kinds = self.segmentations.segments, self.spelling.kinds
+
+        def of_kind(kind: str) -> dict[str, Tensor]:
+            costs = torch.arange(len(kinds), device=scores.device) == kinds.index(kind)
+            return {"costs": costs.to(scores.dtype).expand(scores.shape)}
+
+        return Counting([self.segmentations], kinds[1:], of_kind)
 
 
 def longest_span(sentence: Sentence, scheme: str) -> int:
-    """In tokens; 0 without spans."""
+    """Return the number of tokens of the longest span; 0 without spans."""
     return max((end - start for start, end, _ in spans_of(sentence.tags or (), scheme)), default=0)
 
 
@@ -274,6 +370,6 @@ def _begins(marginals: Float[Tensor, "n k c"], i: int, kind: int) -> float:
 
 
 def _goes_on(marginals: Float[Tensor, "n k c"], i: int, kind: int) -> float:
-    """P(a segment of this kind covers token i and began before it)."""
+    """Return P(a segment of this kind covers token i and began before it)."""
     k = marginals.shape[1]
     return min(sum(float(marginals[first, i - first :, kind].sum()) for first in range(max(0, i - k + 1), i)), 1.0)

@@ -12,7 +12,7 @@ _CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "de
 
 
 def task_names(given: str | None, format: ColumnFormat | None, sentences: Sequence[Sentence]) -> tuple[str, ...]:
-    """The names of the tasks: as given, else those of the columns.
+    """Return the names of the tasks: as given, else those of the columns.
 
     >>> task_names("pos,chunk", None, [Sentence(("Ann",), ("B-NP",), (("NNP",),))])
     ('pos', 'chunk')

@@ -26,9 +26,9 @@ from trelliswork.models.networks.attribution import Attribution, attribute
 from trelliswork.models.networks.stored_network import StoredNetwork, strongest_transitions
 from trelliswork.models.part_choices import PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags
+from trelliswork.models.taggers.labels import Pins
 from trelliswork.models.taggers.networks.config import Transitions
 from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
-from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.models.votes import WITHOUT_WORDS, Reason, Vote, ranked, word_vote
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.dropout import Dropout
@@ -47,7 +47,7 @@ VectorScorer = Literal["linear", "hidden-units"]
 
 @dataclass(frozen=True)
 class VectorTaggerConfig(Settings):
-    """What a `VectorTagger` is made of.
+    """Settings of a `VectorTagger`.
 
     `layers` hidden layers of `hidden` units see a `window` of vectors; `dropout` between and behind them,
     `input_dropout` in front. `scorer="hidden-units"` puts `n_units` binary units between network and labels
@@ -100,7 +100,7 @@ class VectorTagger(StoredNetwork):
     def from_data(
         cls, train: Sequence[VectorSequence], config: VectorTaggerConfig | None = None, *, seed: int = 0
     ) -> Self:
-        """A new model whose labels and width come from labelled sequences; initial weights depend on `seed` alone."""
+        """Return a new model for labelled sequences; its initial weights depend on `seed` alone."""
         if not any(len(sequence) for sequence in train):
             raise TrellisworkError("expected labelled sequences to build a tagger from, got none; check the data")
         labels = Vocabulary(sorted({label for sequence in train for label in _labels_of(sequence)}))
@@ -145,7 +145,7 @@ class VectorTagger(StoredNetwork):
         return [EncodedVectors((each.vectors, self._gold(each) if with_tags else torch.zeros(0))) for each in sequences]
 
     def loss(self, batch: Sequence[VectorSequence] | Sequence[EncodedVectors]) -> Float[Tensor, ""]:
-        """-log p(labels | vectors), summed over the batch."""
+        """Return -log p(labels | vectors), summed over the batch."""
         # [S4.213-218]
         encoded = [
             each if isinstance(each, EncodedVectors) else self.encode([each], with_tags=True)[0] for each in batch
@@ -186,7 +186,7 @@ class VectorTagger(StoredNetwork):
             return self._chain(*_padded([each.vectors for each in sequences]))
 
     def tag(self, sequences: Sequence[VectorSequence]) -> list[list[str]]:
-        """The best labels of each sequence."""
+        """Return the best labels of each sequence."""
         results: list[list[str]] = [[] for _ in sequences]
         filled = [i for i, each in enumerate(sequences) if len(each)]
         for batch in token_budget_batches([len(sequences[i]) for i in filled], BUDGET, shuffle=False):
@@ -204,7 +204,7 @@ class VectorTagger(StoredNetwork):
         pins: Sequence[Pins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The best labels of each sequence with exact probabilities, and the `top_k` best; pins are known labels."""
+        """Return the best labels of each sequence with exact probabilities, and the `top_k` best; pins as in `tag`."""
         return [self._answer(each, max(top_k, 1), {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
 
     def _answer(self, sequence: VectorSequence, top_k: int, pins: Pins) -> Answer:
@@ -238,19 +238,19 @@ class VectorTagger(StoredNetwork):
     # Explanations
 
     def explain(self, inputs: Sequence[VectorSequence]) -> list[WordExplanation]:
-        """The labels of each sequence, the vectors that they are due to, and the alternatives."""
+        """Return the labels of each sequence, the vectors that they are due to, and the alternatives."""
         return [explained_tags(self, each) for each in inputs]
 
     def choices(
         self, inputs: Sequence[VectorSequence], *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """The labels that each vector may have, by their exact probability given the pins."""
-        found = []
+        """Return the labels that each vector may have, by their exact probability given the pins."""
+        choices = []
         for i, each in enumerate(inputs):
             known = {} if pins is None else pins[i]
             shares = self._pinned([each], [known]).marginals[0] if len(each) else torch.zeros(0, len(self.labels))
-            found.append(token_choices(shares.detach().double().numpy(), self.label_names, most))
-        return found
+            choices.append(token_choices(shares.detach().double().numpy(), self.label_names, most))
+        return choices
 
     @property
     def known_tags(self) -> list[str]:
@@ -258,16 +258,16 @@ class VectorTagger(StoredNetwork):
         return self.label_names
 
     def best_values(self, batch: Sequence[VectorSequence], pins: Sequence[Pins] | None) -> list[list[int]]:
-        """The best labels of each sequence, as numbers."""
+        """Return the best labels of each sequence, as numbers."""
         best = self._pinned(batch, pins or [{}] * len(batch)).argmax.tolist()
         return [row[: len(each)] for row, each in zip(best, batch, strict=True)]
 
     def tags_of_value(self, value: Sequence[int], n: int) -> list[str]:
-        """The names of labels."""
+        """Return the names of labels."""
         return [self.labels[label] for label in value]
 
     def attributed(self, sequence: VectorSequence, value: Sequence[int], rivals: Sequence[Any]) -> list[Attribution]:
-        """The shares of the vectors in the difference between the scores of labels and of each rival."""
+        """Return the shares of the vectors in the difference between the scores of labels and of each rival."""
         kept, others = torch.tensor(value), torch.tensor(rivals)
 
         def margins(scales: Float[Tensor, "rows n 1"], which: Int[Tensor, " rows"]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Which words made a tag, and which tags there are in its place: explanations of taggers that are networks."""
+"""Explanations of taggers that are networks: the words that made a tag, and the tags in its place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TokenWords:
     reason: Reason | None
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest votes; `score` is that by which the tag beats the rival."""
+        """Return plain values, with the `most` strongest votes; `score` is that by which the tag beats the rival."""
         told = Reason("", 0.0, ()).record(most) | {"rival": None} if self.reason is None else self.reason.record(most)
         others = [{"label": each.label, "probability": each.probability} for each in self.others[:most]]
         return {
@@ -70,7 +70,7 @@ class WordExplanation:
         return max((each.reason.error for each in self.tokens if each.reason), default=0.0)
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest votes of each token."""
+        """Return plain values, with the `most` strongest votes of each token."""
         best = [each.record() for each in self.best]
         return {"note": self.note, "votes": [each.record(most) for each in self.tokens], "best": best}
 
@@ -84,13 +84,13 @@ class WordExplanation:
         return "\n".join([*lines, *self._left_out(), *best_lines(self.best)])
 
     def _left_out(self) -> list[str]:
-        """That not all tokens have votes, if the sentence was too long for that."""
+        """Return a note that not all tokens have votes, if the sentence was too long for that."""
         n_known = sum(each.reason is not None for each in self.tokens)
         told = f"votes: only those of the {n_known} least certain of {len(self.tokens)} tokens, in so long a sentence"
         return [told] if n_known < len(self.tokens) > affordable(len(self.tokens)) else []
 
     def _repr_html_(self) -> str:
-        """A table: token, label, probability, other labels, votes with bars."""
+        """Return a table: token, label, probability, other labels, votes with bars."""
         top, rows = largest([each.reason for each in self.tokens]), []
         for each in self.tokens:
             others = "".join(f"<span>{escape(o.label)} {100 * o.probability:.1f}% </span>" for o in each.others)
@@ -119,7 +119,7 @@ class TaskExplanation:
         return next(iter(self.tasks.values())).words
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, by task."""
+        """Return plain values, by task."""
         return {"tasks": {task: each.record(most) for task, each in self.tasks.items()}}
 
     def __str__(self) -> str:
@@ -162,18 +162,18 @@ def _reasons(model: Any, sentence: Any, probabilities: Sequence[float]) -> dict[
 
 
 def _rivals(model: Any, sentence: Any, tags: Sequence[str], asked: Sequence[int]) -> dict[int, Any]:
-    """The best value in which each of some tokens has another tag, but for those that can have no other."""
+    """Return the best value in which each of some tokens has another tag, but for those that can have no other."""
     others = {i: tuple(tag for tag in model.known_tags if tag != tags[i]) for i in asked}
     known = [{i: others[i]} for i in asked if others[i]]
-    at_a_time, found = max(1, AT_A_TIME // len(sentence)), {}
+    at_a_time, rivals = max(1, AT_A_TIME // len(sentence)), {}
     for first in range(0, len(known), at_a_time):
         for pin, value in zip(*_best(model, sentence, known[first : first + at_a_time]), strict=True):
-            found[next(iter(pin))] = value
-    return found
+            rivals[next(iter(pin))] = value
+    return rivals
 
 
 def _best(model: Any, sentence: Any, pins: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The best value under each pin, without the pins that no value agrees with."""
+    """Return the best value under each pin, without the pins that no value agrees with."""
     try:
         return pins, model.best_values([sentence] * len(pins), pins)
     except ConstraintError:

@@ -54,7 +54,7 @@ class EditTransducer(PairNetwork):
     """Insert, substitute, copy and delete, chosen by a network in each cell of the lattice of edits."""
 
     CONFIG, STRUCTURE = EditConfig, "edit scripts scored by a network, summed over all alignments"
-    answers_together, takes_pins, ON_CPU_ALONE = True, True, True
+    supports_ensembling, supports_pins, CPU_ONLY = True, True, True
     config: EditConfig
 
     def __init__(self, config: EditConfig, format: PairFormat, source: Vocabulary, target: Vocabulary) -> None:

@@ -56,7 +56,7 @@ EASY = 20  # symbols of a source whose targets are searched to the end
 class PairNgram(Transducer):
     """Chunk pairs with their n-grams, and the answers made of them."""
 
-    explains, answers_together, takes_pins = True, True, True
+    explains, supports_ensembling, supports_pins = True, True, True
     without_twin = "passed over"
 
     def __init__(self, config: PairNgramConfig, format: PairFormat, model: ChunkModel) -> None:
@@ -233,7 +233,7 @@ class PairNgram(Transducer):
         config = {"settings": self.config.to_dict(), "format": asdict(self.format), "chunks": chunks}
         card = model_card(self)
         stored = StoredModel(
-            type(self).__name__, config, self.model.arrays(), self.metrics, card, extra or {}, self.kept()
+            type(self).__name__, config, self.model.arrays(), self.metrics, card, extra or {}, self.kept_models()
         )
         write_model(directory, stored)
 

@@ -59,9 +59,9 @@ class ArrayChain:
         """P(label) [batch, n, c]."""
         if self.listed is None:
             return self._sums.marginals
-        found = np.zeros(self.emissions.shape)
-        sparse_probabilities(self.emissions, self.lengths, *self.listed, found)
-        return found
+        marginals = np.zeros(self.emissions.shape)
+        sparse_probabilities(self.emissions, self.lengths, *self.listed, marginals)
+        return marginals
 
     @cached_property
     def _sums(self) -> Sums:
@@ -76,24 +76,26 @@ class ArrayChain:
         return sums
 
     def span_probabilities(self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str) -> list[Array]:
-        """P(these tokens are exactly one span) for the spans (first, last, label) of each row."""
+        """Return P(these tokens are exactly one span) for the spans (first, last, label) of each row."""
         kinds = sorted({span[2] for row in spans for span in row})
         patterns, ends = _tables([span_patterns(list(tags), scheme, kind) for kind in kinds], len(tags))
         listed = [(b, first, last, kinds.index(kind)) for b, row in enumerate(spans) for first, last, kind in row]
-        found = np.empty(len(listed))
+        probabilities = np.empty(len(listed))
         places = np.array(listed, np.int64).reshape(-1, 4)
-        confidences.span_probabilities(places, self.transitions, self.lengths, self._sums, patterns, ends, found)
-        return np.split(found, np.cumsum([len(row) for row in spans])[:-1])
+        confidences.span_probabilities(
+            places, self.transitions, self.lengths, self._sums, patterns, ends, probabilities
+        )
+        return np.split(probabilities, np.cumsum([len(row) for row in spans])[:-1])
 
 
-def _tables(found: Sequence[Sequence[SpanPattern]], c: int) -> tuple[Array, Array]:
-    """The sets of the patterns of each label [labels, patterns, sets, c], and where they may stand; none is no span."""
-    n_patterns = max(map(len, found), default=0)
+def _tables(by_kind: Sequence[Sequence[SpanPattern]], c: int) -> tuple[Array, Array]:
+    """Return the sets of the patterns of each label [labels, patterns, sets, c], and where they may stand."""
+    n_patterns = max(map(len, by_kind), default=0)
     sets, ends = (
-        np.zeros((len(found), n_patterns, len(SETS), c), np.bool_),
-        np.zeros((len(found), n_patterns, 2), np.bool_),
+        np.zeros((len(by_kind), n_patterns, len(SETS), c), np.bool_),
+        np.zeros((len(by_kind), n_patterns, 2), np.bool_),
     )
-    for kind, patterns in enumerate(found):
+    for kind, patterns in enumerate(by_kind):
         for p, pattern in enumerate(patterns):
             ends[kind, p] = pattern.at_start, pattern.at_end
             for row, name in enumerate(SETS):

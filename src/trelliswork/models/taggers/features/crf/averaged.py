@@ -54,20 +54,20 @@ class AveragedCRF(FeatureCRF):
         return AveragedCRF(**own, samples=np.ascontiguousarray(samples[:, keep]), voting=self.voting), kept
 
     def chain(self, rows: AttributeRows) -> LinearChain:
-        """The average of all sentences as one batch."""
+        """Return the average of all sentences as one batch."""
         lengths = torch.from_numpy(rows.lengths)
         return average_chain([_plain(each.chain(rows)) for each in self.members], lengths=lengths, voting=self.voting)
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
-        """The averages, in batches of like length."""
-        for found in zip(*(each.distributions(rows) for each in self.members), strict=True):
-            batch = found[0][0]
+        """Yield the averages, in batches of like length."""
+        for by_member in zip(*(each.distributions(rows) for each in self.members), strict=True):
+            batch = by_member[0][0]
             lengths = torch.from_numpy(rows.lengths[batch])
-            yield batch, average_chain([_plain(chain) for _, chain in found], lengths=lengths, voting=self.voting)
+            yield batch, average_chain([_plain(chain) for _, chain in by_member], lengths=lengths, voting=self.voting)
 
 
 def _fields(crf: FeatureCRF) -> dict[str, Any]:
-    """What any feature CRF has."""
+    """Return the fields that any feature CRF has."""
     return {each.name: getattr(crf, each.name) for each in fields(FeatureCRF)}
 
 
@@ -77,7 +77,7 @@ def _plain(chain: TagDistribution) -> LinearChain:
 
 
 def averaged_crf(crf: FeatureCRF, samples: Array | None, *, voting: bool = False) -> FeatureCRF:
-    """The model itself, or with samples the one that averages over them."""
+    """Return the model itself, or with samples the one that averages over them."""
     if samples is None or not len(samples):
         return crf
     return AveragedCRF(**_fields(crf), samples=samples, voting=voting)

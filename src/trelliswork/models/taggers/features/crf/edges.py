@@ -12,7 +12,7 @@ from trelliswork.runtime.arrays import Array
 
 
 def edge_rows(rows: AttributeRows, parameters: Parameters, tokens: Array | None = None) -> EdgeRows:
-    """The entries whose attribute has pair weights; tokens in the order of `tokens`, or as they are."""
+    """Return the entries whose attribute has pair weights; tokens in the order of `tokens`, or as they are."""
     none, pairs = np.zeros(1, np.int64), parameters.pairs
     if pairs is None or not len(pairs.arcs):
         return EdgeRows(none, np.empty(0, np.int32), np.empty(0), none, np.empty(0, np.int32))

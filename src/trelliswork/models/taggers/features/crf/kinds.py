@@ -24,7 +24,7 @@ class ModelKind:
 
     @property
     def counted(self) -> bool:
-        """Whether weights are logs of relative frequencies: nothing is minimised."""
+        """True if weights are logs of relative frequencies: nothing is minimised."""
         return self.normalised == "jointly"
 
 
@@ -38,7 +38,7 @@ KINDS: dict[str, ModelKind] = {
 
 
 def kind_of(name: str) -> ModelKind:
-    """By name; `ScoreError` if there is no such model."""
+    """Return the kind by name; `ScoreError` if there is no such model."""
     if name not in KINDS:
         raise ScoreError(f"model must be one of {', '.join(KINDS)}; got {name!r}")
     return KINDS[name]

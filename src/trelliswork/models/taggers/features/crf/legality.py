@@ -20,7 +20,7 @@ def everything(n_labels: int) -> Legal:
 
 
 def legal_of(labels: Sequence[str], scheme: str) -> Legal | None:
-    """What the scheme allows; None for plain tags. `ConstraintError` if some sentence could have no tags at all.
+    """Return what the scheme allows; None for plain tags. `ConstraintError` if some sentence could have no tags at all.
 
     >>> legal_of(["O", "B-X", "I-X"], "IOB2").arcs[0].tolist()
     [0.0, 0.0, -inf]
@@ -35,13 +35,13 @@ def legal_of(labels: Sequence[str], scheme: str) -> Legal | None:
 
 
 def copied(legal: Legal, n_copies: int) -> Legal:
-    """The same for copies of the labels, those of a label side by side."""
+    """Return the same for copies of the labels, those of a label side by side."""
     arcs = legal.arcs.repeat(n_copies, 0).repeat(n_copies, 1)
     return Legal(arcs, legal.start.repeat(n_copies), legal.end.repeat(n_copies))
 
 
 def first_impossible(legal: Legal, lengths: Array, codes: Array, sets: Array) -> int | None:
-    """The first sentence that no legal labels fit, of codes and sets as `observed` has them."""
+    """Return the first sentence that no legal labels fit, of codes and sets as `observed` has them."""
     follows = legal.arcs == 0
     first = 0
     for sentence, n in enumerate(lengths.tolist()):

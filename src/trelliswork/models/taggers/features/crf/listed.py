@@ -16,7 +16,7 @@ LEAST_SHARE = 8  # at most one pair in this many is listed: else a whole table i
 
 
 def is_worth_listing(n_labels: int, n_pairs: int) -> bool:
-    """Whether going through the pairs that have a weight is faster than going through all."""
+    """Return whether going through the pairs that have a weight is faster than going through all."""
     return n_labels >= MANY_LABELS and n_pairs * LEAST_SHARE <= n_labels**2
 
 
@@ -27,12 +27,12 @@ class Listed(NamedTuple):
     owners: Array
 
     def scores(self, arc_weights: Array) -> Array:
-        """Those of the pairs."""
+        """Return those of the pairs."""
         return np.ascontiguousarray(arc_weights[self.owners], np.float64)
 
     @classmethod
     def of(cls, parameters: Parameters) -> Listed | None:
-        """Those of a chain of labels, if they are many and few of their pairs have a weight; else None."""
+        """Return those of a chain of labels, if they are many and few of their pairs have a weight; else None."""
         c, arcs = parameters.n_labels, parameters.arcs
         single = parameters.order == 1 and parameters.latent == 1 and parameters.legal is None
         if not single or parameters.n_pairs or not is_worth_listing(c, len(arcs)):

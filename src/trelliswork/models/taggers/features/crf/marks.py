@@ -18,12 +18,12 @@ UNKNOWN, EACH_ATTRIBUTE, FIRST_TOKEN, EACH_TOKEN = range(len(MARKS))
 
 @cache
 def mark_keys() -> Array:
-    """The keys of `MARKS`."""
+    """Return the keys of `MARKS`."""
     return keys_of(MARKS)
 
 
-def marked(rows: AttributeRows, marks: Array) -> AttributeRows:
-    """Rows with marks[UNKNOWN] for every id of -1, and for each token the marks of its attributes and its place.
+def with_marks(rows: AttributeRows, marks: Array) -> AttributeRows:
+    """Return rows with marks[UNKNOWN] for every id of -1, and for each token the marks of its attributes and its place.
 
     `marks` are the ids of `MARKS`. The value of (each attribute) is how many attributes the token has.
     """
@@ -48,5 +48,5 @@ def values_of(rows: AttributeRows) -> Array:
 
 
 def first_tokens(rows: AttributeRows) -> Array:
-    """The first token of every sentence that has one."""
+    """Return the first token of every sentence that has one."""
     return rows.starts[:-1][rows.lengths > 0]

@@ -18,7 +18,7 @@ from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.kinds import Normalised
 from trelliswork.models.taggers.features.crf.listed import Listed
-from trelliswork.models.taggers.features.crf.marks import mark_keys, marked
+from trelliswork.models.taggers.features.crf.marks import mark_keys, with_marks
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_text, score_tokens
@@ -55,11 +55,11 @@ class FeatureCRF:
         as the unknown attribute if it has one."""
         rows = AttributeRows(lengths, offsets_of(counts), self.index.find(keys), values)
         if self.normalised == "jointly":
-            rows = marked(rows, self.index.find(mark_keys()))
+            rows = with_marks(rows, self.index.find(mark_keys()))
         return self.conjunctions.extended(rows.known())
 
     def compact(self) -> tuple[FeatureCRF, Array]:
-        """The same model without weights of 0 (as float32 has them) and attributes that have no other; and the
+        """Return the same model without weights of 0 (as float32 has them) and attributes that have no other; and the
         numbers that the attributes left had before."""
         weights = self.weights.astype(np.float32).astype(np.float64)
         parameters, keep = self.parameters, weights != 0
@@ -68,8 +68,10 @@ class FeatureCRF:
         return self._keeping(weights, keep)
 
     def without_zeros(self) -> tuple[FeatureCRF, Array]:
-        """As `compact`, but weights are not rounded, and every arc stays, since arcs decide which kernel sums: answers
-        are the same bit for bit."""
+        """Return a smaller CRF as `compact` does, but answers are the same bit for bit.
+
+        Weights are not rounded, and every arc stays, since arcs decide which kernel sums.
+        """
         keep = self.weights != 0
         keep[self.parameters.arc_weights] = True
         return self._keeping(self.weights, keep)
@@ -93,7 +95,7 @@ class FeatureCRF:
         return small, kept
 
     def _with_attributes(self, used: Array) -> tuple[KeyIndex | HashedIndex, Conjunctions, Array]:
-        """The index and conjunctions of the attributes that are used, and which these are; hashed ones all stay."""
+        """Return the index and conjunctions of the attributes in use, and their numbers; hashed ones all stay."""
         keep = self.conjunctions.needed(used) if len(self.conjunctions) else used
         index = self.index
         if isinstance(index, HashedIndex):
@@ -114,7 +116,7 @@ class FeatureCRF:
         return parts.distribution(self.space, self.array_chain(rows))
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, TagDistribution]]:
-        """The sentences in batches of like length: their numbers, and the distribution over their labels."""
+        """Yield the sentences in batches of like length: their numbers, and the distribution over their labels."""
         for batch, chain in self._array_chains(rows):
             yield batch, parts.distribution(self.space, chain)
 
@@ -154,7 +156,7 @@ class FeatureCRF:
         batch: Array | None = None,
         edges: EdgeRows | None = None,
     ) -> ArrayChain:
-        """Scores of the states of some sentences, side by side; of all sentences, without `batch`."""
+        """Return scores of the states of some sentences, side by side; of all sentences, without `batch`."""
         scores = self.emissions(rows) if scores is None else scores
         batch = np.arange(len(rows.lengths)) if batch is None else batch
         starts, lengths, space = rows.starts[batch], rows.lengths[batch], self.space
@@ -185,12 +187,12 @@ class FeatureCRF:
     @cached_property
     def _listed(self) -> tuple[ListedArcs, Array] | None:
         """The pairs that have a score, and their scores, if these are few and the same everywhere."""
-        found = None if self.normalised == "locally" else Listed.of(self.parameters)
-        return None if found is None else (found.arcs, found.scores(self.weights[self.parameters.arc_weights]))
+        listed = None if self.normalised == "locally" else Listed.of(self.parameters)
+        return None if listed is None else (listed.arcs, listed.scores(self.weights[self.parameters.arc_weights]))
 
     @property
     def has_array_chain(self) -> bool:
-        """Whether `array_chain` is the distribution over labels: its states are labels."""
+        """True if `array_chain` is the distribution over labels: its states are labels."""
         return self.space.is_plain
 
     @cached_property
@@ -201,7 +203,7 @@ class FeatureCRF:
         return self.parameters.transitions(self.weights)
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:
-        """The best labels of each sentence."""
+        """Return the best labels of each sentence."""
         transitions = self._shared_transitions
         if transitions is not None:
             tags = np.empty(rows.n_tokens, np.int64)
@@ -220,8 +222,8 @@ class FeatureCRF:
     def predict_joined(self, joined: Joined) -> list[str] | None:
         """Return the best labels of one sentence whose attributes are in a text; None where only `predict` can tell."""
         index, transitions = self.index, self._shared_transitions
-        marked = self.normalised == "jointly" or len(self.conjunctions) > 0
-        if transitions is None or self._listed is not None or marked or not isinstance(index, KeyIndex):
+        has_marks = self.normalised == "jointly" or len(self.conjunctions) > 0
+        if transitions is None or self._listed is not None or has_marks or not isinstance(index, KeyIndex):
             return None
         n, parameters = len(joined.counts), self.parameters
         scores, tags = np.empty((n, parameters.n_labels)), np.empty(n, np.int64)

@@ -1,4 +1,4 @@
-"""Which pairs and triples occur in data whose labels may be known, one of a set, or unknown.
+"""The pairs and triples that occur in data whose labels may be known, one of a set, or unknown.
 
 `gold` has one code a token: a label (0, 1, ...), or -1 - k for any label of row k of `sets` [k, labels]. Without `sets`
 there is one row, with every label: -1 is then an unknown label.
@@ -19,17 +19,17 @@ TOKENS_AT_A_TIME = 1 << 18
 
 
 def all_labels(n_labels: int) -> Array:
-    """The `sets` of data in which -1 stands for an unknown label."""
+    """Return the `sets` of data in which -1 stands for an unknown label."""
     return np.ones((1, n_labels), np.bool_)
 
 
 def members(code: int, sets: Array) -> Array:
-    """The labels that a code of `gold` allows."""
+    """Return the labels that a code of `gold` allows."""
     return np.array([code]) if code >= 0 else np.flatnonzero(sets[-1 - code])
 
 
 def follows(rows: AttributeRows) -> Array:
-    """True for each token that has one before it in its sentence."""
+    """Return True for each token that has one before it in its sentence."""
     inside = np.ones(rows.n_tokens, np.bool_)
     inside[rows.starts[:-1][rows.lengths > 0]] = False
     return inside
@@ -39,10 +39,10 @@ def state_pairs(ids: Array, codes: Array, sets: Array) -> Array:
     """attribute · labels + label of the pairs that occur, sorted; `codes` are those of the entries' tokens."""
     n_labels = sets.shape[1]
     known, wide = codes >= 0, ids.astype(np.int64) * n_labels
-    found = [np.unique(wide[known] + codes[known])]
+    keys = [np.unique(wide[known] + codes[known])]
     for code in np.unique(codes[~known]).tolist():
-        found.append(np.add.outer(np.unique(wide[codes == code]), members(code, sets)).ravel())
-    return _merged(found)
+        keys.append(np.add.outer(np.unique(wide[codes == code]), members(code, sets)).ravel())
+    return _merged(keys)
 
 
 def arc_pairs(before: Array, here: Array, sets: Array) -> Array:
@@ -54,26 +54,26 @@ def triples(ids: Array, before: Array, here: Array, sets: Array) -> Array:
     """(attribute · labels + label before) · labels + label of the triples that occur, sorted."""
     n_labels = sets.shape[1]
     known, wide = (before >= 0) & (here >= 0), ids.astype(np.int64) * n_labels**2
-    found = [np.unique(wide[known] + before[known] * n_labels + here[known])]
+    keys = [np.unique(wide[known] + before[known] * n_labels + here[known])]
     for left, right in np.unique(np.stack([before[~known], here[~known]], 1), axis=0).tolist():
         arcs = np.add.outer(members(left, sets) * n_labels, members(right, sets)).ravel()
-        found.append(np.add.outer(np.unique(wide[(before == left) & (here == right)]), arcs).ravel())
-    return _merged(found)
+        keys.append(np.add.outer(np.unique(wide[(before == left) & (here == right)]), arcs).ravel())
+    return _merged(keys)
 
 
-def _merged(found: list[Array]) -> Array:
-    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+def _merged(keys: list[Array]) -> Array:
+    return keys[0] if len(keys) == 1 else np.unique(np.concatenate(keys))
 
 
 def observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
     """attribute · labels + label of the pairs that occur, sorted; every label is known."""
     codes, at_a_time = gold.astype(np.int64, copy=False), max(MOST_MARKS // n_labels, 1)
-    seen, found = np.zeros((min(n_attributes, at_a_time), n_labels), np.bool_), list[Array]()
+    seen, keys = np.zeros((min(n_attributes, at_a_time), n_labels), np.bool_), list[Array]()
     for first in range(0, n_attributes, at_a_time):
         seen[:] = False
         mark_pairs(rows.offsets, rows.ids, codes, first, seen)
-        found.append(np.flatnonzero(seen) + first * n_labels)
-    return np.concatenate([np.empty(0, np.int64), *found])
+        keys.append(np.flatnonzero(seen) + first * n_labels)
+    return np.concatenate([np.empty(0, np.int64), *keys])
 
 
 def pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:
@@ -92,9 +92,9 @@ def summed_up(places: Array, ids: Array, before: Array, here: Array, values: Arr
         return total
 
     def add(chosen: Array, cells: Array | int) -> None:
-        found = ids[chosen].astype(np.int64) * n_cells + cells
-        at = np.minimum(np.searchsorted(places, found), len(places) - 1)
-        hit = places[at] == found
+        keys = ids[chosen].astype(np.int64) * n_cells + cells
+        at = np.minimum(np.searchsorted(places, keys), len(places) - 1)
+        hit = places[at] == keys
         total[:] += np.bincount(at[hit], values[chosen][hit], minlength=len(places))
 
     add(known, before[known] * n_labels + here[known])
@@ -106,7 +106,7 @@ def summed_up(places: Array, ids: Array, before: Array, here: Array, values: Arr
 
 
 def neighbours(rows: AttributeRows) -> Iterator[Array]:
-    """The tokens that have one before them in their sentence, not all at once."""
+    """Yield the tokens that have one before them in their sentence, not all at once."""
     starts = rows.starts[:-1][rows.lengths > 0]
     for first in range(0, rows.n_tokens, TOKENS_AT_A_TIME):
         last = min(first + TOKENS_AT_A_TIME, rows.n_tokens)
@@ -117,14 +117,14 @@ def neighbours(rows: AttributeRows) -> Iterator[Array]:
 
 def arcs_of(rows: AttributeRows, gold: Array, sets: Array) -> Array:
     """label before · labels + label of the pairs of neighbours in all sentences, sorted."""
-    found = [arc_pairs(gold[inside - 1], gold[inside], sets) for inside in neighbours(rows)]
-    return _merged(found) if found else np.empty(0, np.int64)
+    keys = [arc_pairs(gold[inside - 1], gold[inside], sets) for inside in neighbours(rows)]
+    return _merged(keys) if keys else np.empty(0, np.int64)
 
 
 def arc_counts(arcs: Array, rows: AttributeRows, gold: Array, sets: Array) -> Array:
-    """How often neighbours are one of these pairs, given as `arcs_of` gives them."""
-    found, n_cells = np.zeros(len(arcs)), sets.shape[1] ** 2
+    """Count how often neighbours are one of these pairs, given as `arcs_of` gives them."""
+    counts, n_cells = np.zeros(len(arcs)), sets.shape[1] ** 2
     for inside in neighbours(rows):
         nothing, ones = np.zeros(len(inside), np.int64), np.ones(len(inside))
-        found += summed_up(arcs, nothing, gold[inside - 1], gold[inside], ones, sets, n_cells)
-    return found
+        counts += summed_up(arcs, nothing, gold[inside - 1], gold[inside], ones, sets, n_cells)
+    return counts

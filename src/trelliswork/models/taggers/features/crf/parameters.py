@@ -1,4 +1,4 @@
-"""Which weights a feature CRF has: (attribute, label), (label, label) and (attribute, label before, label)."""
+"""The weights of a feature CRF: (attribute, label), (label, label) and (attribute, label before, label)."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class PairWeights:
     arcs: Array  # [pair weights] int32
 
     @classmethod
-    def of(cls, found: Array, n_attributes: int, n_arcs: int) -> PairWeights:
+    def of(cls, pairs: Array, n_attributes: int, n_arcs: int) -> PairWeights:
         """From attribute · arcs + arc, sorted."""
-        counts = np.bincount(found // n_arcs, minlength=n_attributes)
-        return cls(offsets_of(counts), (found % n_arcs).astype(np.int32))
+        counts = np.bincount(pairs // n_arcs, minlength=n_attributes)
+        return cls(offsets_of(counts), (pairs % n_arcs).astype(np.int32))
 
     def listed(self, n_arcs: int) -> Array:
-        """The inverse of `of`."""
+        """Return the inverse of `of`."""
         return owners_of(self.offsets) * n_arcs + self.arcs
 
 
@@ -86,12 +86,12 @@ class Parameters:
         all_transitions: bool = False,
         sets: Array | None = None,
     ) -> Parameters:
-        """The pairs that occur in the data, or all: also those that never occur can then be made unlikely [S4.80].
+        """Return the weights of pairs that occur in the data, or all: those that never occur become unlikely [S4.80].
 
         `gold` and `sets` are as in `observed`.
         """
         some = all_labels(n_labels) if sets is None else sets
-        found = np.arange(n_labels**2) if all_transitions else arcs_of(rows, gold, some)
+        arcs = np.arange(n_labels**2) if all_transitions else arcs_of(rows, gold, some)
         if all_states:
             states = np.arange(n_attributes * n_labels)
         elif not len(gold) or gold.min() >= 0:
@@ -99,7 +99,7 @@ class Parameters:
         else:
             states = state_pairs(rows.ids, gold[rows.tokens()], some)
         offsets = offsets_of(np.bincount(states // n_labels, minlength=n_attributes))
-        return cls(n_labels, offsets, (states % n_labels).astype(np.int32), np.stack(np.divmod(found, n_labels), 1))
+        return cls(n_labels, offsets, (states % n_labels).astype(np.int32), np.stack(np.divmod(arcs, n_labels), 1))
 
     def with_pairs(
         self,
@@ -110,7 +110,7 @@ class Parameters:
         every: bool = False,
         sets: Array | None = None,
     ) -> Parameters:
-        """Attributes that are True in `on_pairs` [attributes] look at neighbouring labels: their weights are in `pairs`
+        """Move attributes that are True in `on_pairs` [attributes], and look at neighbouring labels, to `pairs`
         alone, for the arcs that occur with them, or for each of the arcs."""
         if on_pairs is None:
             return self
@@ -172,12 +172,12 @@ class Parameters:
         sets = all_labels(self.n_labels) if sets is None else sets
         owner = owners_of(self.offsets)
         places = owner * self.n_labels + self.labels
-        found = np.zeros(len(places))
+        counts = np.zeros(len(places))
         for entries, tokens in rows.pieces():
             values = np.ones(len(tokens)) if rows.values is None else rows.values[entries]
             nothing = np.zeros(len(tokens), np.int64)
-            found += summed_up(places, rows.ids[entries], nothing, gold[tokens], values, sets, self.n_labels)
-        keep = total(found) >= min_frequency
+            counts += summed_up(places, rows.ids[entries], nothing, gold[tokens], values, sets, self.n_labels)
+        keep = total(counts) >= min_frequency
         offsets = offsets_of(np.bincount(owner[keep], minlength=len(self.offsets) - 1))
         pairs = self.pairs
         if pairs is not None:
@@ -204,7 +204,7 @@ class Parameters:
         return replace(self, offsets=offsets_of(counts), labels=labels, pairs=pairs)
 
     def owners(self) -> Array:
-        """The attribute of each state weight."""
+        """Return the attribute of each state weight."""
         return owners_of(self.offsets)
 
     def with_latent(self, latent: int) -> Parameters:
@@ -221,7 +221,7 @@ class Parameters:
         return Parameters(wide, self.offsets * latent, labels, arcs, pairs, latent, legal)
 
     def with_second_order(self, rows: AttributeRows, gold: Array, sets: Array | None = None) -> Parameters:
-        """The arcs also for triples of labels that occur, and for pairs that begin a sentence.
+        """Return the arcs also for triples of labels that occur, and for pairs that begin a sentence.
 
         Only pairs with an arc can be neighbours then; a label may follow itself, so that no sentence is too long.
         """
@@ -229,20 +229,20 @@ class Parameters:
         inside = np.flatnonzero(follows(rows))
         third = inside[np.isin(inside - 1, inside)]
         second = np.setdiff1d(inside, third)
-        found = np.zeros(0, np.int64)
+        keys = np.zeros(0, np.int64)
         for code in np.unique(gold[third - 2]).tolist():
             at = third[gold[third - 2] == code]
             pairs = arc_pairs(gold[at - 1], gold[at], sets)
-            found = np.union1d(found, np.add.outer(members(code, sets) * n * n, pairs).ravel())
-        found = np.concatenate([found, n**3 + arc_pairs(gold[second - 1], gold[second], sets)])
-        triples = np.stack([found // (n * n), found // n % n, found % n], 1)
+            keys = np.union1d(keys, np.add.outer(members(code, sets) * n * n, pairs).ravel())
+        keys = np.concatenate([keys, n**3 + arc_pairs(gold[second - 1], gold[second], sets)])
+        triples = np.stack([keys // (n * n), keys // n % n, keys % n], 1)
         pairs = np.union1d(self.arcs[:, 0] * n + self.arcs[:, 1], np.arange(n) * (n + 1))
         singles = np.stack([np.full(len(pairs), ANY), pairs // n, pairs % n], 1)
         return replace(self, arcs=np.concatenate([singles, triples]))
 
     @cached_property
     def weight_index(self) -> WeightIndex:
-        """Where the weights are, for kernels; of second order without those of the arcs."""
+        """Places of the weights, for kernels; of second order without those of the arcs."""
         size, arcs = (self.n_labels, self.arcs) if self.order == 1 else (0, np.empty((0, 2), np.int64))
         places = np.full((size, size), -1, np.int64)
         places[arcs[:, 0], arcs[:, 1]] = len(self.labels) + np.arange(len(arcs))
@@ -250,7 +250,7 @@ class Parameters:
 
     @property
     def bounds(self) -> Legal:
-        """What is allowed: everything, if there is no scheme."""
+        """Legal labels and arcs: all of them, if there is no scheme."""
         return everything(self.n_labels) if self.legal is None else self.legal
 
     def within(self, legal: Legal | None) -> Parameters:
@@ -261,7 +261,7 @@ class Parameters:
 
     @property
     def order(self) -> int:
-        """How many labels before a label its score looks at."""
+        """Number of labels before a label that its score looks at."""
         return self.arcs.shape[1] - 1
 
     @property
@@ -274,12 +274,12 @@ class Parameters:
 
     @property
     def arc_weights(self) -> slice:
-        """Where the weights of the arcs are."""
+        """Places of the weights of the arcs."""
         return slice(self.n_states, self.n_states + len(self.arcs))
 
     @property
     def pair_weights(self) -> slice:
-        """Where the weights of the pairs are."""
+        """Places of the weights of the pairs."""
         return slice(self.n_states + len(self.arcs), len(self))
 
     def __len__(self) -> int:

@@ -64,7 +64,7 @@ class Plan:
         return cls(planned, order, tokens, cells, np.flatnonzero(in_table), loose, int(is_dense.sum()), width)
 
     def shares(self, work: int) -> list[tuple[int, int]]:
-        """Ranges of sentences with about the same number of tokens, one a thread; `work` is that of one token.
+        """Return ranges of sentences with about the same number of tokens, one a thread; `work` is that of one token.
 
         Empty ones, which say nothing, are left out: the plan has the shortest first.
         """
@@ -84,7 +84,7 @@ class Plan:
         return PlannedWeights(transitions[None, None], table, loose, pairs)
 
     def collect(self, gradient: PlannedWeights, out: Array) -> None:
-        """The inverse of `spread_out` for the weights of attributes: into `out`, which is 0 where no token has one."""
+        """Undo `spread_out` for the weights of attributes: into `out`, which is 0 where no token has one."""
         out[self.dense_weights] = gradient.table.reshape(-1)[self.dense_cells]
         out[self.loose_weights] = gradient.loose
 
@@ -92,9 +92,9 @@ class Plan:
         self, pass_over: Callable[[int, int], tuple[float, PlannedWeights]], ranges: Sequence[tuple[int, int]]
     ) -> tuple[float, PlannedWeights]:
         """Loss and gradient of all ranges of sentences, side by side on threads."""
-        found = side_by_side([partial(pass_over, first, last) for first, last in ranges])
-        loss, gradient = found[0]
-        for other_loss, other in found[1:]:
+        passes = side_by_side([partial(pass_over, first, last) for first, last in ranges])
+        loss, gradient = passes[0]
+        for other_loss, other in passes[1:]:
             loss += other_loss
             for total, part in zip(gradient, other, strict=True):
                 total += part

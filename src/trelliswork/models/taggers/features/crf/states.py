@@ -51,7 +51,7 @@ class StateSpace:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each state is a label."""
+        """True if each state is a label."""
         return self.order == 1 and self.c == self.n_labels
 
     def transitions(self, arc_weights: Array) -> Array:
@@ -60,7 +60,7 @@ class StateSpace:
         return self.base + added.reshape(self.c, self.c)
 
     def collect(self, d_transitions: Array) -> Array:
-        """The transpose of `transitions`."""
+        """Return the transpose of `transitions`."""
         return np.bincount(self.owners, d_transitions.ravel()[self.cells], minlength=self.n_arcs)
 
     def gold(self, gold: Array, sets: Array | None, follows: Array) -> tuple[Array, Array]:

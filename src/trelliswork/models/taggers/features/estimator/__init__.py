@@ -1,1 +1,1 @@
-"""What `trelliswork.sklearn.CRF` needs to be a drop-in for sklearn-crfsuite."""
+"""The parts that make `trelliswork.sklearn.CRF` a drop-in for sklearn-crfsuite."""

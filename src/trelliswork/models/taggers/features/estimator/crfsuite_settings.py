@@ -25,7 +25,7 @@ Record = dict[str, Any]
 _CALIBRATION = tuple(f"calibration_{name}" for name in ("eta", "rate", "samples", "candidates", "max_trials"))
 _LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
 _PA_RULES: tuple[Rule, ...] = ("pa", "pa-1", "pa-2")
-# What each learner can be told, beside which weights there are and how many iterations.
+# The settings of each learner, in addition to those of the weights and of the number of iterations.
 SETTINGS = {
     "lbfgs": ("c1", "c2", "num_memories", "epsilon", "period", "delta", "linesearch", "max_linesearch"),
     "l2sgd": ("c2", "period", "delta", *_CALIBRATION),
@@ -72,7 +72,7 @@ def _check_numbers(settings: Settings) -> None:
 
 
 def attribute_settings(settings: Settings) -> LearningConfig:
-    """What concerns the choice of attributes and weights; learners have settings of their own."""
+    """Return the settings of the choice of attributes and weights; learners have settings of their own."""
     return LearningConfig(
         c1=_or(settings["c1"], 0.0), c2=_or(settings["c2"], 1.0), min_count=_or(settings["min_freq"], 0.0),
         all_states=bool(settings["all_possible_states"]), all_transitions=bool(settings["all_possible_transitions"]),
@@ -82,7 +82,7 @@ def attribute_settings(settings: Settings) -> LearningConfig:
 
 
 def iterations(corpus: Corpus, parameters: Parameters, settings: Settings) -> Iterator[tuple[Array, Record]]:
-    """The weights after every iteration, and what CRFsuite's log says of it."""
+    """Yield the weights after every iteration, and what CRFsuite's log says of it."""
     algorithm = _or(settings["algorithm"], "lbfgs")
     if algorithm not in PROBABILISTIC:
         check_complete(algorithm, corpus, PROBABILISTIC)

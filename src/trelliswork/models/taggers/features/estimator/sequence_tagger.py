@@ -19,7 +19,7 @@ from trelliswork.models.taggers.features.crf.model import FeatureCRF
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model knows: numbers of labels and attributes by name, and its weights that are not 0."""
+    """The content of a model: numbers of labels and attributes by name, and its weights that are not 0."""
 
     labels: dict[str, str]
     attributes: dict[str, str]
@@ -36,22 +36,22 @@ class SequenceTagger:
         self._set: AttributeRows | None = None
 
     def set(self, xseq: Any) -> None:
-        """The sentence that the other methods then are about."""
+        """Set the sentence that the other methods then are about."""
         self._set = self._rows([xseq])
 
     def tag(self, xseq: Any = None) -> list[str]:
-        """The best labels."""
+        """Return the best labels."""
         return self._crf.predict(self._given(xseq))[0]
 
     def marginal(self, y: str, pos: int) -> float:
-        """The probability of a label at a token, counted from 0."""
+        """Return the probability of a label at a token, counted from 0."""
         rows = self._given(None)
         if not 0 <= pos < rows.n_tokens:
             raise DataError("labels", f"expected a token in 0..{rows.n_tokens - 1}, got {pos}")
         return float(self._crf.marginals(rows)[0][pos, self._number(y)])
 
     def probability(self, yseq: Sequence[str]) -> float:
-        """The probability of all labels of the sentence."""
+        """Return the probability of all labels of the sentence."""
         rows = self._given(None)
         if len(yseq) != rows.n_tokens:
             raise DataError("labels", f"expected {rows.n_tokens} labels, one a token; got {len(yseq)}")
@@ -75,7 +75,7 @@ class SequenceTagger:
         )
 
     def dump(self, filename: str | Path) -> None:
-        """The model as text in the layout of `crfsuite dump`, which `trelliswork convert` reads."""
+        """Write the model as text in the layout of `crfsuite dump`, which `trelliswork convert` reads."""
         info = self.info()
         sections: dict[str, list[str]] = {
             "FILEHEADER": [f"{name}: {value}" for name, value in info.header.items()],

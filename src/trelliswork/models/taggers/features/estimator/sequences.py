@@ -61,7 +61,7 @@ def label_lists(y: Any, lengths: Array) -> list[list[str]]:
 
 
 def numbered_labels(y: Any, lengths: Array) -> tuple[dict[str, Any], Array, Array]:
-    """The labels by their text, in the order in which they appear, and codes and sets as `observed` has them.
+    """Return the labels by their text, in the order in which they appear, and codes and sets as `observed` has them.
 
     A label of None is unknown; a set (or list) of labels is one of these.
     """
@@ -70,18 +70,18 @@ def numbered_labels(y: Any, lengths: Array) -> tuple[dict[str, Any], Array, Arra
         raise DataError("labels", "expected at least one sentence with a token, got none")
     given: dict[str, Any] = {}
     if set(map(type, chain.from_iterable(sentences))) == {str}:
-        found = {label: number for number, label in enumerate(dict.fromkeys(chain.from_iterable(sentences)))}
-        codes = np.fromiter(map(found.__getitem__, chain.from_iterable(sentences)), np.int64, int(lengths.sum()))
-        return {label: label for label in found}, codes, all_labels(len(found))
+        number_of = {label: number for number, label in enumerate(dict.fromkeys(chain.from_iterable(sentences)))}
+        codes = np.fromiter(map(number_of.__getitem__, chain.from_iterable(sentences)), np.int64, int(lengths.sum()))
+        return {label: label for label in number_of}, codes, all_labels(len(number_of))
     known, gold, sets = encode([[_choice(label, given) for label in sentence] for sentence in sentences])
     return {label: given[label] for label in known}, gold, sets
 
 
 def _choice(label: Any, given: dict[str, Any]) -> str | frozenset[str] | None:
-    """A label, a set of possible ones, or None if it is unknown, as text; `given` learns what they were."""
+    """Return a label, a set of possible ones, or None if it is unknown, as text; `given` learns what they were."""
     if label is None:
         return None
-    found = list(label) if isinstance(label, set | frozenset | list | tuple) else [label]
-    for each in found:
+    labels = list(label) if isinstance(label, set | frozenset | list | tuple) else [label]
+    for each in labels:
         given.setdefault(str(each), each.item() if isinstance(each, np.generic) else each)
-    return frozenset(map(str, found)) if len(found) > 1 else str(found[0])
+    return frozenset(map(str, labels)) if len(labels) > 1 else str(labels[0])

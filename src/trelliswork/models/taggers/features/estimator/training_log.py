@@ -1,4 +1,4 @@
-"""What is noted and printed while a CRF learns, under the names that CRFsuite's log has."""
+"""The log of a CRF that learns, under the names that CRFsuite's log has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Record = dict[str, Any]
 
 
 class LabelScore(NamedTuple):
-    """How a label fared: right, predicted and true occurrences; shares are None for a label that is not there."""
+    """The counts of a label: right, predicted and true; shares are None for a label that does not occur."""
 
     match: int
     model: int
@@ -45,17 +45,17 @@ class TrainingLog:
 
 
 def scores_of(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], labels: Sequence[str]) -> Record:
-    """Scores of labels and sentences; averages are over all labels, those that the data lacks count as 0.
+    """Return scores of labels and sentences; averages are over all labels, those that the data lacks count as 0.
 
     >>> scores_of([["A", "B"]], [["A", "A"]], ["A", "B"])["avg_recall"]
     0.5
     """
     pairs = Counter(pair for y, z in zip(gold, predicted, strict=True) for pair in zip(y, z, strict=True))
-    true, found = Counter[str](), Counter[str]()
+    true, n_predicted = Counter[str](), Counter[str]()
     for (y, z), n in pairs.items():
         true[y] += n
-        found[z] += n
-    scores = {label: _score(pairs[label, label], found[label], true[label]) for label in labels}
+        n_predicted[z] += n
+    scores = {label: _score(pairs[label, label], n_predicted[label], true[label]) for label in labels}
     right = sum(n for (y, z), n in pairs.items() if y == z)
     whole = sum(list(y) == list(z) for y, z in zip(gold, predicted, strict=True))
     averages = {
@@ -90,7 +90,7 @@ _AVERAGES = (("precision", "precision"), ("recall", "recall"), ("F1", "f1"))
 
 
 def score_table(scores: dict[str, LabelScore]) -> str:
-    """The scores of each label, for people."""
+    """Return the scores of each label, for people."""
     width = max([len("Label"), *map(len, scores)])
     head = f"{'Label':<{width}}  Precision  Recall     F1  Support"
     rows = [

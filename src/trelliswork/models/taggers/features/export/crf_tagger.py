@@ -48,7 +48,7 @@ class CRFTagger:
             raise ValueError(f"{file}: not a whole exported model ({error}); copy it again or export again") from error
 
     def tag(self, words: Sequence[str], columns: Columns = ()) -> list[str]:
-        """The tags of one sentence; `columns` are what the model reads beside the words."""
+        """Return the tags of one sentence; `columns` are what the model reads in addition to the words."""
         if self._templates is None:
             raise ValueError("this model reads attributes, not words; call tag_attributes with a dict for each token")
         if len(columns) < self.n_columns or any(len(column) != len(words) for column in columns):
@@ -58,18 +58,18 @@ class CRFTagger:
         return self._best([dict.fromkeys(self._names(i, (words, *columns)), 1.0) for i in range(len(words))])
 
     def tag_attributes(self, tokens: Sequence[Any]) -> list[str]:
-        """The tags of one sentence, each token a dict of attributes or a list of their names, as in CRFsuite."""
-        found = []
+        """Return the tags of one sentence, each token a dict of attributes or a list of their names, as in CRFsuite."""
+        attributes = []
         for token in tokens:
-            found.append(values := dict[str, float]())
+            attributes.append(values := dict[str, float]())
             for name, value in items_of(token):
                 values[name] = values.get(name, 0.0) + value
-        return self._best(found)
+        return self._best(attributes)
 
     # From words to attributes
 
     def _names(self, i: int, values: Columns) -> Iterator[str]:
-        """What the templates are at token i: text, then shift, column and spelling of %x[-1,0], and so on."""
+        """Fill in the templates at token i: text, then shift, column and spelling of %x[-1,0], and so on."""
         for template in self._templates or ():
             name = template[0]
             for part in range(1, len(template), 4):
@@ -87,7 +87,7 @@ class CRFTagger:
     # From attributes to labels
 
     def _best(self, tokens: Sequence[Attributes]) -> list[str]:
-        """The labels of the highest sum of scores; the first of several equal ones."""
+        """Return the labels of the highest sum of scores; the first of several equal ones."""
         deltas: list[list[float]] = []
         arcs = list(map(self._arcs, tokens))
         for t, token in enumerate(tokens):
@@ -134,7 +134,7 @@ def _score(number: float | None) -> float:
 
 
 def _highest(delta: Sequence[float], order: Sequence[int], into: Mapping[int, float]) -> float:
-    """max_i delta[i] + score(i): where there is no score it is 0, so that only the first such label counts."""
+    """Return max_i delta[i] + score(i): where there is no score it is 0, so that only the first such label counts."""
     best = max((delta[i] + score for i, score in into.items()), default=FORBIDDEN)
     for i in order:
         if delta[i] <= best:
@@ -146,7 +146,7 @@ def _highest(delta: Sequence[float], order: Sequence[int], into: Mapping[int, fl
 
 @lru_cache(maxsize=100_000)
 def seen(value: str, spelling: str) -> str:
-    """A value as it is, or its lower, shape, short, prefixN or suffixN."""
+    """Return a value as it is, or its lower, shape, short, prefixN or suffixN."""
     if spelling in ("shape", "short"):
         shape = "".join("X" if ch.isupper() else "x" if ch.isalpha() else "d" if ch.isdigit() else ch for ch in value)
         return re.sub(r"(.)\1+", r"\1", shape, flags=re.DOTALL) if spelling == "short" else shape
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str]) -> None:
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
             raise ValueError(
-                f"expected as many columns for each token, got others in {tokens[0][0]} ...; correct the file"
+                f"expected the same number of columns for each token; not so in {tokens[0][0]} ...; correct the file"
             )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.tag(words, columns)
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def sentences_of(lines: Iterable[str]) -> Iterator[list[tuple[str, ...]]]:
-    """Tokens with their columns, sentence by sentence."""
+    """Yield tokens with their columns, sentence by sentence."""
     tokens: list[tuple[str, ...]] = []
     for line in [*lines, ""]:
         if line.strip():

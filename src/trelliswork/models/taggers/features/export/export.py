@@ -72,7 +72,7 @@ def export_python(model: Any, directory: str | Path, *, force: bool = False) -> 
 
 
 def described(tagger: FeatureTagger) -> dict[str, Any]:
-    """The content of model.json; null is what the scheme forbids."""
+    """Return the content of model.json; null is what the scheme forbids."""
     crf, parameters, names = tagger.crf, tagger.crf.parameters, tagger.names
     given = isinstance(tagger, AttributeTagger) or tagger.features is not None
     weights = list(map(_short, crf.weights.tolist()))
@@ -123,7 +123,7 @@ def _transitions(tagger: FeatureTagger) -> Iterator[tuple[int, int, float | None
 
 
 def _short(weight: float) -> float:
-    """A weight as many digits as float32 has."""
+    """Return a weight as many digits as float32 has."""
     return float(f"{weight:.9g}")
 
 

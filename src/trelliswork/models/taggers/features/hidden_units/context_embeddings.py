@@ -1,4 +1,4 @@
-"""Canonical correlation analysis of words and what stands beside them [S4.207-211]."""
+"""Canonical correlation analysis of words and their neighbours [S4.207-211]."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tu
 
 
 def _leading(matrix: Any, k: int, seed: int) -> tuple[Array, Array]:
-    """The singular vectors of the k largest singular values, largest first."""
+    """Return the singular vectors of the k largest singular values, largest first."""
     if k >= min(matrix.shape):  # `svds` cannot give all of them
         u, s, vt = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:
@@ -41,7 +41,7 @@ def _leading(matrix: Any, k: int, seed: int) -> tuple[Array, Array]:
 
 
 def k_means(points: Array, k: int, random: np.random.Generator, n_rounds: int = 10) -> tuple[Array, Array]:
-    """The cluster of each point and the centres; begins at k of the points and ends when none moves."""
+    """Return the cluster of each point and the centres; begins at k of the points and ends when none moves."""
     centres = points[random.choice(len(points), min(k, len(points)), replace=False)]
     nearest = np.full(len(points), -1)
     for _ in range(n_rounds):
@@ -56,5 +56,5 @@ def k_means(points: Array, k: int, random: np.random.Generator, n_rounds: int = 
 
 
 def _nearest(points: Array, centres: Array) -> Array:
-    found: Array = (points @ centres.T - (centres**2).sum(1) / 2).argmax(1)
-    return found
+    nearest: Array = (points @ centres.T - (centres**2).sum(1) / 2).argmax(1)
+    return nearest

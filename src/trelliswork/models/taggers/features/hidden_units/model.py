@@ -37,7 +37,7 @@ class HiddenUnitCRF(FeatureCRF):
         return scores
 
     def compact(self) -> tuple[FeatureCRF, Array]:
-        """The same model without attributes that drive no unit, and the numbers that those left had before."""
+        """Return the same model without attributes that drive no unit, and the numbers that those left had before."""
         kept = np.flatnonzero(self.units.w.any(1))
         parameters = HiddenParameters.dense(len(kept), len(self.labels), self.parameters.n_units)
         parameters = replace(parameters, legal=self.parameters.legal)

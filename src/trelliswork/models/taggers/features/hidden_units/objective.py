@@ -35,16 +35,16 @@ class Likelihood:
     def __call__(self, units: Units, sentences: Array) -> tuple[float, Array]:
         n_tokens = int(self.rows.lengths[sentences].sum())
         ranges = row_ranges(len(sentences), 2 * n_tokens * units.v.size)
-        found = side_by_side(
+        passes = side_by_side(
             [
                 partial(self._part(k).add, first, last, sentences, self.rows, self._gold, units)
                 for k, (first, last) in enumerate(ranges)
             ]
         )
-        for k, (_, touched) in enumerate(found[1:], start=1):
+        for k, (_, touched) in enumerate(passes[1:], start=1):
             self._part(k).move(touched, self.gradient)
-        touched = found[0][1] if len(found) == 1 else np.unique(np.concatenate([each for _, each in found]))
-        return sum(loss for loss, _ in found), touched
+        touched = passes[0][1] if len(passes) == 1 else np.unique(np.concatenate([each for _, each in passes]))
+        return sum(loss for loss, _ in passes), touched
 
 
 class _Part:

@@ -28,7 +28,7 @@ class Units(NamedTuple):
         return cls(np.zeros((n_attributes, n_units), np.float32), *map(np.zeros, shapes))
 
     def flat(self) -> Array:
-        """All of them behind one another, float32, A last."""
+        """Return all of them behind one another, float32, A last."""
         return np.concatenate([each.reshape(-1).astype(np.float32, copy=False) for each in self])
 
 
@@ -49,17 +49,17 @@ class HiddenParameters(Parameters):
 
     @property
     def n_states(self) -> int:
-        """How many weights come before those of the arcs."""
+        """Number of weights before those of the arcs."""
         return (self.n_attributes + 1) * self.n_units + self.n_labels * (self.n_units + 3)
 
     def __len__(self) -> int:
         return self.n_states + len(self.arcs)
 
     def units(self, weights: Array) -> Units:
-        """The inverse of `Units.flat`; W is a view."""
-        like, done, found = Units.zeros(0, self.n_units, self.n_labels), 0, []
+        """Return the inverse of `Units.flat`; W is a view."""
+        like, done, arrays = Units.zeros(0, self.n_units, self.n_labels), 0, []
         for shape in ((self.n_attributes, self.n_units), *(each.shape for each in like[1:])):
             size = int(np.prod(shape))
-            found.append(weights[done : done + size].reshape(shape))
+            arrays.append(weights[done : done + size].reshape(shape))
             done += size
-        return Units(found[0], *(np.ascontiguousarray(each, np.float64) for each in found[1:]))
+        return Units(arrays[0], *(np.ascontiguousarray(each, np.float64) for each in arrays[1:]))

@@ -18,7 +18,7 @@ OFFSETS = (-2, -1, 1, 2)
 
 @dataclass(frozen=True)
 class Pretraining:
-    """How words are clustered, and for how long the clusters are learned."""
+    """Settings of the clusters of words, and of how long they are learned."""
 
     n_dimensions: int = 50
     clusters_a_label: int = 2  # coarse clusters make words of one kind alike; fine ones tell every word apart
@@ -39,7 +39,7 @@ class Pretraining:
         return first._replace(w=theta.w, b=theta.b).flat()
 
     def clusters(self, words: Array, lengths: Array, n_labels: int) -> Array:
-        """A cluster for each token: that of its word's sense [S4, Multi-sense clustering]. Words are numbers.
+        """Return a cluster for each token: that of its word's sense [S4, Multi-sense clustering]. Words are numbers.
 
         Each occurrence of a word is where its neighbours' projections point; the occurrences of one word are split
         into at most as many senses as there are labels, and the senses of all words into clusters.
@@ -70,19 +70,19 @@ class Pretraining:
 
 
 def _contexts(words: Array, lengths: Array, n_words: int) -> Array:
-    """The word at each offset from each token, numbered offset by offset; the last number is beyond the sentence."""
+    """Return the word at each offset from each token, numbered by offset; the last number is beyond the sentence."""
     sentence = np.repeat(np.arange(len(lengths)), lengths)
-    found = np.empty((len(words), len(OFFSETS)), np.int64)
+    contexts = np.empty((len(words), len(OFFSETS)), np.int64)
     for place, offset in enumerate(OFFSETS):
         at = np.arange(len(words)) + offset
         inside = (at >= 0) & (at < len(words))
         at = np.clip(at, 0, max(len(words) - 1, 0))
         inside &= sentence[at] == sentence
-        found[:, place] = np.where(inside, words[at], n_words) + place * (n_words + 1)
-    return found
+        contexts[:, place] = np.where(inside, words[at], n_words) + place * (n_words + 1)
+    return contexts
 
 
 def _unit_length(rows: Array) -> Array:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    found: Array = rows / np.where(norms > 0, norms, 1.0)
-    return found
+    scaled: Array = rows / np.where(norms > 0, norms, 1.0)
+    return scaled

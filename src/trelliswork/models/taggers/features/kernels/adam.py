@@ -23,7 +23,7 @@ def adam(weights, gradient, means, squares, rate, shrink):
 
 @kernel(FAST)
 def adam_rows(rows, shrinks, weights, gradient, means, squares, rate):
-    """The same for some rows of a table, each with its own shrink: what no token of a batch has stays as it is."""
+    """Move some rows of a table, each with its own shrink: what no token of a batch has stays as it is."""
     for k in range(rows.shape[0]):
         row = rows[k]
         adam(weights[row], gradient[row], means[row], squares[row], rate, shrinks[k])

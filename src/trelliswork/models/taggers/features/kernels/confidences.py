@@ -12,7 +12,7 @@ BEFORE, SINGLE, FIRST, INSIDE, LAST, AFTER = range(6)  # rows of the sets of a p
 
 @kernel(EXACT)
 def set_of(position, first, last):
-    """Which set of a pattern a position takes its label from."""
+    """Return the set of a pattern that a position takes its label from."""
     if position < first:
         return BEFORE
     if position >= last:
@@ -25,7 +25,7 @@ def set_of(position, first, last):
 
 
 @kernel(FAST)
-def span_probabilities(spans, transitions, lengths, sums, patterns, ends, found):
+def span_probabilities(spans, transitions, lengths, sums, patterns, ends, probabilities):
     """found[s] = P(tokens first..last-1 of a row are exactly one span), for spans (row, first, last, label).
 
     patterns[label, p] has the labels of each of the `set_of` sets, in pattern p, and ends[label, p] whether it may
@@ -39,7 +39,7 @@ def span_probabilities(spans, transitions, lengths, sums, patterns, ends, found)
     for s in range(spans.shape[0]):
         b, first, last, label = spans[s]
         begin, stop = max(first - 1, 0), min(last + 1, lengths[b])
-        found[s] = 0.0
+        probabilities[s] = 0.0
         for p in range(patterns.shape[1]):
             if (first == 0 and not ends[label, p, 0]) or (last == lengths[b] and not ends[label, p, 1]):
                 continue
@@ -57,5 +57,5 @@ def span_probabilities(spans, transitions, lengths, sums, patterns, ends, found)
                         if before[i] > 0.0:
                             held[j] += before[i] * exp(log_alphas[b, t - 1, i] + arcs[i, j] - arrivals[b, t, j])
             for j in range(c):
-                found[s] += held[j] * marginals[b, stop - 1, j]
-        found[s] = min(found[s], 1.0)
+                probabilities[s] += held[j] * marginals[b, stop - 1, j]
+        probabilities[s] = min(probabilities[s], 1.0)

@@ -1,4 +1,4 @@
-"""What the kernels that learn by decoding share: scores, the best labels, and sparse changes of the weights."""
+"""The common part of the kernels that learn by decoding: scores, the best labels, sparse changes of the weights."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def score_arcs(index, weights, transitions):
 
 
 def best_labels(starts: Array, emissions: Array, transitions: Array, start: Array, end: Array, tags: Array) -> None:
-    """The best labels of sentences that lie behind one another: tags[t] of emissions[t] [S4.100-103].
+    """Write the best labels of sentences that lie behind one another: tags[t] of emissions[t] [S4.100-103].
 
     Calls the kernel sentence by sentence: a kernel around it would be compiled for a second, to save microseconds.
     """
@@ -90,7 +90,7 @@ def decode(length, path, transitions, tags):
 
 @kernel(EXACT)
 def no_change(n_weights):
-    """A change that touches no weight."""
+    """Return a change that touches no weight."""
     return Change(np.full(n_weights, np.nan), np.empty(n_weights, np.int64), np.zeros(1, np.int64))
 
 
@@ -115,7 +115,7 @@ def clear(change):
 
 @kernel(EXACT)
 def weight_of(attribute, label, offsets, labels):
-    """The weight of an (attribute, label) pair, -1 if it has none; labels of an attribute are sorted."""
+    """Return the weight of an (attribute, label) pair, -1 if it has none; labels of an attribute are sorted."""
     low, high = offsets[attribute], offsets[attribute + 1]
     while low < high:
         middle = (low + high) // 2
@@ -143,7 +143,7 @@ def add_difference(first, rows, index, gold, tags, n, change):
 
 @kernel(EXACT)
 def add_pair_difference(first, edges, first_pair, gold, tags, n, c, change):
-    """The same for attributes that look at neighbouring labels, whose weights are weights[first_pair:]."""
+    """Add the difference of attributes that look at neighbouring labels, whose weights are weights[first_pair:]."""
     for i in range(1, n):
         t = first + i
         if gold[t] == tags[i] and gold[t - 1] == tags[i - 1]:

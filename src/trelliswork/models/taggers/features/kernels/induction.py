@@ -16,7 +16,7 @@ LARGEST = 30.0  # a weight beyond makes no difference
 
 
 class Pairing(NamedTuple):
-    """Which attributes may be paired: usable ones, at least one of the two atomic (below n_atomic)."""
+    """The attributes that may be paired: usable ones, at least one of the two atomic (below n_atomic)."""
 
     usable: Array  # [attributes] bool
     n_atomic: int
@@ -39,7 +39,7 @@ class Tally(NamedTuple):
 
 @kernel(EXACT)
 def pairs_of_token(t, rows, pairing, keys):
-    """Keys of the pairs of attributes of a token; returns how many."""
+    """Write the keys of the pairs of attributes of a token; return how many."""
     n, ids, usable = 0, rows.ids, pairing.usable
     for e in range(rows.offsets[t], rows.offsets[t + 1]):
         for f in range(e + 1, rows.offsets[t + 1]):
@@ -52,9 +52,9 @@ def pairs_of_token(t, rows, pairing, keys):
 
 @kernel(EXACT)
 def list_pairs(tokens, rows, pairing, shares, keys, masses):
-    """Keys of the pairs of some tokens, each with the share of its token, as long as there is room.
+    """Write the keys of the pairs of some tokens, each with the share of its token, as long as there is room.
 
-    Returns how many.
+    Return how many there are.
     """
     n = 0
     for k in range(tokens.shape[0]):
@@ -62,9 +62,9 @@ def list_pairs(tokens, rows, pairing, shares, keys, masses):
         m = rows.offsets[t + 1] - rows.offsets[t]
         if n + m * (m - 1) // 2 > keys.shape[0]:
             break
-        found = pairs_of_token(t, rows, pairing, keys[n:])
-        masses[n : n + found] = shares[t]
-        n += found
+        n_pairs = pairs_of_token(t, rows, pairing, keys[n:])
+        masses[n : n + n_pairs] = shares[t]
+        n += n_pairs
     return n
 
 
@@ -75,14 +75,14 @@ def add_to_tally(rows, pairing, table, numbers, marginals, gold, tally):
     for t in range(gold.shape[0]):
         most = max(most, rows.offsets[t + 1] - rows.offsets[t])
     keys = np.empty(most * (most - 1) // 2, np.uint64)
-    found = np.empty(keys.shape[0], np.int32)
+    places = np.empty(keys.shape[0], np.int32)
     for t in range(gold.shape[0]):
         if gold[t] < 0:
             continue
         n = pairs_of_token(t, rows, pairing, keys)
-        find_keys(table, numbers, keys[:n], found)
+        find_keys(table, numbers, keys[:n], places)
         for i in range(n):
-            k = found[i]
+            k = places[i]
             if k >= 0:
                 tally.counts[k] += 1
                 tally.observed[k, gold[t]] += 1.0
@@ -94,7 +94,7 @@ def add_to_tally(rows, pairing, table, numbers, marginals, gold, tally):
 
 @kernel(EXACT)
 def gain_of(tokens, values, label, marginals, gold, l1, l2):
-    """The most that one weight μ for (attribute, label) adds to the penalised log-likelihood, and that μ.
+    """Return the most that one weight μ for (attribute, label) adds to the penalised log-likelihood, and that μ.
 
     Each token on its own: p(y) becomes p(y) e^(μv [y = label]) / (1 + p(label) (e^(μv) - 1)), which is exact where
     a token has no neighbours and holds them fixed where it has. The sum is concave: Newton steps between bounds.

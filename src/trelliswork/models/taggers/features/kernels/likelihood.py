@@ -85,7 +85,7 @@ def emissions_of(first, last, rows, table, loose, emissions):
 
 @kernel(FAST)
 def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
-    """The score of known labels [n]; takes share · their parts off the gradient of log Z [S4.115].
+    """Return the score of known labels [n]; takes share · their parts off the gradient of log Z [S4.115].
 
     `transitions` are shared, [1, c, c], or by position, [n-1, c, c].
     """
@@ -124,7 +124,7 @@ def score(begin, n, rows, gold, weights, room):
 
 @kernel(FAST)
 def forward(n, factors, room):
-    """Whether a weight vanishes, Σ_j α_n(j) end_j, and log Z of the factors; fills in α as distributions.
+    """Return whether a weight vanishes, Σ_j α_n(j) end_j, and log Z of the factors; fills in α as distributions.
 
     `emits` are divided by the scale of each position. Without a path, log Z is -inf.
     """  # [S4.63, 92, 109; S4.108]
@@ -197,7 +197,7 @@ def backward(begin, n, rows, gold, share, arcs, room, gradient):
 
 @kernel(FAST)
 def add_loss(first, last, rows, observed, weights, factors, room, gradient):
-    """Σ_s shares_s (log Z_s - score_s) of sentences first..last; adds its gradient. All labels are known.
+    """Return Σ_s shares_s (log Z_s - score_s) of sentences first..last; adds its gradient. All labels are known.
 
     Sums over paths are taken in scaled exp space, as in `structures.chain.kernels`, one sentence at a time. Those where
     that fails are left out and marked in `room.wide`, for `add_loss_in_log_space`.
@@ -219,7 +219,7 @@ def add_loss(first, last, rows, observed, weights, factors, room, gradient):
 
 @kernel(FAST)
 def in_log_space(emissions, n, share, transitions, ends, d_emissions, d_transitions):
-    """log Z of a sentence whose scores are too wide for exp space, with the gradients of `chain.backward_log`."""
+    """Return log Z of a sentence whose scores are too wide for exp space; gradients as in `chain.backward_log`."""
     c, (start, end) = emissions.shape[2], ends
     row, length, log_z = np.zeros(1, np.int64), np.full(1, n), np.empty(1)
     log_alphas, arrivals = np.empty((1, n, c)), np.empty((1, n, c))
@@ -232,7 +232,7 @@ def in_log_space(emissions, n, share, transitions, ends, d_emissions, d_transiti
 
 @kernel(FAST)
 def add_loss_in_log_space(s, rows, observed, weights, ends, gradient):
-    """The loss of sentence s, as `add_loss`, where weights in exp space vanish."""
+    """Return the loss of sentence s, as `add_loss`, where weights in exp space vanish."""
     begin, n, share, transitions = rows.starts[s], rows.lengths[s], observed.shares[s], weights.transitions
     shape, gold = (1, n, transitions.shape[2]), observed.gold[begin : begin + n]
     emissions, d_emissions, d_scores = np.empty(shape), np.zeros(shape), np.zeros(weights.table.shape[1])
@@ -249,7 +249,7 @@ def add_loss_in_log_space(s, rows, observed, weights, ends, gradient):
 def loss_and_gradient(
     first: int, last: int, rows: PlannedRows, observed: Observed, weights: PlannedWeights, ends: tuple[Array, Array]
 ) -> tuple[float, PlannedWeights]:
-    """Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
+    """Return Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
 
     The kernel for log space is compiled when a sentence first needs it: few corpora have any.
     """
@@ -275,7 +275,7 @@ def _room(lengths: Array, width: int) -> Room:
 
 
 def _factors(weights: PlannedWeights, ends: tuple[Array, Array]) -> Factors | None:
-    """The factors of arcs; None if some vanish that are possible."""
+    """Return the factors of arcs; None if some vanish that are possible."""
     scores, (c, width) = weights.transitions[0, 0], (len(ends[0]), weights.table.shape[1])
     shift = float(scores.max())
     shift = shift if shift > NEG_INF else 0.0

@@ -22,7 +22,7 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 
 class Dual(NamedTuple):
-    """How much of the dual variables has a label at a token, and an arc in a sentence."""
+    """The share of the dual variables that a label has at a token, and an arc in a sentence."""
 
     labels: Array  # [tokens, c]
     arcs: Array  # [sentences, arcs]
@@ -53,7 +53,7 @@ def worst_labels(s, rows, index, gold, weights, path):
 
 @kernel(EXACT)
 def hinge(order, rows, index, gold, weights):
-    """Σ of the margins violated, over the sentences: the loss without its regularizer."""
+    """Return Σ of the margins violated, over the sentences: the loss without its regularizer."""
     path, total = path_for(rows.lengths.max(), index.legal), 0.0
     for s in order:
         total += worst_labels(s, rows, index, gold, weights, path)[1]

@@ -22,7 +22,7 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 
 class Update(IntEnum):
-    """How weights follow a mistake: the perceptron, passive-aggressive without slack, PA-I, PA-II, and AROW."""
+    """Rules by which weights follow a mistake: the perceptron, passive-aggressive without slack, PA-I, PA-II, AROW."""
 
     PERCEPTRON = 0
     PASSIVE_AGGRESSIVE = 1
@@ -87,7 +87,7 @@ def _move(change, moving, clock, update, cost, aggressiveness):
 
 @kernel(EXACT)
 def _rate(update, loss, norm, aggressiveness):
-    """How far to go along the change."""
+    """Return how far to go along the change."""
     if update == Update.PERCEPTRON:
         return 1.0
     if loss <= 0.0 or norm == 0.0:

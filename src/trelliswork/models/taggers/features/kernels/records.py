@@ -8,7 +8,7 @@ from trelliswork.runtime.arrays import Array
 
 
 class Legal(NamedTuple):
-    """What a tag scheme allows, as scores to add: 0, or -inf where it is forbidden."""
+    """The labels and arcs that a tag scheme allows, as scores to add: 0, or -inf where it is forbidden."""
 
     arcs: Array  # [c, c]
     start: Array  # [c]
@@ -62,7 +62,7 @@ class PlannedWeights(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What is known of the labels: one code a token (see `crf.observed`), and how much each sentence counts."""
+    """The knowledge about the labels: one code a token (see `crf.observed`), and how much each sentence counts."""
 
     gold: Array  # [tokens] a label, or -1 - k for any label of row k of `sets`
     sets: Array  # [k, labels] bool

@@ -88,7 +88,7 @@ def spread_arcs(first, n, amount, edges, d_transitions, d_weights):
 
 @kernel(FAST)
 def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
-    """log Z; share · posteriors are written to d_emissions and added to d_transitions."""
+    """Return log Z; share · posteriors are written to d_emissions and added to d_transitions."""
     _, n, c = emissions.shape
     width, shared = arcs.exp.shape[3], arcs.scores.shape[1] == 1
     alphas, emits = room.alphas[: n * c].reshape(1, n, c), room.emits[: n * c].reshape(1, n, c)
@@ -144,7 +144,7 @@ def sentence_loss(first, observed, share, emissions, arcs, room, d_emissions, d_
 
 @kernel(FAST)
 def loss_and_gradient(first, last, rows, edges, observed, weights, columns, ends, room):
-    """Σ_s shares_s (log Z_s - log Z_s of what gold allows) of sentences first..last, and its gradient.
+    """Return Σ_s shares_s (log Z_s - log Z_s of what gold allows) of sentences first..last, and its gradient.
 
     State j of the chain has the emission score of column columns[j]; `ends` are scores of the first and last state.
     """

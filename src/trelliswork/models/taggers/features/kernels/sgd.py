@@ -32,14 +32,14 @@ def sgd_epoch(order, rows, index, edges, observed, room, weights, clock, l2):
     pair_weights = weights[index.labels.shape[0] + index.arcs.shape[0] :]
     for s in order:
         n, first = rows.lengths[s], rows.starts[s]
-        found = _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared)
-        loss += found[0]
+        nll, d_emissions, d_scores = _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared)
+        loss += nll  # -log p of the sentence
         rate = 1.0 / (2.0 * l2 * (clock.first + now))
         scale *= 1.0 - 2.0 * l2 * rate
         step = rate / scale
-        _descend(first, rows, index, weights, step, found[1][0], found[2][0])
+        _descend(first, rows, index, weights, step, d_emissions[0], d_scores[0])
         if by_position:
-            spread_arcs(first, n, -step, edges, found[2], pair_weights)
+            spread_arcs(first, n, -step, edges, d_scores, pair_weights)
         now += 1.0
         if scale < 1e-9:
             weights *= scale
@@ -53,10 +53,9 @@ def add_sentences(order, rows, index, edges, observed, room, weights, scale, cha
     loss, shared = 0.0, _shared_arcs(index.legal)
     n_states, first_pair = index.labels.shape[0], index.labels.shape[0] + index.arcs.shape[0]
     for s in order:
-        found = _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared)
-        loss += found[0]
-        _add_states(rows.starts[s], rows, index, found[1][0], change)
-        d_scores = found[2]
+        nll, d_emissions, d_scores = _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared)
+        loss += nll  # -log p of the sentence
+        _add_states(rows.starts[s], rows, index, d_emissions[0], change)
         for a in range(index.arcs.shape[0]):
             amount = 0.0
             for t in range(d_scores.shape[1]):
@@ -100,7 +99,7 @@ def _shared_arcs(legal):
 
 @kernel(FAST)
 def _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared):
-    """The loss of sentence s at the weights scale · weights, and its gradients by emissions and transitions."""
+    """Return the loss of sentence s at the weights scale · weights, and its gradients by emissions and transitions."""
     transitions, d_transitions, exp_transitions, shared_shifts = shared
     c, n_states, by_position = index.places.shape[0], index.labels.shape[0], edges.ids.shape[0] > 0
     n, first, width = rows.lengths[s], rows.starts[s], exp_transitions.shape[3]

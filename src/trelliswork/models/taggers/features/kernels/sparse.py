@@ -64,7 +64,7 @@ def lanes_for(longest, c):
 
 @kernel(EXACT)
 def weighed(scores, arcs):
-    """Scores of listed pairs in exp space."""
+    """Return scores of listed pairs in exp space."""
     top = 0.0
     for k in range(scores.shape[0]):
         top = max(top, scores[k])
@@ -213,7 +213,7 @@ def fill_lane(scores, t, lane, emits):
 
 @kernel(FAST)
 def clear_lanes(n, lanes):
-    """Emissions of 0 where a sentence is over but others go on."""
+    """Set emissions to 0 where a sentence is over but others go on."""
     for lane in range(LANES):
         for t in range(lanes.lengths[lane], n):
             for j in range(lanes.emits.shape[1]):
@@ -222,7 +222,7 @@ def clear_lanes(n, lanes):
 
 @kernel(EXACT)
 def pair_of(i, j, arcs):
-    """The number of a listed pair, -1 if it is not listed."""
+    """Return the number of a listed pair, -1 if it is not listed."""
     low, high = arcs.offsets[i], arcs.offsets[i + 1]
     while low < high:
         middle = (low + high) // 2

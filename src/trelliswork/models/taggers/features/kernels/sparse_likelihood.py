@@ -22,7 +22,7 @@ from trelliswork.runtime.compilation import FAST, kernel
 
 @kernel(FAST)
 def loss_and_gradient(first, last, rows, observed, weights, arcs):
-    """As `likelihood.loss_and_gradient`; `weights.transitions` are the scores of the listed pairs, [1, 1, 1, pairs]."""
+    """Return the loss and gradient; `weights.transitions` are the scores of the listed pairs, [1, 1, 1, pairs]."""
     scores_of, c, longest, total = weights.transitions[0, 0, 0], arcs.offsets.shape[0] - 1, 0, 0.0
     for s in range(first, last):
         longest = max(longest, rows.lengths[s])
@@ -69,7 +69,7 @@ def _score(s, last, rows, observed, weights, lanes):
 
 @kernel(FAST)
 def _score_wide(s, lane, rows, observed, weights, full, lanes, d_full):
-    """The lane again in log space."""
+    """Score the lane again in log space."""
     n, c = lanes.lengths[lane], full.shape[2]
     emissions, d_emissions = np.empty((1, n, c)), np.zeros((1, n, c))
     emissions_of(s + lane, s + lane + 1, rows, weights.table, weights.loose, emissions)

@@ -58,7 +58,7 @@ def raise_drive(drive, raised):
 
 @kernel(FAST)
 def _log_of_product(raised, column):
-    """Σ_h ln(1 + raised_h column_h); both have a multiple of eight entries."""
+    """Return Σ_h ln(1 + raised_h column_h); both have a multiple of eight entries."""
     r, c = raised.reshape(UNROLLED, -1), column.reshape(UNROLLED, -1)
     r0, r1, r2, r3, r4, r5, r6, r7 = r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7]
     c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
@@ -72,7 +72,7 @@ def _log_of_product(raised, column):
 
 @kernel(FAST)
 def _sum_of_softplus(drive, column):
-    """Σ_h ln(1 + e^{drive_h + column_h}) for any size of its terms."""
+    """Return Σ_h ln(1 + e^{drive_h + column_h}) for any size of its terms."""
     total = 0.0
     for h in range(drive.shape[0]):
         o = drive[h] + column[h]
@@ -103,16 +103,16 @@ def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
         if moderate:
             for h in range(n_units):
                 u = raised[h] * column[h]
-                found = part * (u / (1.0 + u))
-                d_column[h] += found
-                d_drive[h] += found
+                amount = part * (u / (1.0 + u))
+                d_column[h] += amount
+                d_drive[h] += amount
         else:
             for h in range(n_units):
                 o = drive[h] + v[y, h]
                 small = exp(-abs(o))
-                found = part * ((1.0 if o >= 0.0 else small) / (1.0 + small))
-                d_column[h] += found
-                d_drive[h] += found
+                amount = part * ((1.0 if o >= 0.0 else small) / (1.0 + small))
+                d_column[h] += amount
+                d_drive[h] += amount
 
 
 @kernel(FAST)
@@ -153,7 +153,7 @@ def _spread_token(t, rows, d_drive, gradient, touched, seen, n_touched):
 
 @kernel(FAST)
 def batch_gradient(first, last, order, rows, gold, units, room, gradient, touched, seen):
-    """Σ -log p of sentences order[first:last]; adds its gradient to `gradient`.
+    """Return Σ -log p of sentences order[first:last]; adds its gradient to `gradient`.
 
     Rows of W that the gradient reaches are listed in `touched` (and marked in `seen`); how many is returned, too.
     """

@@ -1,4 +1,4 @@
-"""What all learners of a feature CRF share: the corpus they read, the progress they report, their one method."""
+"""The common part of all learners of a feature CRF: the corpus, the progress that they report, their one method."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPREAD = 0.1  # of the first weights of latent states
 
 @dataclass(frozen=True)
 class Corpus:
-    """What there is to learn from; `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
+    """The data to learn from; `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
 
     Attributes that are True in `on_pairs` look at neighbouring labels; `legal` is what the tag scheme allows.
     Of several processes, each has its share: every n-th sentence.
@@ -49,7 +49,7 @@ class Progress:
     samples: Array | None = None
 
     def line(self) -> str:
-        """The iteration with its numbers.
+        """Return the iteration with its numbers.
 
         >>> Progress(3, np.zeros(1), 12.5, 0.25).line()
         'iteration 3: loss 12.5, gradient 0.25'
@@ -70,7 +70,7 @@ class Learner(Protocol):
 
 
 def first_weights(parameters: Parameters, seed: int) -> Array:
-    """Weights of 0; small random ones where the states of a label would stay alike for ever."""
+    """Return weights of 0; small random ones where the states of a label would stay alike for ever."""
     if parameters.latent == 1:
         return np.zeros(len(parameters))
     return SPREAD * np.random.default_rng(seed).normal(size=len(parameters))

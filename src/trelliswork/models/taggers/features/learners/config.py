@@ -24,7 +24,7 @@ _LBFGS: dict[str, tuple[Any, ...]] = {"algorithm": ("lbfgs",), "model": ("crf",)
 
 @dataclass(frozen=True)
 class LearningConfig(Settings):
-    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as in CRFsuite).
+    """Settings of learning. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as in CRFsuite).
 
     `min_count` leaves out rare pairs (attribute with label, label with label), as CRFsuite's feature.minfreq does;
     `cutoff` leaves out rare attributes, whatever their labels, as CRF++'s -f does. `hidden_units` above 0 make a
@@ -149,7 +149,7 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class UntaggedFile(Settings):
-    """What hidden units are pre-trained on."""
+    """The file that hidden units are pre-trained on."""
 
     PANEL = LearningConfig.PANEL
 
@@ -163,7 +163,7 @@ class UntaggedFile(Settings):
 
 @dataclass(frozen=True)
 class AttributeSources(Settings):
-    """What makes the attributes of tokens."""
+    """The sources of the attributes of tokens."""
 
     PANEL = LearningConfig.PANEL
 

@@ -40,7 +40,7 @@ class Counting:
 def counted_parameters(
     rows: AttributeRows, gold: Array, index: KeyIndex, n_labels: int, *, transitions: bool
 ) -> Parameters:
-    """Weights for the pairs that occur, for the marks (added to `index`) with every label, and for every arc."""
+    """Return weights for the pairs that occur, for the marks (added to `index`) with every label, and for every arc."""
     if len(gold) and gold.min() < 0:
         raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
     unknown = len(index)
@@ -52,7 +52,7 @@ def counted_parameters(
 
 
 def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, smoothing: float) -> tuple[Array, float]:
-    """The weights of `counted_parameters`, and -ln p(y, x) of the data under them [S4.67, 69]."""
+    """Return the weights of `counted_parameters`, and -ln p(y, x) of the data under them [S4.67, 69]."""
     c, unknown = parameters.n_labels, len(parameters.offsets) - 1 - len(MARKS)
     pairs = _pair_counts(_with_strangers(rows, unknown), gold, parameters)[: parameters.offsets[unknown + 1]]
     owners = parameters.labels[: len(pairs)]
@@ -66,8 +66,8 @@ def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, sm
     if chained:
         weights.append(_log_shares(arcs, smoothing).ravel())
         counts.append(arcs.ravel())
-    found = np.concatenate(weights)
-    return found, -float(np.concatenate(counts) @ found)
+    log_shares = np.concatenate(weights)
+    return log_shares, -float(np.concatenate(counts) @ log_shares)
 
 
 def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
@@ -79,16 +79,16 @@ def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
 
 
 def _pair_counts(rows: AttributeRows, gold: Array, parameters: Parameters) -> Array:
-    """How often each (attribute, label) pair of `parameters` occurs."""
+    """Count how often each (attribute, label) pair of `parameters` occurs."""
     c = parameters.n_labels
     owner = owners_of(parameters.offsets)
-    found = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
-    at = np.searchsorted(owner * c + parameters.labels, found)
+    keys = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
+    at = np.searchsorted(owner * c + parameters.labels, keys)
     return np.bincount(at, rows.values, minlength=parameters.n_states).astype(np.float64)
 
 
 def _label_counts(rows: AttributeRows, gold: Array, c: int) -> tuple[Array, Array, Array]:
-    """How often each label occurs [c], begins a sentence [c], and follows another [from, to]."""
+    """Count how often each label occurs [c], begins a sentence [c], and follows another [from, to]."""
     firsts = first_tokens(rows)
     after = np.delete(np.arange(len(gold)), firsts)
     arcs = np.bincount(gold[after - 1] * c + gold[after], minlength=c * c).reshape(c, c)
@@ -96,7 +96,7 @@ def _label_counts(rows: AttributeRows, gold: Array, c: int) -> tuple[Array, Arra
 
 
 def _log_shares(counts: Array, smoothing: float) -> Array:
-    """Logs of smoothed relative frequencies along the last axis."""
+    """Return logs of smoothed relative frequencies along the last axis."""
     smooth = counts + smoothing
     shares: Array = np.log(smooth / smooth.sum(-1, keepdims=True))
     return shares

@@ -51,7 +51,7 @@ class Trajectory:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the weights no longer move, stay bounded, still go on but slower than T, or as fast as that.
+        """True if the weights no longer move, stay bounded, still go on but slower than T, or as fast as that.
 
         The bound of the theorem may take long to be felt; "slowing" already makes the moment error fall.
         """
@@ -70,7 +70,7 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Herded:
-    """What herding drew: states [steps] with hidden values [steps], and the weights after each step [steps, d]."""
+    """The draws of herding: states [steps] with hidden values [steps], and the weights after each step [steps, d]."""
 
     states: Array
     hidden: Array

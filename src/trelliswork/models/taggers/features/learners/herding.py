@@ -89,7 +89,7 @@ class Herding:
 
 
 def hidden_parameters(parameters: Parameters, hidden: int) -> Parameters:
-    """The same pairs with each label split into `hidden` states, which count as labels of their own."""
+    """Return the same pairs with each label split into `hidden` states, which count as labels of their own."""
     split = replace(parameters, pairs=None).with_latent(hidden)
     return replace(split, latent=1)
 
@@ -97,7 +97,7 @@ def hidden_parameters(parameters: Parameters, hidden: int) -> Parameters:
 def votes(
     rows: AttributeRows, parameters: Parameters, members: Sequence[Array], n_labels: int, hidden: int = 1
 ) -> Array:
-    """How many of the weight vectors predict each label, as a share: [tokens, n_labels].
+    """Return the share of the weight vectors that predict each label: [tokens, n_labels].
 
     A member votes with the labels of its best path over states, (y*, z*) of conditional herding [S4.230].
     """
@@ -107,6 +107,6 @@ def votes(
     shares, split = np.zeros((rows.n_tokens, n_labels)), hidden_parameters(parameters, hidden)
     for weights in members:
         model = FeatureCRF(names, KeyIndex(), split, weights)
-        found = [int(state) // hidden for path in model.predict(rows) for state in path]
-        shares[np.arange(rows.n_tokens), found] += 1.0 / len(members)
+        labels = [int(state) // hidden for path in model.predict(rows) for state in path]
+        shares[np.arange(rows.n_tokens), labels] += 1.0 / len(members)
     return shares

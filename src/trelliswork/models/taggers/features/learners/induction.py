@@ -35,7 +35,7 @@ SHORTLIST = 3  # conjunctions whose gain is computed, for each that is wanted
 
 @dataclass(frozen=True)
 class Round:
-    """What a round added: pairs of attributes with their gains, best first; `loss` is that before it."""
+    """The additions of a round: pairs of attributes with their gains, best first; `loss` is that before it."""
 
     number: int
     n_rounds: int
@@ -78,14 +78,14 @@ def induce(
 
 
 def extended_corpus(corpus: Corpus, conjunctions: Conjunctions) -> Corpus:
-    """The corpus with the conjunctions that its tokens have."""
+    """Return the corpus with the conjunctions that its tokens have."""
     return replace(corpus, rows=conjunctions.extended(corpus.rows), on_pairs=conjunctions.widened(corpus.on_pairs))
 
 
 def _trained(
     corpus: Corpus, parameters: Parameters, config: LearningConfig, before: FeatureCRF | None
 ) -> tuple[FeatureCRF, float]:
-    """A model after some iterations from the weights of the last one, and its loss."""
+    """Return a model after some iterations from the weights of the last one, and its loss."""
     weights = np.zeros(len(parameters))
     if before is not None:  # new attributes come last
         n_known = before.parameters.n_states
@@ -100,7 +100,7 @@ def _trained(
 def propose(
     rows: AttributeRows, corpus: Corpus, marginals: Array, known: Conjunctions, n_wanted: int, config: LearningConfig
 ) -> tuple[Array, Array]:
-    """The `n_wanted` pairs of attributes with the highest gains, and these; fewer if fewer pay.
+    """Return the `n_wanted` pairs of attributes with the highest gains, and these; fewer if fewer pay.
 
     `rows` have atomic attributes alone, `corpus` also the conjunctions that are `known`.
     """
@@ -128,7 +128,7 @@ def propose(
 
 
 def _candidates(rows: AttributeRows, gold: Array, marginals: Array, known: Conjunctions, usable: Array) -> KeyIndex:
-    """Pairs in tokens that are wrong or not sure; if too many, those that most is to be gained from."""
+    """Return pairs in tokens that are wrong or not sure; if too many, those that most is to be gained from."""
     tokens = np.arange(len(gold))
     doubt = np.where(gold >= 0, 1.0 - marginals[tokens, np.maximum(gold, 0)], 0.0)
     unsure = np.flatnonzero(doubt > 1.0 - SURE)
@@ -148,13 +148,13 @@ def _candidates(rows: AttributeRows, gold: Array, marginals: Array, known: Conju
 
 
 def _pairs_behind(keys: Array, n_attributes: int) -> Array:
-    """The attributes [pairs, 2] that the keys stand for."""
+    """Return the attributes [pairs, 2] that the keys stand for."""
     numbers = keys * np.uint64(pow(int(kernels.SCATTER), -1, 1 << 64))
     return np.stack(np.divmod(numbers.astype(np.int64), n_attributes), 1)
 
 
 def _unlike(chosen: Array, counts: Array, expected: Array) -> Array:
-    """Of conjunctions that are in the same tokens (the same sums of marginals) only the first."""
+    """Keep only the first of conjunctions that are in the same tokens (the same sums of marginals)."""
     signs = np.concatenate([counts[chosen, None].astype(np.float64), expected[chosen]], 1)
     _, first = np.unique(signs, axis=0, return_index=True)
     return chosen[np.sort(first)]
@@ -169,7 +169,7 @@ def gains_of(
     allowed: Array,
     config: LearningConfig,
 ) -> Array:
-    """The gain of each pair: of its best single weight, for one of the labels [pairs, labels] that are allowed."""
+    """Return the gain of each pair by its best single weight, for one of the allowed labels [pairs, labels]."""
     extended = known.joined(pairs).extended(rows)
     tokens = extended.tokens()
     new = (extended.ids >= known.n_attributes) & (gold[tokens] >= 0)

@@ -64,7 +64,7 @@ class Shared:
         return loss, self._together.own_sum(gradients.pop())
 
     def _loss(self, gradients: list[Array]) -> float:
-        """The loss of this process, whose gradient is added to the list."""
+        """Return the loss of this process, whose gradient is added to the list."""
         loss, gradient = self._own(self.weights)
         gradients.append(gradient)
         return loss

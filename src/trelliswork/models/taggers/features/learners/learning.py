@@ -44,7 +44,7 @@ def learn(
 def learn_from(
     corpus: Corpus, parameters: Parameters, config: LearningConfig, start: Array | None = None
 ) -> Iterator[Progress]:
-    """The same from a corpus. Hidden units may have a `start`."""
+    """Return the same from a corpus. Hidden units may have a `start`."""
     _check_fit(config, corpus, parameters)
     learner: Learner = learner_of(config) if start is None else replace(hidden_unit_learner(config), start=start)
     return learner.learn(corpus, parameters)
@@ -69,7 +69,7 @@ def check_together(config: LearningConfig, together: OneProcess) -> None:
 
 
 def learner_of(config: LearningConfig) -> Learner:
-    """The learner that the settings ask for."""
+    """Return the learner that the settings ask for."""
     if kind_of(config.model).counted:
         return Counting(config.smoothing)
     return hidden_unit_learner(config) if config.hidden_units else _LEARNERS[config.algorithm](config)
@@ -104,16 +104,16 @@ def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
 def parameters_of(
     corpus: Corpus, n_attributes: int, n_labels: int, config: LearningConfig, *, arcs: bool = True
 ) -> Parameters:
-    """The weights that the settings ask for, for labels as they are seen; without `arcs` none between neighbours."""
+    """Return the weights that the settings ask for, for labels as they are seen; without `arcs` none of neighbours."""
     rows, gold, sets, every, together = corpus.rows, corpus.gold, corpus.sets, config.all_states, corpus.where.together
-    found = Parameters.of(
+    parameters = Parameters.of(
         rows, gold, n_attributes, n_labels, all_states=every, all_transitions=config.all_transitions, sets=sets
     )
-    found = found.with_pairs(rows, gold, corpus.on_pairs, every=every, sets=sets).united(together.union)
-    found = found.frequent(rows, gold, config.min_count, sets, together.sums)
-    found = found.common(rows, config.cutoff, together.sums)
-    found = found.within(corpus.legal)
-    return found if arcs else replace(found, arcs=found.arcs[:0])
+    parameters = parameters.with_pairs(rows, gold, corpus.on_pairs, every=every, sets=sets).united(together.union)
+    parameters = parameters.frequent(rows, gold, config.min_count, sets, together.sums)
+    parameters = parameters.common(rows, config.cutoff, together.sums)
+    parameters = parameters.within(corpus.legal)
+    return parameters if arcs else replace(parameters, arcs=parameters.arcs[:0])
 
 
 def _check_fit(config: LearningConfig, corpus: Corpus, parameters: Parameters) -> None:
@@ -154,14 +154,14 @@ def check_complete(algorithm: str, corpus: Corpus, others: Sequence[str]) -> Non
 def check_weights(weights: Any, n_sentences: int) -> Array:
     """Sentence weights as an array; one finite number that is not negative for each sentence."""
     try:
-        found = np.asarray(weights, np.float64)
+        shares = np.asarray(weights, np.float64)
     except (TypeError, ValueError) as error:
         raise ScoreError(
             f"weights must be numbers, one for each of {n_sentences} sentences; got {weights!r}"
         ) from error
-    if found.shape != (n_sentences,):
-        raise ScoreError(f"weights must be {n_sentences} numbers, one per sentence; got the shape {found.shape}")
-    bad = np.flatnonzero(~((found >= 0) & (found < np.inf)))
+    if shares.shape != (n_sentences,):
+        raise ScoreError(f"weights must be {n_sentences} numbers, one per sentence; got the shape {shares.shape}")
+    bad = np.flatnonzero(~((shares >= 0) & (shares < np.inf)))
     if len(bad):
-        raise ScoreError(f"weights must be at least 0 and finite; got {found[bad[0]]:g} for sentence {bad[0] + 1}")
-    return found
+        raise ScoreError(f"weights must be at least 0 and finite; got {shares[bad[0]]:g} for sentence {bad[0] + 1}")
+    return shares

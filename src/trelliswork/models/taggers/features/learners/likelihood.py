@@ -55,14 +55,14 @@ class Likelihood:
         transitions = self._space.transitions(arcs) if self.listed is None else self.listed.scores(arcs)[None]
         pairs = np.ascontiguousarray(weights[parameters.pair_weights])
         planned = self.plan.spread_out(weights, transitions, pairs)
-        loss, found = self.plan.add_up(partial(self._pass_over, planned), self._ranges)
+        loss, sums = self.plan.add_up(partial(self._pass_over, planned), self._ranges)
         gradient = np.zeros(len(parameters))
-        self.plan.collect(found, gradient)
+        self.plan.collect(sums, gradient)
         if self.listed is None:
-            gradient[parameters.arc_weights] = self._space.collect(found.transitions)
+            gradient[parameters.arc_weights] = self._space.collect(sums.transitions)
         else:
-            gradient[parameters.arc_weights][self.listed.owners] = found.transitions.ravel()
-        gradient[parameters.pair_weights] = found.pairs
+            gradient[parameters.arc_weights][self.listed.owners] = sums.transitions.ravel()
+        gradient[parameters.pair_weights] = sums.pairs
         return loss, gradient
 
     def _pass_over(self, weights: PlannedWeights, first: int, last: int) -> Any:

@@ -40,8 +40,8 @@ class LocalLikelihood:
         transitions = self.parameters.transitions(weights) if chained else np.zeros((c, c))
         planned = self.plan.spread_out(weights, transitions, np.empty(0))
         pass_over = partial(local_loss_and_gradient, rows=self.plan.rows, observed=self._observed, weights=planned)
-        loss, found = self.plan.add_up(pass_over, self._ranges)
+        loss, sums = self.plan.add_up(pass_over, self._ranges)
         gradient = np.zeros(len(self.parameters))
-        self.plan.collect(found, gradient)
-        gradient[self.parameters.n_states :] = found.transitions[0, 0][tuple(self.parameters.arcs.T)]
+        self.plan.collect(sums, gradient)
+        gradient[self.parameters.n_states :] = sums.transitions[0, 0][tuple(self.parameters.arcs.T)]
         return loss, gradient

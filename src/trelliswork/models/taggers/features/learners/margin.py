@@ -84,10 +84,10 @@ class _Run:
         return Dual(shares, arc_shares)
 
     def expected_cost(self, dual: Dual) -> float:
-        """Σ Δ under the dual variables."""
+        """Return Σ Δ under the dual variables."""
         return float((1.0 - dual.labels[np.arange(len(self.gold)), self.gold]).sum())
 
     def hinge(self, weights: Array) -> float:
-        """Σ max_y [score(y) + Δ(y)] - score(gold)."""
+        """Return Σ max_y [score(y) + Δ(y)] - score(gold)."""
         order = np.flatnonzero(self.rows.lengths)
         return float(hinge(order, self.rows.arrays, self.parameters.weight_index, self.gold, weights))

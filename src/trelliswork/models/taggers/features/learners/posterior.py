@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Array:
-    """The diagonal of the Hessian of Σ -log p: the variance of each feature, summed over tokens.
+    """Return the diagonal of the Hessian of Σ -log p: the variance of each feature, summed over tokens.
 
     Tokens of a sentence are taken for independent here; it is exact for features that occur once in a sentence.
     """
@@ -105,7 +105,7 @@ def _kinetic(momentum: Array, precision: Array) -> float:
 
 @dataclass(frozen=True)
 class Posterior:
-    """How many weight vectors are drawn, and how; seeds decide which.
+    """The number of weight vectors to draw, and their way; seeds decide which.
 
     A `temperature` below 1 sharpens the posterior to exp(-loss / temperature): weights stay nearer to the optimum.
     """

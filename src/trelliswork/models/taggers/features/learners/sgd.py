@@ -72,20 +72,20 @@ class StochasticDescent:
                 return
 
     def _calibrated(self, run: _Run, order: Array) -> float:
-        """The first clock that makes the best of the rates tried; higher ones first, then lower ones."""
-        best, best_rate, found, up, rate = np.inf, self.rate, 0, True, self.rate
+        """Return the first clock that makes the best of the rates tried; higher ones first, then lower ones."""
+        best, best_rate, n_good, up, rate = np.inf, self.rate, 0, True, self.rate
         start = run.loss_at_start(order)
         for _ in range(self.max_trials):
             weights = run.first.copy()
             loss, clock = run(order, weights, Clock(1.0, 0.0, 1.0 / (2 * run.steps.l2 * rate)))
             loss += self.l2 * clock.scale**2 * float(weights @ weights) * len(order) / max(run.n_sentences, 1)
             if np.isfinite(loss) and loss < start:
-                found += 1
+                n_good += 1
                 if loss < best:
                     best, best_rate = loss, rate
             elif up:
                 up, rate = False, self.rate
-            if found >= self.n_candidates:
+            if n_good >= self.n_candidates:
                 break
             rate = rate * self.factor if up else rate / self.factor
         return 1.0 / (2 * run.steps.l2 * best_rate)
@@ -125,12 +125,12 @@ class _Run:
         )  # fmt: skip
 
     def _own(self, order: Array) -> Array:
-        """Those of some sentences that this process has, by its own numbers."""
+        """Return those of some sentences that this process has, by its own numbers."""
         together = self.together
         return order if together.alone else order[order % together.size == together.rank] // together.size
 
     def loss_at_start(self, order: Array) -> float:
-        """The loss of these sentences if every labelling were as likely as any other."""
+        """Return the loss of these sentences if every labelling were as likely as any other."""
         sets, gold = self.observed.sets, self.observed.gold
         sizes = np.append(sets.sum(1)[::-1], np.ones(self.parameters.n_labels))  # of the codes, lowest first
         free = np.log(self.parameters.n_labels) - np.log(sizes[gold + len(sets)])
@@ -141,11 +141,11 @@ class _Run:
         """Move the weights; the loss of the sentences as they were met, and the clock after them."""
         if self.steps.batch > 1:
             return self._in_batches(order, weights, clock)
-        found: tuple[float, Clock] = sgd_epoch(
+        loss_and_clock: tuple[float, Clock] = sgd_epoch(
             order, self.rows.arrays, self.parameters.weight_index, self.edges, self.observed, self.room, weights,
             clock, self.steps.l2,
         )  # fmt: skip
-        return found
+        return loss_and_clock
 
     def _in_batches(self, order: Array, weights: Array, clock: Clock) -> tuple[float, Clock]:
         loss, change, (l2, batch) = 0.0, no_change(len(weights)), self.steps
@@ -170,9 +170,9 @@ class _Run:
 
 
 def _lengths_of_all(lengths: Array, together: OneProcess) -> Array:
-    """The length of every sentence, those of each process in turn."""
+    """Return the length of every sentence, those of each process in turn."""
     each = together.each(lengths)
-    found = np.empty(sum(map(len, each)), np.int64)
+    of_all = np.empty(sum(map(len, each)), np.int64)
     for rank, own in enumerate(each):
-        found[rank :: len(each)] = own
-    return found
+        of_all[rank :: len(each)] = own
+    return of_all

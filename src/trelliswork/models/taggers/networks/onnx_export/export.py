@@ -106,10 +106,10 @@ def _try(decoder: Graph, file: Path) -> None:
         with torch.no_grad():
             own = decoder(*inputs.values())
         try:
-            found = session.run(None, {name: each.numpy() for name, each in inputs.items()})
+            outputs = session.run(None, {name: each.numpy() for name, each in inputs.items()})
         except Exception as error:
             raise ModelError(f"the graph of this model does not run ({error}); train another model") from error
-        for score, other in zip(own[1::N_OUTPUTS], found[1::N_OUTPUTS], strict=True):
+        for score, other in zip(own[1::N_OUTPUTS], outputs[1::N_OUTPUTS], strict=True):
             if not torch.allclose(score, torch.from_numpy(other), atol=1e-2, rtol=1e-3):
                 raise ModelError("the graph of this model gives other scores than the model; train another model")
 
@@ -165,7 +165,7 @@ OF_TOKENS = ("batch", "n")
 
 
 def describe(decoder: Graph) -> dict[str, Any]:
-    """The content of model.json."""
+    """Return the content of model.json."""
     return {
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
@@ -177,12 +177,12 @@ def describe(decoder: Graph) -> dict[str, Any]:
 
 
 def axes_of(name: str) -> tuple[str, ...]:
-    """Names of the axes that are free."""
+    """Return names of the axes that are free."""
     return AXES.get(name if name in MEANING else name.partition("_")[0], OF_TOKENS)
 
 
 def meaning_of(name: str) -> str:
-    """An input or output in words."""
+    """Return an input or output in words."""
     return MEANING.get(name) or OUTPUTS[name.partition("_")[0]]
 
 
@@ -222,7 +222,7 @@ _READING = """In every vocabulary row 0 fills up and row 1 is for what is not in
 
 
 def readme(description: Mapping[str, Any]) -> str:
-    """What the folder holds, and how to use it."""
+    """Return a text about what the folder holds, and how to use it."""
     names = ("tags", "score", "potentials", "transitions")
     outputs = [task[name] for task in description["tasks"] for name in names]
     rows = [("input", name) for name in description["inputs"]] + [("output", name) for name in outputs]

@@ -31,7 +31,7 @@ ROLES = "BIES"  # in the order of the roles of `best_segments`
 
 
 class Task(NamedTuple):
-    """What comes out: the names of its outputs, the labels that the first one counts, and what makes confidences.
+    """The outputs of one task: their names, the labels that the first one counts, and what makes confidences.
 
     `potentials` score labels at tokens, or segments by their first token, length and kind; `transitions` score pairs.
     `same_tag` lists for each label those that mean the same tag; `patterns` says for each kind of span which labels
@@ -65,7 +65,7 @@ class Graph(nn.Module, ABC):
     @staticmethod
     @abstractmethod
     def tasks_of(model: Any) -> list[Task]:
-        """What a model answers; the outputs of several tasks have their names."""
+        """Return what a model answers; the outputs of several tasks have their names."""
 
     @abstractmethod
     def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
@@ -73,7 +73,7 @@ class Graph(nn.Module, ABC):
 
     @abstractmethod
     def reading(self) -> dict[str, Any]:
-        """How the inputs come about."""
+        """Return how the inputs come about."""
 
     @property
     def outputs(self) -> list[str]:
@@ -164,7 +164,7 @@ GRAPHS: dict[str, type[Graph]] = {"chain": ChainGraph, "segments": SegmentGraph,
 
 
 def _outputs(by_place: bool, config: Any, task: str) -> tuple[str, str, str, str]:
-    """Names of outputs; those of several tasks have theirs behind them."""
+    """Return names of outputs; those of several tasks have theirs behind them."""
     by_place = by_place or getattr(config, "normalization", "") == "local"
     names = ("tags", "score", "potentials", "pairs" if by_place else "transitions")
     return tuple(f"{name}_{task}" if task else name for name in names)  # type: ignore[return-value]
@@ -187,7 +187,7 @@ Decoded = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def decode_chain(tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: TokenBatch) -> Decoded:
-    """The best labels of tokens."""
+    """Return the best labels of tokens."""
     emissions = tagger._emissions(vectors, batch).double()
     transitions, start, end = (scores.double() for scores in tagger.crf._scores())
     if tagger.pairs is not None:
@@ -199,7 +199,7 @@ def decode_chain(tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: Tok
 
 
 def decode_vectors(tagger: VectorTagger, vectors: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Decoded:
-    """The best labels of vectors."""
+    """Return the best labels of vectors."""
     features = tagger._features(vectors, mask)
     transitions, start, end = (scores.double() for scores in tagger.crf._scores())
     if tagger.pairs is not None:
@@ -225,7 +225,7 @@ def _edges(mask: Bool[Tensor, "batch n"]) -> tuple[Tensor, Tensor]:
 
 
 def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
-    """The best segments, as tags that `tasks_of` names, and their scores."""
+    """Return the best segments, as tags that `tasks_of` names, and their scores."""
     crf = segmenter.crf
     assert crf.transitions is not None and crf.max_lengths is not None, "a segmenter makes its layer with both"
     k = crf.max_length
@@ -254,8 +254,8 @@ def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k
     n, k = leaving.shape[1], leaving.shape[2]
     spare = torch.arange(k)
     first = torch.arange(n)[:, None] - spare
-    found = leaving.flatten(1, 2)[:, (k * first.clamp(min=0) + spare).flatten()].view_as(leaving)
-    return torch.where((first >= 0)[..., None], found, IMPOSSIBLE)
+    arriving = leaving.flatten(1, 2)[:, (k * first.clamp(min=0) + spare).flatten()].view_as(leaving)
+    return torch.where((first >= 0)[..., None], arriving, IMPOSSIBLE)
 
 
 def _finite(scores: Tensor) -> Tensor:

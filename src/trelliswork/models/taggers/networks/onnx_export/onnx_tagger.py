@@ -36,16 +36,18 @@ def _description(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"{path}: missing or not a regular file; copy the whole folder or export again")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        description = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: truncated or not JSON; copy the folder or export again") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path}: expected a JSON object, got {type(found).__name__}; copy the folder or export again")
-    return found
+    if not isinstance(description, dict):
+        raise ValueError(
+            f"{path}: expected a JSON object, got {type(description).__name__}; copy the folder or export again"
+        )
+    return description
 
 
 def _whole_graph(path: Path, digest: str | None) -> bytes:
-    """The content of a graph, which must be what was exported; an export of an earlier version has no checksum."""
+    """Return the content of a graph, which must be what was exported; early exports have no checksum."""
     if not path.is_file():
         raise ValueError(f"{path}: missing or not a regular file; copy the whole folder or export again")
     content = path.read_bytes()
@@ -74,35 +76,35 @@ class OnnxTagger:
         self._templates = [REFERENCE.split(template) for template in self.description["templates"]]
 
     def tag(self, words: Words | Array, columns: Columns = ()) -> Any:
-        """The tags of one sentence, or of the vectors [n, d] of a model for these; of several tasks, a dictionary."""
+        """Return the tags of one sentence, or of the vectors [n, d] of a model for these; by task if several."""
         return self.tag_all([words], [columns])[0]
 
     def tag_all(self, sentences: Sequence[Any], columns: Sequence[Columns] | None = None) -> list[Any]:
-        """The same of some at once."""
+        """Return the same of some at once."""
         columns = [()] * len(sentences) if columns is None else columns
         filled = [i for i, words in enumerate(sentences) if len(words)]
         answers = self.decoded([np.zeros((len(sentences), 0), np.int64)] * len(self.tasks), [0] * len(sentences))
         if filled:
             inputs = self.inputs([sentences[i] for i in filled], [columns[i] for i in filled])
             outputs = self.session.run([task["tags"] for task in self.tasks], inputs)
-            found = self.decoded(outputs, [len(sentences[i]) for i in filled])
-            for i, answer in zip(filled, found, strict=True):
+            tagged = self.decoded(outputs, [len(sentences[i]) for i in filled])
+            for i, answer in zip(filled, tagged, strict=True):
                 answers[i] = answer
         return answers
 
     def decoded(self, outputs: Sequence[Array], lengths: Sequence[int]) -> list[Any]:
-        """Tags from what the graph gives for each task."""
+        """Return tags from what the graph gives for each task."""
         answers = []
         for row, n in enumerate(lengths):
             tags = {
-                task["tags"].removeprefix("tags_"): _tags(task, found[row, :n])
-                for task, found in zip(self.tasks, outputs, strict=True)
+                task["tags"].removeprefix("tags_"): _tags(task, best[row, :n])
+                for task, best in zip(self.tasks, outputs, strict=True)
             }
             answers.append(tags if len(tags) > 1 else tags["tags"])
         return answers
 
     def confidences(self, words: Words | Array, columns: Columns = ()) -> Any:
-        """The tags of one sentence with the probability of each, and its spans (start, end, kind, probability).
+        """Return the tags of one sentence with the probability of each, and its spans (start, end, kind, probability).
 
         Of several tasks, a dictionary.
         """
@@ -121,7 +123,7 @@ class OnnxTagger:
     # From words to numbers
 
     def inputs(self, sentences: Sequence[Any], columns: Sequence[Columns]) -> dict[str, Array]:
-        """What the graph takes, by name."""
+        """Return what the graph takes, by name."""
         if "vectors" in self.description["inputs"]:
             mask = _padded([1] * len(each) for each in sentences).astype(bool)
             return {"vectors": _padded(sentences, np.float32), "mask": mask}
@@ -174,17 +176,17 @@ class OnnxTagger:
 
 
 def _padded(rows: Iterable[Any], dtype: Any = np.int64) -> Array:
-    """Rows of numbers, or of rows of numbers, side by side; 0 fills up."""
+    """Return rows of numbers, or of rows of numbers, side by side; 0 fills up."""
     listed: list[Array] = [np.asarray(row, dtype) for row in rows]
     longest = max(len(row) for row in listed)
-    found = np.zeros((len(listed), longest, *listed[0].shape[1:]), dtype)
+    padded = np.zeros((len(listed), longest, *listed[0].shape[1:]), dtype)
     for i, row in enumerate(listed):
-        found[i, : len(row)] = row
-    return found
+        padded[i, : len(row)] = row
+    return padded
 
 
 def _part(name: str, word: str, normal: str) -> str:
-    """What the feature of this name sees of a word."""
+    """Return what the feature of this name sees of a word."""
     if name == "word":
         return normal
     if name == "capitals":
@@ -194,7 +196,7 @@ def _part(name: str, word: str, normal: str) -> str:
 
 
 def capitals(word: str) -> str:
-    """How a word is written: all capitals, initial, mixed, lower, with digits, or neither letter nor digit."""
+    """Return the spelling of a word: all capitals, initial, mixed, lower, with digits, or neither letter nor digit."""
     if word.isupper() and len(word) > 1:
         return "all"
     if word[:1].isupper():
@@ -207,7 +209,7 @@ def capitals(word: str) -> str:
 
 
 def fnv1a(text: str) -> int:
-    """The 64-bit FNV-1a hash of a text in UTF-8."""
+    """Return the 64-bit FNV-1a hash of a text in UTF-8."""
     key = 0xCBF29CE484222325
     for byte in text.encode(errors="surrogatepass"):
         key = (key ^ byte) * 0x100000001B3 % 2**64
@@ -215,21 +217,21 @@ def fnv1a(text: str) -> int:
 
 
 def _filled(template: Sequence[str], values: Columns, i: int) -> str:
-    """A CRF++ template at token i: text, then shift, column and spelling of a reference such as %x[-1,0], and so on."""
-    found = template[0]
+    """Fill in a CRF++ template at token i: text, then shift, column, spelling of a reference such as %x[-1,0], ..."""
+    text = template[0]
     for part in range(1, len(template), 4):
         column, at = values[int(template[part + 1])], i + int(template[part])
         if 0 <= at < len(column):
-            found += _seen(column[at], template[part + 2] or "")
+            text += _seen(column[at], template[part + 2] or "")
         else:
-            found += f"_B{at}" if at < 0 else f"_B+{at - len(column) + 1}"
-        found += template[part + 3]
-    return found
+            text += f"_B{at}" if at < 0 else f"_B+{at - len(column) + 1}"
+        text += template[part + 3]
+    return text
 
 
 @lru_cache(maxsize=100_000)
 def _seen(value: str, spelling: str) -> str:
-    """A value as it is, or its lower, shape, short, prefixN or suffixN."""
+    """Return a value as it is, or its lower, shape, short, prefixN or suffixN."""
     if spelling in ("shape", "short"):
         shape = "".join("X" if ch.isupper() else "x" if ch.isalpha() else "d" if ch.isdigit() else ch for ch in value)
         return re.sub(r"(.)\1+", r"\1", shape, flags=re.DOTALL) if spelling == "short" else shape
@@ -251,7 +253,7 @@ def _tags(task: dict[str, Any], indices: Array) -> list[str]:
 
 
 def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
-    """Tags in IOBES as IOB2, where B begins every span, or as IOB1, where it only parts spans of one kind.
+    """Return tags in IOBES as IOB2, where B begins every span, or as IOB1, where it only parts spans of one kind.
 
     >>> rewritten(["B-NP", "E-NP", "S-NP", "O"], "IOB2"), rewritten(["B-NP", "E-NP", "S-NP", "O"], "IOB1")
     (['B-NP', 'I-NP', 'B-NP', 'O'], ['I-NP', 'I-NP', 'B-NP', 'O'])
@@ -270,14 +272,14 @@ def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
 
 
 def _lse(scores: Array, axis: int) -> Array:
-    """log Σ exp along an axis."""
+    """Return log Σ exp along an axis."""
     highest = scores.max(axis, keepdims=True)
-    found: Array = np.log(np.exp(scores - highest).sum(axis)) + highest.squeeze(axis)
-    return found
+    log_sum: Array = np.log(np.exp(scores - highest).sum(axis)) + highest.squeeze(axis)
+    return log_sum
 
 
 def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
-    """Of a chain: scores [n, c]; transitions [c, c] or [n-1, c, c]."""
+    """Return the confidences of a chain: scores [n, c]; transitions [c, c] or [n-1, c, c]."""
     n = len(scores)
     arcs = [transitions if transitions.ndim == 2 else transitions[t] for t in range(n - 1)]
 
@@ -294,7 +296,7 @@ def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions
     tokens = [float(min(shares[t, task["same_tag"][label]].sum(), 1.0)) for t, label in enumerate(best)]
 
     def probability(pattern: dict[str, Any], start: int, end: int) -> float:
-        """P(the labels of tokens start..end-1 and beside them are as the pattern says)."""
+        """Return P(the labels of tokens start..end-1 and of their neighbours are as the pattern says)."""
         if (start == 0 and not pattern["at_start"]) or (end == n and not pattern["at_end"]):
             return 0.0
         longer = [pattern["first"], *[pattern["inside"]] * (end - start - 2), pattern["last"]]
@@ -307,20 +309,20 @@ def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions
         return float(min(np.exp(_lse(sums, 0) - total), 1.0))
 
     spans = [] if not task["patterns"] else spans_in([task["labels"][label] for label in best])
-    found = [(i, j, kind, sum(probability(each, i, j) for each in task["patterns"][kind])) for i, j, kind in spans]
-    return {"tokens": tokens, "spans": found}
+    parts = [(i, j, kind, sum(probability(each, i, j) for each in task["patterns"][kind])) for i, j, kind in spans]
+    return {"tokens": tokens, "spans": parts}
 
 
 def _only(scores: Array, labels: Sequence[int] | None) -> Array:
     if labels is None:
         return scores
-    found = np.full_like(scores, -1e30)
-    found[list(labels)] = scores[list(labels)]
-    return found
+    allowed = np.full_like(scores, -1e30)
+    allowed[list(labels)] = scores[list(labels)]
+    return allowed
 
 
 def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
-    """Of segments: scores [n, k, c] by first token, length and kind; transitions [c, c]."""
+    """Return the confidences of segments: scores [n, k, c] by first token, length and kind; transitions [c, c]."""
     n, k, c = scores.shape
     entered, left = [np.zeros(c)], [np.zeros(c)]  # on the way to a token, and from one to the end
     for t in range(1, n + 1):
@@ -339,12 +341,12 @@ def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitio
     for i, j, kind in spans:
         starts[i:j], kinds[i:j] = [i] * (j - i), [task["kinds"].index(kind)] * (j - i)
     tokens = [_share_of_token(shares, t, kinds[t], starts[t] == t) for t in range(n)]
-    found = [(i, j, kind, float(min(shares[i, j - i - 1, kinds[i]], 1.0))) for i, j, kind in spans]
-    return {"tokens": tokens, "spans": found}
+    parts = [(i, j, kind, float(min(shares[i, j - i - 1, kinds[i]], 1.0))) for i, j, kind in spans]
+    return {"tokens": tokens, "spans": parts}
 
 
 def _share_of_token(shares: Array, t: int, kind: int, begins: bool) -> float:
-    """P(a segment of this kind begins at the token), or goes on there."""
+    """Return P(a segment of this kind begins at the token), or goes on there."""
     if begins:
         return float(min(shares[t, :, kind].sum(), 1.0))
     earlier = range(max(0, t - shares.shape[1] + 1), t)
@@ -352,21 +354,21 @@ def _share_of_token(shares: Array, t: int, kind: int, begins: bool) -> float:
 
 
 def spans_in(labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """The spans (start, end, kind) that labels spell.
+    """Return the spans (start, end, kind) that labels spell.
 
     >>> spans_in(["B-PER", "E-PER", "O", "S-LOC"]), spans_in(["B-X", "I-X", "B-X"])
     ([(0, 2, 'PER'), (3, 4, 'LOC')], [(0, 2, 'X'), (2, 3, 'X')])
     """
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     for i, (before, label) in enumerate(pairwise(["O", *labels])):
         if label == "O":
             continue
         kind = label[2:]
-        if found and label[0] in "IEL" and before[0] in "BI" and before[2:] == kind:
-            found[-1] = (found[-1][0], i + 1, kind)
+        if spans and label[0] in "IEL" and before[0] in "BI" and before[2:] == kind:
+            spans[-1] = (spans[-1][0], i + 1, kind)
         else:
-            found.append((i, i + 1, kind))
-    return found
+            spans.append((i, i + 1, kind))
+    return spans
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -377,7 +379,7 @@ def main(arguments: Sequence[str]) -> None:
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
             raise ValueError(
-                f"expected as many columns for each token, got others in {tokens[0][0]} ...; correct the file"
+                f"expected the same number of columns for each token; not so in {tokens[0][0]} ...; correct the file"
             )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.confidences(words, columns) if sure else tagger.tag(words, columns)
@@ -395,7 +397,7 @@ def _columns(answer: dict[str, Any]) -> list[list[str]]:
 
 
 def sentences_of(lines: Iterable[str]) -> Iterator[list[tuple[str, ...]]]:
-    """Tokens with their columns, sentence by sentence."""
+    """Yield tokens with their columns, sentence by sentence."""
     tokens: list[tuple[str, ...]] = []
     for line in [*lines, ""]:
         if line.strip():
