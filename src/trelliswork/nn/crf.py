@@ -115,10 +115,10 @@ class CRF(StructuredLayer):
         mask = self._validate(emissions, tags, mask, lengths)
         check_reduction(reduction)
         if token_weights is None and label_weights is None:
-            found = self._log_likelihood(emissions, tags, mask)
+            log_prob = self._log_likelihood(emissions, tags, mask)
         else:
-            found = self._weighted_log_likelihood(emissions, tags, mask, token_weights, label_weights)
-        return reduce(found, reduction, tags.numel if mask is None else mask.sum)
+            log_prob = self._weighted_log_likelihood(emissions, tags, mask, token_weights, label_weights)
+        return reduce(log_prob, reduction, tags.numel if mask is None else mask.sum)
 
     def decode(
         self,
@@ -243,16 +243,16 @@ class CRF(StructuredLayer):
         """Of each row; unknown tags are summed over."""
         chain, rows = self._distribution(emissions, mask), self._rows(tags)
         if values_are_hidden():
-            found = chain.log_prob_of_set(self._partial(chain, rows))
+            log_prob = chain.log_prob_of_set(self._partial(chain, rows))
         else:
             try:
-                found = chain.log_prob(rows)
+                log_prob = chain.log_prob(rows)
             except ScoreError:  # raised for unknown tags too; looking for them first would cost every batch more
                 if not bool((chain.valid & (rows < 0)).any()):
                     raise
-                found = chain.log_prob_of_set(self._partial(chain, rows))
-        self._check_allowed(found, chain, rows)
-        return found
+                log_prob = chain.log_prob_of_set(self._partial(chain, rows))
+        self._check_allowed(log_prob, chain, rows)
+        return log_prob
 
     def _weighted_log_likelihood(
         self,

@@ -58,12 +58,12 @@ class DependencyCRF(StructuredLayer):
         heads = whole_values("heads", heads, trees.valid.shape)
         value = heads if labels is None else torch.stack([heads, whole_values("labels", labels, heads.shape)], -1)
         unknown = (value < 0) & (trees.valid if trees.labels is None else trees.valid[..., None])
-        found = trees.log_prob_of_set(value) if bool(unknown.any()) else trees.log_prob(value)
+        log_prob = trees.log_prob_of_set(value) if bool(unknown.any()) else trees.log_prob(value)
         require_possible(
-            found,
+            log_prob,
             "one of its arcs scores -inf, or no tree agrees with the known heads; allow its arcs, or leave the row out",
         )
-        return reduce(found, reduction, trees.lengths.sum)
+        return reduce(log_prob, reduction, trees.lengths.sum)
 
     def decode(
         self,

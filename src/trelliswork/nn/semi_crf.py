@@ -173,8 +173,8 @@ class SemiCRF(StructuredLayer):
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> tuple[list[list[list[Any]]], Float[Tensor, "k batch"]]:
         """The k best segmentations of each row, best first, and their scores; -inf fills up where there are fewer."""
-        values, found = self.distribution(scores, lengths, mask=mask).top_k(k)
-        return [[self._named(row) for row in rank] for rank in values], found
+        values, scores_found = self.distribution(scores, lengths, mask=mask).top_k(k)
+        return [[self._named(row) for row in rank] for rank in values], scores_found
 
     def span_probability(
         self,
@@ -237,7 +237,7 @@ class SemiCRF(StructuredLayer):
 
     def _filled(self, segments: Sequence[Any], row: int, length: int) -> list[tuple[int, int, int]]:
         """A row's segments with labels as indices, and what lies between them as `outside`."""
-        found: list[tuple[int, int, int]] = []
+        filled: list[tuple[int, int, int]] = []
         place = 0
         wrong = next((segment for segment in segments if len(segment) != 3), None)
         if wrong is not None:
@@ -246,12 +246,12 @@ class SemiCRF(StructuredLayer):
             sorted(segments, key=lambda segment: segment[:2]) if self.outside is not None else segments
         ):
             if self.outside is not None:
-                found += [(i, i + 1, self.outside) for i in range(place, first)]
-            found.append((first, last, self._index(label, row)))
+                filled += [(i, i + 1, self.outside) for i in range(place, first)]
+            filled.append((first, last, self._index(label, row)))
             place = last
         if self.outside is not None:
-            found += [(i, i + 1, self.outside) for i in range(place, length)]
-        return found
+            filled += [(i, i + 1, self.outside) for i in range(place, length)]
+        return filled
 
     def _index(self, label: int | str, row: int) -> int:
         if not isinstance(label, str):

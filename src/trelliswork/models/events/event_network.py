@@ -121,8 +121,8 @@ class EventNetwork(WordNetwork):
     def best_entities(self, batch: Batch, known: Known) -> list[list[Entity]]:
         """The most probable entities of each sentence, or those that are known."""
         best = self.crf.decode(self.entity_scorer(batch.vectors), batch.tokens.mask)
-        found = [self.spans_of(tags) for tags in best]
-        return [spans if given is None else list(given) for spans, given in zip(found, known, strict=True)]
+        decoded = [self.spans_of(tags) for tags in best]
+        return [spans if given is None else list(given) for spans, given in zip(decoded, known, strict=True)]
 
     def spans_of(self, tags: Sequence[int]) -> list[Entity]:
         """The entities that the numbers of tags spell."""
@@ -167,11 +167,11 @@ class EventNetwork(WordNetwork):
         """Entities and events of each sentence or document, as {"entities": [...], "events": [...]}.
 
         `pins` has for each of them {"entities": [(start, end, type)]}, all of them, or {} if they are not known.
-        `Answer.search` says how the value was found, and so whether it is surely the most probable one.
+        `Answer.search` says how the value was extractions, and so whether it is surely the most probable one.
         """
         sentences = self.sentences_of(inputs)
-        found = self.extract(sentences, pins, top_k=top_k, confidence=confidence)
-        every = zip(sentences, found, strict=True)
+        extractions = self.extract(sentences, pins, top_k=top_k, confidence=confidence)
+        every = zip(sentences, extractions, strict=True)
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
@@ -180,21 +180,21 @@ class EventNetwork(WordNetwork):
         return {"metric": "argument f1", "score": scores["arguments"].f1} | {k: v.f1 for k, v in scores.items()}
 
     def _scores(self, gold: Sequence[Sentence], pins: Sequence[Pins] | None) -> dict[str, Any]:
-        found = self.extract(gold, pins)
+        extractions = self.extract(gold, pins)
         right = [(entities_of(each), events_of(each)) for each in gold]
-        return event_scores(right, [(each.entities, each.events) for each in found])
+        return event_scores(right, [(each.entities, each.events) for each in extractions])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Precision, recall and F1, also with gold entities."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans of a tagger; leave it out for a model of events")
         pins = [{"entities": [e for e in entities_of(each) if e[2] in self.inventory.kinds]} for each in gold]
-        found, given = self._scores(gold, None), self._scores(gold, pins)
+        scores, given = self._scores(gold, None), self._scores(gold, pins)
         rows = [f"{'':<28}{'precision':>10}{'recall':>10}{'F1':>10}"]
-        named = [*found.items(), *((f"{name}, entities given", given[name]) for name in ("triggers", "arguments"))]
+        named = [*scores.items(), *((f"{name}, entities given", given[name]) for name in ("triggers", "arguments"))]
         rows += [f"{name:<28}{100 * s.precision:>10.2f}{100 * s.recall:>10.2f}{100 * s.f1:>10.2f}" for name, s in named]
         record = {name: each.to_dict() for name, each in named}
-        return Report("\n".join(rows), {"metric": "argument f1", "score": found["arguments"].f1, **record})
+        return Report("\n".join(rows), {"metric": "argument f1", "score": scores["arguments"].f1, **record})
 
     # What it is
 
@@ -249,20 +249,20 @@ class Extracted:
         }  # fmt: skip
 
 
-def answer_of(sentence: Sentence, found: Extracted, top_k: int, *, confidence: bool) -> Answer:
+def answer_of(sentence: Sentence, extracted: Extracted, top_k: int, *, confidence: bool) -> Answer:
     """The answer about a record.
 
     Parts are triggers, and arguments with the trigger as their head; spans are entities.
     """
     parts, spans = list[PartProbability](), list[PartProbability]()
     if confidence:
-        for event, sure, of_roles in zip(found.events, found.triggers, found.arguments, strict=True):
+        for event, sure, of_roles in zip(extracted.events, extracted.triggers, extracted.arguments, strict=True):
             parts.append(PartProbability(event.trigger, event.trigger + 1, event.type, sure))
             for (start, end, role), chance in zip(event.arguments, of_roles, strict=True):
                 parts.append(PartProbability(start, end, role, chance, head=event.trigger + 1))
-        spans = [PartProbability(*each, p) for each, p in zip(found.entities, found.entity_probs, strict=True)]
-    ranked = [each for each in (found.others or [found])[:top_k] if each.probability is not None]
+        spans = [PartProbability(*each, p) for each, p in zip(extracted.entities, extracted.entity_probs, strict=True)]
+    ranked = [each for each in (extracted.others or [extracted])[:top_k] if each.probability is not None]
     return Answer(
-        found.value(), found.probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
-        alternatives=[Alternative(each.value(), each.probability or 0.0) for each in ranked], search=found.search,
+        extracted.value(), extracted.probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
+        alternatives=[Alternative(each.value(), each.probability or 0.0) for each in ranked], search=extracted.search,
     )  # fmt: skip

@@ -53,12 +53,12 @@ class Judged:
         marginals = None
         if confidence:
             marginals = self.graph.marginals if narrow else self.graph.propagate().marginals
-        found = self._values(inventory, value, marginals, search)
+        assignment = self._values(inventory, value, marginals, search)
         if not narrow:
-            return found
+            return assignment
         values, scores = self.graph.top_k(max(1, top_k))
         shares = (scores - self.graph.log_partition).exp().tolist()
-        best = replace(found, probability=float(self.graph.log_prob(value).exp()))
+        best = replace(assignment, probability=float(self.graph.log_prob(value).exp()))
         others = [
             replace(self._values(inventory, each, None, search), probability=share)
             for each, share in zip(values, shares, strict=True) if share > 0.0 and not bool((each == value).all())
@@ -66,11 +66,11 @@ class Judged:
         return replace(best, others=[best, *others][: max(1, top_k)])
 
     def _best(self) -> tuple[Tensor, str]:
-        found = self.graph.ad3()
-        assert found.value is not None
-        if bool(found.certified):
-            return found.value, "AD3, certified"
-        return (self.graph.argmax, "exact") if self.graph.is_narrow else (found.value, "AD3")
+        solution = self.graph.ad3()
+        assert solution.value is not None
+        if bool(solution.certified):
+            return solution.value, "AD3, certified"
+        return (self.graph.argmax, "exact") if self.graph.is_narrow else (solution.value, "AD3")
 
     def _values(self, inventory: Inventory, value: Tensor, marginals: Tensor | None, search: str) -> Extracted:
         """Entities and events of an assignment, by their positions in the record, with probabilities if given."""
@@ -78,21 +78,21 @@ class Judged:
         types, roles, kinds = self.document.split(chosen)
         chances = marginals if marginals is not None else torch.ones(len(chosen), max(chosen) + 1)
         sure = self.document.split([float(p[v]) for p, v in zip(chances, chosen, strict=True)])
-        found = Extracted(search=search)
+        extracted = Extracted(search=search)
         for s, start in enumerate(self.starts):
             there = [j for j, kind in enumerate(kinds[s]) if kind]
             ends = [(start + self.spans[s][j][0], start + self.spans[s][j][1]) for j in there]
-            found.entities.extend(
+            extracted.entities.extend(
                 (*span, inventory.kinds[kinds[s][j] - 1]) for span, j in zip(ends, there, strict=True)
             )
-            found.entity_probs.extend(sure[2][s][j] for j in there)
+            extracted.entity_probs.extend(sure[2][s][j] for j in there)
             for i in (i for i, type_ in enumerate(types[s]) if type_):
                 taking_part = [(span, j) for span, j in zip(ends, there, strict=True) if roles[s][i][j]]
                 arguments = tuple((*span, inventory.roles[roles[s][i][j]]) for span, j in taking_part)
-                found.events.append(Event(start + self.triggers[s][i], inventory.types[types[s][i]], arguments))
-                found.triggers.append(sure[0][s][i])
-                found.arguments.append([sure[1][s][i][j] for _, j in taking_part])
-        return found
+                extracted.events.append(Event(start + self.triggers[s][i], inventory.types[types[s][i]], arguments))
+                extracted.triggers.append(sure[0][s][i])
+                extracted.arguments.append([sure[1][s][i][j] for _, j in taking_part])
+        return extracted
 
 
 UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is not judged
@@ -194,12 +194,12 @@ class FactorEvents(EventNetwork):
     def likely_entities(self, batch: Batch) -> list[list[Span]]:
         """The spans of entities in the best taggings of each sentence."""
         values, scores = self.entity_chain(batch).top_k(self.config.analyses)
-        found: list[set[Span]] = [set() for _ in batch.sentences]
+        spans_of_row: list[set[Span]] = [set() for _ in batch.sentences]
         for value, score in zip(values.tolist(), scores.tolist(), strict=True):
             for row, each in enumerate(batch.sentences):
                 if score[row] > -INF:
-                    found[row].update((start, end) for start, end, _ in self.spans_of(value[row][: len(each)]))
-        return [sorted(spans) for spans in found]
+                    spans_of_row[row].update((start, end) for start, end, _ in self.spans_of(value[row][: len(each)]))
+        return [sorted(spans) for spans in spans_of_row]
 
     # Learning
 
@@ -257,7 +257,7 @@ class FactorEvents(EventNetwork):
             for near, given in zip(likely, known, strict=True)
         ]
         kinds, triggers = self._entity_scores(batch, spans, known), self.likely_triggers(batch)
-        found = []
+        graphs = []
         for rows in batch.rows:
             given = [Candidates(row, triggers[row], spans[row]) for row in rows]
             pairs, relations = self.relations(batch, given)
@@ -266,15 +266,15 @@ class FactorEvents(EventNetwork):
                 [_overlapping(each.spans) for each in given],
             )  # fmt: skip
             starts = [batch.sentences[row].start for row in rows]
-            found.append(Judged(starts, [each.triggers for each in given], [each.spans for each in given], document))
-        return found
+            graphs.append(Judged(starts, [each.triggers for each in given], [each.spans for each in given], document))
+        return graphs
 
     def _entity_scores(self, batch: Batch, spans: Sequence[Sequence[Span]], known: Known) -> list[Float[Tensor, "k a"]]:
         """ln p(a_j), the exact probabilities of the CRF; of known entities 0 for their types alone."""  # [S4.289]
         names = self.inventory.kinds
         asked = [[(*span, kind) for span in of_row for kind in names] for of_row in spans]
         chain = self.entity_chain(batch)
-        found = []
+        scores_of_row = []
         for row, shares in enumerate(chain.span_probabilities(asked, tags=self.inventory.tags, scheme=SCHEME)):
             each = shares.reshape(-1, len(names))
             none = (1.0 - each.sum(-1, keepdim=True)).clamp(min=1e-6)
@@ -283,8 +283,8 @@ class FactorEvents(EventNetwork):
                 scores = torch.full_like(scores, -INF)
                 for start, end, kind in known[row] or ():
                     scores[spans[row].index((start, end)), 1 + names.index(kind)] = 0.0
-            found.append(scores)
-        return found
+            scores_of_row.append(scores)
+        return scores_of_row
 
     def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
         return [each.extracted(self.inventory, top_k, confidence=confidence) for each in self.judged(batch, known)]

@@ -154,13 +154,13 @@ class FrameParser(WordNetwork):
             state = _advance(system, state, column)
         shares = torch.where(decisions[..., None] >= 0, run.scores, 0.0).log_softmax(-1)
         chances = shares.gather(2, decisions.clamp(min=0)[..., None]).squeeze(2).exp().clamp(max=1.0).tolist()
-        whole, found = run.log_prob(decisions).exp().tolist(), list[Framed]()
+        whole, framed = run.log_prob(decisions).exp().tolist(), list[Framed]()
         for row, taken in enumerate(decisions.tolist()):
             parts = decision_chances(system, state, row, taken, chances[row])
             others = [(each.graph, each.probability) for each in ranked[row]] if ranked else []
             probability, search = (others[0][1], "beam") if ranked else (whole[row], "greedy")
-            found.append(Framed(system.graph(state, row), probability, *parts, search, others))
-        return found
+            framed.append(Framed(system.graph(state, row), probability, *parts, search, others))
+        return framed
 
     def _ranked(
         self, system: FrameSystem, recurrent: RecurrentSystem[FrameState], width: int
@@ -170,14 +170,18 @@ class FrameParser(WordNetwork):
         Sequences of decisions that build the same graph are one, with the probability of all of them.
         """
         scorer: Scorer[tuple[Tensor, ...]] = locally_normalised(recurrent, recurrent.score)  # type: ignore[assignment]
-        found = beam_search(recurrent, scorer, width)
-        state, shares, ranked = recurrent.inner(found.state), found.scores.exp().tolist(), list[list[_Hypothesis]]()
+        hypotheses = beam_search(recurrent, scorer, width)
+        state, shares, ranked = (
+            recurrent.inner(hypotheses.state),
+            hypotheses.scores.exp().tolist(),
+            list[list[_Hypothesis]](),
+        )
         for row, of_row in enumerate(shares):
             graphs = dict[FrameGraph, _Hypothesis]()
             for h, p in enumerate(of_row):
                 if p > 0:
                     graph = system.graph(state, row, h)
-                    best = graphs.setdefault(graph.in_order(), _Hypothesis(graph, found.decisions[row, h], 0.0))
+                    best = graphs.setdefault(graph.in_order(), _Hypothesis(graph, hypotheses.decisions[row, h], 0.0))
                     graphs[graph.in_order()] = replace(best, probability=best.probability + p)
             ranked.append(sorted(graphs.values(), key=lambda each: -each.probability))
         return ranked
@@ -191,8 +195,8 @@ class FrameParser(WordNetwork):
         if pins is not None:
             raise TrellisworkError("a frame parser takes no pins; leave them out")
         sentences = self.sentences_of(inputs)
-        found = self.parse(sentences, top_k=top_k)
-        every = zip(sentences, found, strict=True)
+        framed = self.parse(sentences, top_k=top_k)
+        every = zip(sentences, framed, strict=True)
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
@@ -299,28 +303,28 @@ def decision_chances(
     )
 
 
-def answer_of(sentence: Sentence, found: Framed, top_k: int, *, confidence: bool) -> Answer:
+def answer_of(sentence: Sentence, framed: Framed, top_k: int, *, confidence: bool) -> Answer:
     """The answer about a record: spans are mentions, parts are slots.
 
     A role is an arc from the last word of the first mention of its frame to the first mention of its target; a constant
     is at the first mention of its frame. Slots of frames without mentions are no parts.
     """
-    graph, first = found.graph, dict[int, Mention]()
+    graph, first = framed.graph, dict[int, Mention]()
     for mention in graph.mentions:
         first.setdefault(mention.frame, mention)
     spans, parts = list[PartProbability](), list[PartProbability]()
     for mention in graph.mentions if confidence else ():
-        spans.append(PartProbability(*mention[:2], graph.types[mention.frame], found.mentions[mention]))
+        spans.append(PartProbability(*mention[:2], graph.types[mention.frame], framed.mentions[mention]))
     for slot in graph.slots if confidence else ():
         source, role, target = slot
         is_constant = isinstance(target, str)
         at = first.get(source if is_constant else target)  # type: ignore[arg-type]
         if at is not None and source in first:
             label, head = (f"{role}={target}", None) if is_constant else (role, first[source].end)
-            parts.append(PartProbability(at.start, at.end, label, found.slots[slot], head=head))
-    ranked = (found.others or [(graph, found.probability or 0.0)])[:top_k]
-    probability = found.probability if confidence or top_k else None
+            parts.append(PartProbability(at.start, at.end, label, framed.slots[slot], head=head))
+    ranked = (framed.others or [(graph, framed.probability or 0.0)])[:top_k]
+    probability = framed.probability if confidence or top_k else None
     return Answer(
-        found.value(), probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
-        alternatives=[Alternative(graph_value(each), p) for each, p in ranked], search=found.search,
+        framed.value(), probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
+        alternatives=[Alternative(graph_value(each), p) for each, p in ranked], search=framed.search,
     )  # fmt: skip

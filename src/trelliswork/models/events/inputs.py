@@ -74,11 +74,11 @@ class Batch:
     @cached_property
     def rows(self) -> list[range]:
         """The rows of each record."""
-        found, first = list[range](), 0
+        rows, first = list[range](), 0
         for record in self.records:
-            found.append(range(first, first + len(record.sentences)))
+            rows.append(range(first, first + len(record.sentences)))
             first += len(record.sentences)
-        return found
+        return rows
 
     def joined(self, values: Float[Tensor, "rows n d"]) -> Float[Tensor, "batch m d"]:
         """Values of tokens with all sentences of a record in one row."""
@@ -95,17 +95,17 @@ def encoded_record(
     arcs = inventory.arcs(sentence)
     entities = [each for each in entities_of(sentence) if each[2] in inventory.kinds] if with_tags else []
     events = events_of(sentence) if with_tags else []
-    found = []
+    sentences = []
     for start, end in sentences_in(sentence):
         own = sorted(_within(entities, start, end))
-        told = [_moved(event, start, end) for event in events if start <= event.trigger < end]
+        own_events = [_moved(event, start, end) for event in events if start <= event.trigger < end]
         names = tags_of(own, end - start, SCHEME)
-        found.append(EncodedEvents(
+        sentences.append(EncodedEvents(
             start, features[start:end], sentence.words[start:end],
             [(h - start, d - start, r) for h, d, r in arcs if start <= min(h, d) and max(h, d) < end],
-            torch.tensor([inventory.tags.index(tag) for tag in names]) if with_tags else None, own, told,
+            torch.tensor([inventory.tags.index(tag) for tag in names]) if with_tags else None, own, own_events,
         ))  # fmt: skip
-    return EncodedRecord(tuple(found))
+    return EncodedRecord(tuple(sentences))
 
 
 def _within(spans: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
@@ -151,11 +151,11 @@ class Inventory:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Inventory:
         """The inverse of `to_dict`."""
-        found = [tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")]
-        for names in found:
+        fields = [tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")]
+        for names in fields:
             if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
                 raise ValueError("expected texts that differ as names of the inventory")
-        return cls(*found)
+        return cls(*fields)
 
     @property
     def tags(self) -> list[str]:
@@ -164,8 +164,8 @@ class Inventory:
 
     def arcs(self, sentence: Sentence) -> list[tuple[int, int, int]]:
         """Head, dependent and relation, as far as the relation is known."""
-        found = arcs_of(sentence) if self.relations else []
-        return [(h, d, self.relations.index(name)) for h, d, name in found if name in self.relations]
+        named_arcs = arcs_of(sentence) if self.relations else []
+        return [(h, d, self.relations.index(name)) for h, d, name in named_arcs if name in self.relations]
 
     def events(
         self, types: Mapping[int, int], roles: Mapping[tuple[int, int], int], spans: list[Entity]

@@ -123,7 +123,7 @@ class MemoryEvents(EventNetwork):
             best = self.best_entities(batch, known)
             types, roles = self.memory.decode(self.with_entities(batch, best))
             return [self._record(batch, best, i, types[i], roles[i]) for i in range(len(batch.records))]
-        found: list[list[Extracted]] = [[] for _ in batch.records]
+        candidates: list[list[Extracted]] = [[] for _ in batch.records]
         chain, width = self.entity_chain(batch), max(1, top_k)
         for entities, log_probs in self._ways(batch, chain, known, width):
             read = self.with_entities(batch, entities)
@@ -133,11 +133,11 @@ class MemoryEvents(EventNetwork):
                 if log_prob > -INF:
                     decided = best_events(self.memory, read, i, width)[:2] if greedy is None else _only(greedy, i)
                     shares, share = [float(p) for row in batch.rows[i] for p in sure[row]], math.exp(log_prob)
-                    found[i] += [
+                    candidates[i] += [
                         replace(each, probability=share * (each.probability or 0.0), entity_probs=shares)
                         for each in self._judged(batch, entities, read, i, decided)
                     ]
-        return [best_first(each, width, "greedy" if width == 1 else "beam") for each in found]
+        return [best_first(each, width, "greedy" if width == 1 else "beam") for each in candidates]
 
     def _ways(self, batch: Batch, chain: LinearChain, known: Known, k: int) -> Iterator[tuple[Rows, list[float]]]:
         """The k best ways to tell entities, each with its ln p in each record; -inf where a record has fewer ways."""
@@ -160,14 +160,14 @@ class MemoryEvents(EventNetwork):
         one = EventInputs(*(each[i : i + 1].expand(len(types), *each.shape[1:]) for each in read))
         of_types, of_roles = self.memory.log_probs(one, types, roles)
         whole = (of_types.sum(1) + of_roles.sum((1, 2))).exp().tolist()
-        found = list[Extracted]()
+        extractions = list[Extracted]()
         for way, probability in enumerate(whole):
             each = self._record(batch, entities, i, types[way], roles[way])
             at = [event.trigger for event in each.events]
             triggers = of_types[way, at].exp().tolist()
             arguments = [of_roles[way, t][roles[way, t] != OTHER].exp().tolist() for t in at]
-            found.append(replace(each, triggers=triggers, arguments=arguments, probability=probability))
-        return found
+            extractions.append(replace(each, triggers=triggers, arguments=arguments, probability=probability))
+        return extractions
 
     def _record(self, batch: Batch, entities: Rows, i: int, types: Tensor, roles: Tensor) -> Extracted:
         """Entities and events of record i, by their positions in it."""
@@ -195,15 +195,15 @@ def best_products(parts: Sequence[Sequence[tuple[Way, float]]], k: int) -> list[
     >>> best_products([[("a", -1.0), ("b", -2.0)], [("c", -1.0), ("d", -1.5)]], 3)
     [(['a', 'c'], -2.0), (['a', 'd'], -2.5), (['b', 'c'], -3.0)]
     """
-    found: list[tuple[list[Way], float]] = [([], 0.0)]
+    choices: list[tuple[list[Way], float]] = [([], 0.0)]
     for ways in parts:
-        longer = [([*chosen, way], before + p) for chosen, before in found for way, p in ways]
-        found = sorted(longer, key=lambda each: -each[1])[:k]
-    return found
+        longer = [([*chosen, way], before + p) for chosen, before in choices for way, p in ways]
+        choices = sorted(longer, key=lambda each: -each[1])[:k]
+    return choices
 
 
-def best_first(found: Sequence[Extracted], k: int, search: str) -> Extracted:
+def best_first(values: Sequence[Extracted], k: int, search: str) -> Extracted:
     """The most probable of several values, with the k best."""
-    ranked = sorted(found, key=lambda each: -(each.probability or 0.0))[:k]
+    ranked = sorted(values, key=lambda each: -(each.probability or 0.0))[:k]
     ranked = [replace(each, search=search) for each in ranked]
     return replace(ranked[0], others=ranked)

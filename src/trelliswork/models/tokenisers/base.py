@@ -41,8 +41,8 @@ class TokeniserModel(Model):
 
     def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
         """F1 of tokens, words and sentences."""
-        found = tokenisation_scores(self, gold)
-        return {"metric": "tokens F1", "score": found["tokens"] / 100, **found}
+        scores = tokenisation_scores(self, gold)
+        return {"metric": "tokens F1", "score": scores["tokens"] / 100, **scores}
 
     def report(self, gold: Sequence[Any], *, threshold: float | None = None) -> Report:
         """F1 of tokens, words and sentences, for people."""
@@ -53,12 +53,12 @@ class TokeniserModel(Model):
         return Report(text, dict(scores), {"": Examined("F1 of tokens", "tokens", examples)})
 
 
-def _examples(document: Document, found: Sequence[Sequence[Token]]) -> Iterator[Example]:
-    """Each gold sentence as characters; a token that was found counts in the sentence in which it begins."""
+def _examples(document: Document, predicted: Sequence[Sequence[Token]]) -> Iterator[Example]:
+    """Each gold sentence as characters; a token that was predicted counts in the sentence in which it begins."""
     known = [sentence for sentence in document.sentences if sentence]
     starts = [sentence[0].start for sentence in known]
     of_sentence: list[list[Token]] = [[] for _ in known]
-    for token in chain.from_iterable(found):
+    for token in chain.from_iterable(predicted):
         of_sentence[max(bisect_right(starts, token.start) - 1, 0)].append(token)
     for start, gold, tokens in zip(starts, known, of_sentence, strict=True):
         ours, theirs = ([(token.start - start, token.end - start, "") for token in each] for each in (tokens, gold))

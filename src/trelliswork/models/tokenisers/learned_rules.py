@@ -48,7 +48,7 @@ class MultiwordTable:
         counts: dict[str, Counter[Words]] = defaultdict(Counter)
         for token in tokens:
             counts[token.text.lower()][tuple(word.lower() for word in token.words)] += 1
-        best = {form: found.most_common(1)[0][0] for form, found in counts.items()}
+        best = {form: readings.most_common(1)[0][0] for form, readings in counts.items()}
         whole = {form: words for form, words in best.items() if len(words) > 1}
         endings = _endings(best)
         kept = {form for form, words in best.items() if len(words) == 1 and _ending_of(form, endings)}
@@ -88,7 +88,7 @@ def _endings(best: Mapping[str, Words]) -> dict[str, Words]:
         if len(words) > 1 and "".join(words) == form:
             for at in range(1, len(words)):
                 split["".join(words[at:])][words[at:]] += 1
-    often = {ending: found for ending, found in split.items() if SHORTEST <= len(ending) <= LONGEST}
+    often = {ending: readings for ending, readings in split.items() if SHORTEST <= len(ending) <= LONGEST}
     totals = Counter(
         form[-size:]
         for form in best
@@ -96,15 +96,15 @@ def _endings(best: Mapping[str, Words]) -> dict[str, Words]:
         if size < len(form) and form[-size:] in often
     )
     return {
-        ending: found.most_common(1)[0][0]
-        for ending, found in often.items()
-        if found.most_common(1)[0][1] >= max(OFTEN, ENOUGH * totals[ending])
+        ending: readings.most_common(1)[0][0]
+        for ending, readings in often.items()
+        if readings.most_common(1)[0][1] >= max(OFTEN, ENOUGH * totals[ending])
     }
 
 
 def _ending_of(form: str, endings: Mapping[str, Words]) -> str:
-    found = (form[-size:] for size in range(min(LONGEST, len(form) - 1), SHORTEST - 1, -1))
-    return next((ending for ending in found if ending in endings), "")
+    candidates = (form[-size:] for size in range(min(LONGEST, len(form) - 1), SHORTEST - 1, -1))
+    return next((ending for ending in candidates if ending in endings), "")
 
 
 def _with_capitals(text: str, words: Words) -> Words:
@@ -137,10 +137,10 @@ class LearnedRules(TokeniserModel):
 
     def tokenise(self, text: str) -> list[list[Token]]:
         """The sentences of a text; a blank line always ends one."""
-        found = HabitTokeniser(self.habits).tokenise(text)
+        sentences = HabitTokeniser(self.habits).tokenise(text)
         if not self.multiword.whole:
-            return found
-        return [[replace(token, words=self.multiword.words(token.text)) for token in tokens] for tokens in found]
+            return sentences
+        return [[replace(token, words=self.multiword.words(token.text)) for token in tokens] for tokens in sentences]
 
     @property
     def n_parameters(self) -> int:

@@ -147,10 +147,10 @@ def learn_from_tokens(
 
 
 def _on_dev(tokeniser: CharacterTokeniser, dev: str | None) -> str:
-    found = None if dev is None else spaced_documents(dev)
-    if found is None:
+    documents = None if dev is None else spaced_documents(dev)
+    if documents is None:
         return ""
-    tokeniser.metrics["dev"] = scores = tokeniser.evaluate(found)
+    tokeniser.metrics["dev"] = scores = tokeniser.evaluate(documents)
     return (
         f"; dev F1 of tokens {scores['tokens']:.2f}, words {scores['words']:.2f}, sentences {scores['sentences']:.2f}"
     )

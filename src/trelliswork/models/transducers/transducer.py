@@ -85,8 +85,8 @@ class Transducer(Model):
         1 to 2, as texts or as tuples of symbols. The answers are the best targets that have an alignment like this.
         """
         pairs = self.sentences_of(inputs)
-        found = self.transduce(pairs, top_k, confidence, pins if pins is not None and any(pins) else None)
-        return [self._answer(pair, each, top_k) for pair, each in zip(pairs, found, strict=True)]
+        answers = self.transduce(pairs, top_k, confidence, pins if pins is not None and any(pins) else None)
+        return [self._answer(pair, each, top_k) for pair, each in zip(pairs, answers, strict=True)]
 
     def transduce(
         self, pairs: Sequence[Sentence], top_k: int = 1, sure: bool = False, pins: Sequence[Pins] | None = None
@@ -139,17 +139,17 @@ class Transducer(Model):
             each if isinstance(each, Sentence) else Sentence(self.format.cut_source(each), text=each) for each in texts
         ]
 
-    def _answer(self, pair: Sentence, found: Transduced, top_k: int) -> Answer:
+    def _answer(self, pair: Sentence, answer: Transduced, top_k: int) -> Answer:
         written: dict[str, float] = {}  # symbols in another order may spell the same text
-        for symbols, log_p in found.best:
+        for symbols, log_p in answer.best:
             text = self.format.join_target(symbols)
             written[text] = written.get(text, 0.0) + math.exp(log_p)
         best = [Alternative(text, probability) for text, probability in written.items()]
-        parts = [replace(part, label=self.format.spelled(part.label)) for part in found.parts]
+        parts = [replace(part, label=self.format.spelled(part.label)) for part in answer.parts]
         unknown = tuple(word for word in dict.fromkeys(pair.words) if self.knows(word) is False)
         return Answer(
             best[0].value, best[0].probability, pair.words, parts, alternatives=best[:top_k] if top_k else (),
-            certain=found.certain, unknown=unknown,
+            certain=answer.certain, unknown=unknown,
         )  # fmt: skip
 
     # Scores
@@ -168,8 +168,8 @@ class Transducer(Model):
         for pair in gold:
             groups.setdefault(pair.text.strip() or pair.words, []).append(pair)
         answers = answered(self.transduce, [Sentence(pairs[0].words) for pairs in groups.values()])
-        found = [self._canonical(each.best[0][0]) for each in answers]
-        strings = string_scores(found, [[pair.target or () for pair in pairs] for pairs in groups.values()])
+        predicted = [self._canonical(each.best[0][0]) for each in answers]
+        strings = string_scores(predicted, [[pair.target or () for pair in pairs] for pairs in groups.values()])
         scores = {
             EXACT_MATCH: 1 - strings.word_error_rate,
             "word_error_rate": strings.word_error_rate,
@@ -177,10 +177,12 @@ class Transducer(Model):
         }
         texts = [{pair.target_text.strip() for pair in pairs} for pairs in groups.values()]
         if all(map(all, texts)):
-            different = [self.format.join_target(each) not in right for each, right in zip(found, texts, strict=True)]
+            different = [
+                self.format.join_target(each) not in right for each, right in zip(predicted, texts, strict=True)
+            ]
             scores[DIFFERENT] = sum(different) / max(len(different), 1)
         if self.format.source in WORD_UNITS and self.format.target in WORD_UNITS:
-            words, of = self.format.words_of_target, dict(zip(groups, found, strict=True))
+            words, of = self.format.words_of_target, dict(zip(groups, predicted, strict=True))
             written = [words(of[pair.text.strip() or pair.words]) for pair in gold]
             scores[BLEU] = bleu(written, [[words(pair.target or ())] for pair in gold]).score / 100
         return {"metric": self.judged_by, "score": scores[self.judged_by], **scores}
@@ -223,18 +225,18 @@ def span_pins(pins: Pins, n: int, cut: Callable[[str], Symbols]) -> list[SpanPin
     >>> span_pins({(1, 3): "F", 0: "K"}, 3, tuple)
     [SpanPin(start=0, end=1, symbols=('K',)), SpanPin(start=1, end=3, symbols=('F',))]
     """
-    found = []
+    spans = []
     for place, value in pins.items():
         start, end = (place, place + 1) if isinstance(place, int) else place
         if not 0 <= start < end <= n:
             raise TrellisworkError(f"a pin must be on places of the source, which has {n}; got {place}")
-        found.append(SpanPin(start, end, cut(value) if isinstance(value, str) else tuple(value)))
-    found.sort()
-    for one, other in pairwise(found):
+        spans.append(SpanPin(start, end, cut(value) if isinstance(value, str) else tuple(value)))
+    spans.sort()
+    for one, other in pairwise(spans):
         if one.end > other.start:
             both = f"{one.start}..{one.end - 1} and {other.start}..{other.end - 1}"
             raise TrellisworkError(f"pins must lie apart from each other; got {both}; drop one of them")
-    return found
+    return spans
 
 
 def within(pins: Sequence[SpanPin], places: Sequence[int]) -> list[SpanPin] | None:
@@ -243,12 +245,12 @@ def within(pins: Sequence[SpanPin], places: Sequence[int]) -> list[SpanPin] | No
     >>> within([SpanPin(1, 3, ("F",))], [0, 2])
     [SpanPin(start=1, end=2, symbols=('F',))]
     """
-    found = []
+    kept = []
     for pin in pins:
         start = sum(place < pin.start for place in places)
         end = sum(place < pin.end for place in places)
         if start < end:
-            found.append(SpanPin(start, end, pin.symbols))
+            kept.append(SpanPin(start, end, pin.symbols))
         elif pin.symbols:
             return None
-    return found
+    return kept

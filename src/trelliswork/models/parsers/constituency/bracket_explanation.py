@@ -114,9 +114,9 @@ class BracketExplanation:
             name = escape(part.label) if mark else f"<b>{escape(part.label)}</b>"
             place = f"<td>{part.start + 1}-{part.end} {isolated(self._text(part))}</td>"
             shares = (f"{100 * p:.1f}%" if self.is_sure else "" for p in (part.span_probability, part.probability))
-            told = f"<td>{mark}</td>{place}<td>{name}</td>" + "".join(f"<td>{each}</td>" for each in shares)
+            cells = f"<td>{mark}</td>{place}<td>{name}</td>" + "".join(f"<td>{each}</td>" for each in shares)
             kind = ' class="other"' if mark else ""
-            rows.append(f"<tr{kind}>{told}</tr>")
+            rows.append(f"<tr{kind}>{cells}</tr>")
             if reason:
                 rows.append(f'<tr class="why"><td></td><td colspan="4">{reason.html(top)}</td></tr>')
         return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
@@ -156,13 +156,15 @@ def crossing_spans(of_spans: Array, start: int, end: int) -> list[tuple[int, int
     >>> crossing_spans(np.full((3, 3), 0.5), 0, 2)
     [(1, 3)]
     """
-    found: list[tuple[float, int, int]] = []
+    crossing: list[tuple[float, int, int]] = []
     for first, last in ((slice(0, start), slice(start, end - 1)), (slice(start + 1, end), slice(end, None))):
         part = of_spans[first, last]
         i, j = np.nonzero(part >= LEAST)
-        found += zip(part[i, j].tolist(), (i + (first.start or 0)).tolist(), (j + last.start + 1).tolist(), strict=True)
-    found.sort(key=lambda each: -each[0])
-    return [(i, j) for _, i, j in found[:MOST]]
+        crossing += zip(
+            part[i, j].tolist(), (i + (first.start or 0)).tolist(), (j + last.start + 1).tolist(), strict=True
+        )
+    crossing.sort(key=lambda each: -each[0])
+    return [(i, j) for _, i, j in crossing[:MOST]]
 
 
 # The probability of every bracket of a sentence, and how it is summed from that of symbols.

@@ -71,16 +71,16 @@ class ChainLabels:
         labelled = {(start, end): self._index(label) for start, end, label in chains(n, brackets)}
         spans = {*labelled, *((i, i + 1) for i in range(n))}
         ordered = sorted(spans, key=lambda span: (-span[0], span[1]))  # children before parents, the last first
-        found: list[Node] = []
+        nodes: list[Node] = []
         done: list[tuple[int, int]] = []  # spans whose parent is still to come, the last one leftmost
         for start, end in ordered:
             inner = []
             while done and done[-1][0] >= start and done[-1][1] <= end:
                 inner.append(done.pop())
-            found += [(rest[0], end, 0) for rest in inner[1:-1]]
-            found.append((start, end, labelled.get((start, end), 0)))
+            nodes += [(rest[0], end, 0) for rest in inner[1:-1]]
+            nodes.append((start, end, labelled.get((start, end), 0)))
             done.append((start, end))
-        return sorted(found, key=lambda node: (node[0], -node[1]))
+        return sorted(nodes, key=lambda node: (node[0], -node[1]))
 
     def _index(self, label: str) -> int:
         if label not in self.vocabulary:
@@ -112,11 +112,13 @@ class ChainLabels:
         A name that a chain has twice is two items, so that chains share as many as they have in common.
         """
         number: dict[tuple[str, int], int] = {}
-        starts, found = [0], list[int]()
+        starts, item_numbers = [0], list[int]()
         for chain in self.chains[1:]:
-            found += [number.setdefault((name, chain[:i].count(name)), len(number)) for i, name in enumerate(chain)]
-            starts.append(len(found))
-        return np.array(starts, np.int64), np.array(found, np.int64), len(number)
+            item_numbers += [
+                number.setdefault((name, chain[:i].count(name)), len(number)) for i, name in enumerate(chain)
+            ]
+            starts.append(len(item_numbers))
+        return np.array(starts, np.int64), np.array(item_numbers, np.int64), len(number)
 
     @cached_property
     def sizes(self) -> Float[Tensor, "c"]:
@@ -156,7 +158,7 @@ def expected_brackets(shares: Array, known: Sequence[tuple[int, int]] = ()) -> l
     i..j in `known`, which nothing else crosses, are there with their best label at least.
     """
     expected, price = float(shares.sum()), FIRST_PRICE
-    found: list[tuple[int, int, list[int]]] = []
+    brackets: list[tuple[int, int, list[int]]] = []
     for _ in range(ROUNDS):
         pays = shares > price
         gains = np.where(pays, shares - price, 0.0).sum(-1)
@@ -165,13 +167,13 @@ def expected_brackets(shares: Array, known: Sequence[tuple[int, int]] = ()) -> l
             pays[i, j, shares[i, j].argmax()] = True
             gains[i, j] += more
         spans = _best_spans(gains)
-        found = [(i, j, np.flatnonzero(pays[i, j - 1]).tolist()) for i, j in spans if pays[i, j - 1].any()]
-        right = sum(float(shares[i, j - 1, labels].sum()) for i, j, labels in found)
-        again = right / max(sum(len(labels) for *_, labels in found) + expected, 1e-9)
+        brackets = [(i, j, np.flatnonzero(pays[i, j - 1]).tolist()) for i, j in spans if pays[i, j - 1].any()]
+        right = sum(float(shares[i, j - 1, labels].sum()) for i, j, labels in brackets)
+        again = right / max(sum(len(labels) for *_, labels in brackets) + expected, 1e-9)
         if abs(again - price) < 1e-9:
             break
         price = again
-    return found
+    return brackets
 
 
 def _best_spans(gains: Array) -> list[tuple[int, int]]:

@@ -55,10 +55,10 @@ class FoldedSpans:
     @cached_property
     def highest(self) -> SpanTree:
         """Trees whose spans have the best label."""
-        found = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
+        flat_chart = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
         for cells, scores in self._scores(self.places):
-            found[:, 1].index_copy_(0, cells, scores.amax(-1))
-        return self._trees(found)
+            flat_chart[:, 1].index_copy_(0, cells, scores.amax(-1))
+        return self._trees(flat_chart)
 
     @cached_property
     def summed(self) -> SpanTree:
@@ -68,18 +68,18 @@ class FoldedSpans:
     @cached_property
     def _sums(self) -> tuple[SpanTree, Float[Tensor, "cells"]]:
         """These trees, and how many constituents the label of each span is expected to stand for, if it has one."""
-        found = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
-        number, sizes = found.new_zeros(len(found)), self.labels.sizes[1:].to(found)
+        flat_chart = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
+        number, sizes = flat_chart.new_zeros(len(flat_chart)), self.labels.sizes[1:].to(flat_chart)
         for cells, scores in self._scores(self.places):
             top = scores.amax(-1, keepdim=True).clamp(min=LOWEST)
             weights = scores.sub_(top).exp_()
             total = weights.sum(-1)
-            found[:, 1].index_copy_(0, cells, total.log() + top[:, 0])
+            flat_chart[:, 1].index_copy_(0, cells, total.log() + top[:, 0])
             number.index_copy_(0, cells, (weights @ sizes) / total.clamp(min=1e-30))
-        return self._trees(found), number
+        return self._trees(flat_chart), number
 
-    def _trees(self, found: Float[Tensor, "cells 2"]) -> SpanTree:
-        chart = found.view(self.batch, self.n, self.n, 2)
+    def _trees(self, flat_chart: Float[Tensor, "cells 2"]) -> SpanTree:
+        chart = flat_chart.view(self.batch, self.n, self.n, 2)
         for row, start, end in self.pinned:
             chart[row, :start, start : end - 1] = chart[row, start + 1 : end, end:] = -INF  # what crosses it
             chart[row, start, end - 1, 0] = -INF
@@ -106,8 +106,8 @@ class FoldedSpans:
         """The scores of the labels of spans, by their cells."""
         row, first, last = cells // (self.n * self.n), cells // self.n % self.n, cells % self.n
         posts = row * (self.n + 1)
-        found = [scores for _, scores in self._scores(SpanPlaces(posts + first, posts + last + 1, cells))]
-        return torch.cat(found) if found else self.ends[0].new_zeros(0, self.scorer.labels.out_features)
+        pieces = [scores for _, scores in self._scores(SpanPlaces(posts + first, posts + last + 1, cells))]
+        return torch.cat(pieces) if pieces else self.ends[0].new_zeros(0, self.scorer.labels.out_features)
 
     def shares(self, cells: Int[Tensor, "m"]) -> Float[Tensor, "m c-1"]:
         """The probabilities of the labels of spans, by their cells."""
@@ -122,10 +122,10 @@ class FoldedSpans:
 
     def best(self) -> list[list[Node]]:
         """The most probable tree of each row, as its constituents."""
-        found = [[node for node in value if node[2]] for value in self.highest.argmax]
-        cells = [(row * self.n + i) * self.n + j - 1 for row, nodes in enumerate(found) for i, j, _ in nodes]
+        trees = [[node for node in value if node[2]] for value in self.highest.argmax]
+        cells = [(row * self.n + i) * self.n + j - 1 for row, nodes in enumerate(trees) for i, j, _ in nodes]
         labels = iter((self.some(torch.tensor(cells, device=self.lengths.device)).argmax(-1) + 1).tolist())
-        return [[(i, j, next(labels)) for i, j, _ in nodes] for nodes in found]
+        return [[(i, j, next(labels)) for i, j, _ in nodes] for nodes in trees]
 
     def expected(self) -> list[list[Node]]:
         """The tree of each row with the highest 2 E[right] / (predicted + E[gold]), as its constituents.
@@ -135,10 +135,10 @@ class FoldedSpans:
         """
         gold = (self._sums[1] * self.whole).view(self.batch, -1).double().sum(1).cpu().numpy()
         for least in (LIKELY, FAINT):
-            found, lowest = self._priced(self._likely(least), gold)
+            trees, lowest = self._priced(self._likely(least), gold)
             if lowest > least:
                 break
-        return found
+        return trees
 
     def _priced(self, likely: Likely, gold: Array) -> tuple[list[list[Node]], float]:
         """The best trees of likely spans, and the lowest price that a constituent had."""
@@ -147,13 +147,13 @@ class FoldedSpans:
         for _ in range(ROUNDS):
             gains = np.where(likely.right < 0, -INF, likely.right - price[row_of, None] * sizes)
             size = gains.argmax(1)
-            found = self._chosen(likely, gains.max(1))
-            n_right = np.bincount(row_of[found], likely.right[found, size[found]], self.batch)
-            again = n_right / np.maximum(np.bincount(row_of[found], size[found] + 1.0, self.batch) + gold, 1e-9)
+            chosen = self._chosen(likely, gains.max(1))
+            n_right = np.bincount(row_of[chosen], likely.right[chosen, size[chosen]], self.batch)
+            again = n_right / np.maximum(np.bincount(row_of[chosen], size[chosen] + 1.0, self.batch) + gold, 1e-9)
             if np.allclose(again, price, atol=1e-9):
                 break
             price, lowest = again, min(lowest, float(again.min()))
-        return self._nodes(likely.cells[found], likely.labels[found, size[found]]), lowest
+        return self._nodes(likely.cells[chosen], likely.labels[chosen, size[chosen]]), lowest
 
     def _likely(self, least: float) -> Likely:
         needed, labels = self._needed().reshape(-1), self.labels
@@ -187,8 +187,8 @@ class FoldedSpans:
         return np.flatnonzero(inside.reshape(-1)[likely.cells] & ((gains > 0) | likely.needed))
 
     def _nodes(self, cells: Array, labels: Array) -> list[list[Node]]:
-        found: list[list[Node]] = [[] for _ in range(self.batch)]
+        rows: list[list[Node]] = [[] for _ in range(self.batch)]
         for cell, label in zip(cells.tolist(), labels.tolist(), strict=True):
             row, place = divmod(cell, self.n * self.n)
-            found[row].append((place // self.n, place % self.n + 1, label))
-        return [sorted(nodes, key=lambda node: (node[0], -node[1])) for nodes in found]
+            rows[row].append((place // self.n, place % self.n + 1, label))
+        return [sorted(nodes, key=lambda node: (node[0], -node[1])) for nodes in rows]

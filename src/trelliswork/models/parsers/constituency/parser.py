@@ -80,8 +80,8 @@ class ConstituencyParser(Model):
         """
         sentences = self.sentences_of(inputs)
         known = None if pins is None else [listed(each) for each in pins]
-        found = self._parse(sentences, known, top_k, confidence)
-        return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
+        parses = self._parse(sentences, known, top_k, confidence)
+        return [_answer(sentence, each) for sentence, each in zip(sentences, parses, strict=True)]
 
     def _parse(
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
@@ -100,14 +100,14 @@ class ConstituencyParser(Model):
     def _explained(self, sentence: Sentence) -> BracketExplanation:
         if not len(sentence):
             return BracketExplanation.of((), (), None)
-        (found,) = self._parse([sentence], None, BEST if len(sentence) <= LONGEST_BEST else 0, False)
+        (parse,) = self._parse([sentence], None, BEST if len(sentence) <= LONGEST_BEST else 0, False)
         shares = self.shares(sentence)
-        reasons = {} if shares is None else self.reasons(sentence, found)
-        best = [Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in found.best]
-        return BracketExplanation.of(sentence.words, found.brackets, shares, reasons, best)
+        reasons = {} if shares is None else self.reasons(sentence, parse)
+        best = [Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in parse.best]
+        return BracketExplanation.of(sentence.words, parse.brackets, shares, reasons, best)
 
     @abstractmethod
-    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
+    def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
         """What the brackets of a tree are due to, by their spans."""
 
     @abstractmethod
@@ -132,10 +132,10 @@ class ConstituencyParser(Model):
         """The labels of constituents that it can answer with."""
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        found = {label for each in train for *_, label in brackets_of(each)}
-        if found - NOT_COUNTED:
+        labels = {label for each in train for *_, label in brackets_of(each)}
+        if labels - NOT_COUNTED:
             return self._unknown_labels(dev)
-        problem = f"no constituent has a label that is counted, only {', '.join(sorted(found)) or 'words'}"
+        problem = f"no constituent has a label that is counted, only {', '.join(sorted(labels)) or 'words'}"
         note = f"note: {train[0].file}: {problem}; label the brackets, as in (NP (DT the) (NN dog))"
         return [note, *self._unknown_labels(dev)]
 
@@ -167,8 +167,8 @@ class ConstituencyParser(Model):
         """Labelled brackets as evalb counts them, each label, and how far the probabilities are off."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
-        found = self._parse(gold, None, 0, True)
-        scores, examined = _scored(gold, found), _examined(gold, found)
+        parses = self._parse(gold, None, 0, True)
+        scores, examined = _scored(gold, parses), _examined(gold, parses)
         rows, record = [scores.table()], scores.to_dict()
         right = [(p, part in each.right) for each in examined.examples
                  for part, p in zip(each.found, each.confidences, strict=bool(each.confidences))]  # fmt: skip
@@ -193,29 +193,29 @@ def check_pins(sentence: Sentence, known: Pins) -> None:
             )
 
 
-def _answer(sentence: Sentence, found: ParsedTree) -> Answer:
+def _answer(sentence: Sentence, parse: ParsedTree) -> Answer:
     n = len(sentence)
-    sure_tags = zip(range(n), found.tags, found.sure_tags, strict=True) if found.sure_tags else ()
-    spans = zip(found.brackets, found.sure, strict=True) if found.sure else ()
+    sure_tags = zip(range(n), parse.tags, parse.sure_tags, strict=True) if parse.sure_tags else ()
+    spans = zip(parse.brackets, parse.sure, strict=True) if parse.sure else ()
     return Answer(
-        tree_of(sentence.words, found.tags, found.brackets) if n else None,
-        found.probability,
+        tree_of(sentence.words, parse.tags, parse.brackets) if n else None,
+        parse.probability,
         sentence.words,
         parts=[PartProbability(i, i + 1, tag, p) for i, tag, p in sure_tags],
         spans=[PartProbability(*bracket, p) for bracket, p in spans],
-        alternatives=[Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in found.best],
+        alternatives=[Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in parse.best],
         offsets=sentence.offsets,
     )
 
 
-def _scored(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> BracketReport:
+def _scored(gold: Sequence[Sentence], parses: Sequence[ParsedTree]) -> BracketReport:
     wanted = [Parsed(each.tags or (), brackets_of(each)) for each in gold]
-    return bracket_scores(wanted, [Parsed(each.tags, each.brackets) for each in found])
+    return bracket_scores(wanted, [Parsed(each.tags, each.brackets) for each in parses])
 
 
-def _examined(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> Examined:
+def _examined(gold: Sequence[Sentence], parses: Sequence[ParsedTree]) -> Examined:
     examples = []
-    for sentence, each in zip(gold, found, strict=True):
+    for sentence, each in zip(gold, parses, strict=True):
         counted = dict.fromkeys(part for part in each.brackets if part[2] not in NOT_COUNTED)
         sure = dict(zip(each.brackets, each.sure, strict=bool(each.sure)))  # none if there is no probability
         right = dict.fromkeys(part for part in brackets_of(sentence) if part[2] not in NOT_COUNTED)

@@ -103,7 +103,7 @@ class TreebankGrammar(ConstituencyParser):
 
     def _known(self, words: Sequence[str], pins: Pins) -> Known:
         """The symbols of each pin."""
-        found: dict[tuple[int, int], frozenset[int]] = {}
+        known_symbols: dict[tuple[int, int], frozenset[int]] = {}
         if pins and len(words) > self.config.longest:
             problem = f"pins need a sentence of at most {self.config.longest} words, got one of {len(words)}"
             raise TrellisworkError(f"{problem}, which is parsed in pieces; cut it, or raise `longest`")
@@ -111,12 +111,12 @@ class TreebankGrammar(ConstituencyParser):
             if label is not None and label not in self.known_labels:
                 known = ", ".join(sorted(self.known_labels))
                 raise TrellisworkError(f"a pin must have one of the labels {known}; got {label!r}")
-            if (start, end - 1) in found:
+            if (start, end - 1) in known_symbols:
                 problem = f"expected one pin for words {start + 1} to {end}, got two"
                 raise TrellisworkError(f"{problem}; leave one out, or train with --model span-cky")
             wanted = [a for a, y in enumerate(self._of_label) if y >= 0 and label in (None, self.labels[y])]
-            found[start, end - 1] = frozenset(wanted)
-        return found
+            known_symbols[start, end - 1] = frozenset(wanted)
+        return known_symbols
 
     def entropy(self, words: Sequence[str], pins: Pins = ()) -> float:
         """-Σ p(tree | words, pins) log p(tree | words, pins), in nats, parts of speech included."""
@@ -137,15 +137,17 @@ class TreebankGrammar(ConstituencyParser):
 
         Labels can be above each other on the same words: they are rivals of the empty label, none at all, alone.
         """
-        found = []
+        choices = []
         sentences = self.sentences_of(inputs)
         for sentence, known in zip(sentences, pins or [()] * len(sentences), strict=True):
             check_pins(sentence, listed(known))
             shares = self.shares(sentence, self._known(sentence.words, listed(known)))
             if shares is None and known:
                 raise _no_tree(sentence.words)
-            found.append([] if shares is None else stacked_choices(shares.of_labels, shares.of_tops, self.labels, most))
-        return found
+            choices.append(
+                [] if shares is None else stacked_choices(shares.of_labels, shares.of_tops, self.labels, most)
+            )
+        return choices
 
     # Answers
 
@@ -175,8 +177,8 @@ class TreebankGrammar(ConstituencyParser):
         ranked = [(tags, brackets, math.exp(min(score - sums.log_z, 0.0))) for tags, brackets, score in best[:top_k]]
         if not (expected or sure):
             return ParsedTree(*best[0][:2], best=ranked)
-        found = self.grammar.posteriors(sums)
-        of_tags, of_labels = summed(diagonal(found), self._of_tag), summed(found, self._of_label)
+        posteriors = self.grammar.posteriors(sums)
+        of_tags, of_labels = summed(diagonal(posteriors), self._of_tag), summed(posteriors, self._of_label)
         tags, brackets = self._expected(of_tags, of_labels, known) if expected else best[0][:2]
         if not sure:
             return ParsedTree(tags, brackets, best=ranked)
@@ -227,14 +229,14 @@ class TreebankGrammar(ConstituencyParser):
                 factors.append((f"{above} -> {' '.join(below)}", rules.get((above, *below), 0.0)))
         return factors
 
-    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
+    def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
         """The rules that each span is due to: those in which the best trees with its brackets and without them differ.
 
         Both are looked for among the `CANDIDATES` best trees: of a bracket that all of them have, there is none.
         """
         words, reasons = sentence.words, {}
         best = self._best(words, CANDIDATES, {})
-        for span, group in groupby(found.brackets, lambda each: each[:2]):
+        for span, group in groupby(parse.brackets, lambda each: each[:2]):
             brackets = set(group)
             kept = next((each for each in best if brackets <= set(each[1])), None)
             rival = next((each for each in best if not brackets <= set(each[1])), None)
@@ -273,12 +275,12 @@ class TreebankGrammar(ConstituencyParser):
         return ParsedTree(tags, brackets)
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
-        found, notes = super().readable_gold(gold, scheme)
+        sentences, notes = super().readable_gold(gold, scheme)
         n_long = sum(len(each) > self.config.longest for each in gold)
         if n_long:
             long = f"{count(n_long, 'sentence')} of more than {self.config.longest} words"
             notes.append(f"note: {long} parsed in pieces of {PIECE} words, without a probability")
-        return found, notes
+        return sentences, notes
 
     # What it is
 
@@ -329,8 +331,7 @@ class TreebankGrammar(ConstituencyParser):
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        found: Self = with_kept(model, directory)
-        return found
+        return with_kept(model, directory)
 
 
 def _rule_reason(own: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]], rival: str) -> Reason:

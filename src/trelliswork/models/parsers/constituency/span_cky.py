@@ -124,11 +124,11 @@ class SpanParser(ConstituencyParser, WordNetwork):
     ) -> tuple[SpanTree, Int[Tensor, "batch nodes 3"], Float[Tensor, ""]]:
         """p(tree | words) of a batch, its gold trees, and the loss of the tags, for every objective."""
         encoded, rows = self.encoded(batch)
-        found = self(self.token_batch(encoded))
-        gold = pad_sequence(list(rows), batch_first=True, padding_value=-1).to(found.tags.device)
-        tags = gold[:, : found.tags.shape[1], 3]
-        of_tags = F.cross_entropy(found.tags.flatten(0, 1), tags.flatten(), ignore_index=-1, reduction="sum")
-        return found.trees, gold[..., :3], self.config.tag_weight * of_tags
+        scores = self(self.token_batch(encoded))
+        gold = pad_sequence(list(rows), batch_first=True, padding_value=-1).to(scores.tags.device)
+        tags = gold[:, : scores.tags.shape[1], 3]
+        of_tags = F.cross_entropy(scores.tags.flatten(0, 1), tags.flatten(), ignore_index=-1, reduction="sum")
+        return scores.trees, gold[..., :3], self.config.tag_weight * of_tags
 
     # Answers
 
@@ -142,13 +142,13 @@ class SpanParser(ConstituencyParser, WordNetwork):
             return self._pinned(self(self.token_batch(self.encode(given))).trees, pins)
 
     def counting(self, batch: Sequence[Sentence], pins: Sequence[Any] | None) -> Counting:
-        found = self.distribution(batch, None if pins is None else [listed(each) for each in pins])
+        trees = self.distribution(batch, None if pins is None else [listed(each) for each in pins])
 
         def of_label(label: str) -> dict[str, Tensor]:
-            costs = found.spans.new_tensor([chain.count(label) for chain in self.labels.chains])
-            return {"costs": costs.expand(found.spans.shape)}
+            costs = trees.spans.new_tensor([chain.count(label) for chain in self.labels.chains])
+            return {"costs": costs.expand(trees.spans.shape)}
 
-        return Counting([found], list(self.labels.single), of_label)
+        return Counting([trees], list(self.labels.single), of_label)
 
     def choices(
         self, inputs: Any, *, pins: Sequence[Any] | None = None, most: int | None = None
@@ -156,13 +156,13 @@ class SpanParser(ConstituencyParser, WordNetwork):
         """The labels that each span may have, chains of them as S+VP, by their exact probability given the pins."""
         sentences = self.sentences_of(inputs)
         known: list[Pins] = [()] * len(sentences) if pins is None else [listed(each) for each in pins]
-        found = []
+        choices = []
         for sentence, of_it in zip(sentences, known, strict=True):
             check_pins(sentence, of_it)
             trees = self.distribution([sentence], [of_it]) if len(sentence) else None
             shares = np.zeros((0, 0, 1)) if trees is None else trees.marginals[0].detach().double().cpu().numpy()
-            found.append(span_choices(shares, [NO_CONSTITUENT, *self.labels.names[1:]], most))
-        return found
+            choices.append(span_choices(shares, [NO_CONSTITUENT, *self.labels.names[1:]], most))
+        return choices
 
     def _pinned(self, trees: SpanTree, pins: Sequence[Pins] | None) -> SpanTree:
         if pins is None or not any(pins):
@@ -176,12 +176,12 @@ class SpanParser(ConstituencyParser, WordNetwork):
 
     def _allowed(self, pins: Sequence[Pins] | None) -> dict[tuple[int, int, int], Bool[Tensor, "c"]]:
         """Which labels pinned spans (row, start, end) may have."""
-        found: dict[tuple[int, int, int], Tensor] = {}
+        allowed: dict[tuple[int, int, int], Tensor] = {}
         for row, known in enumerate(pins or ()):
             for start, end, label in known:
                 place, having = (row, start, end), self._having(label)
-                found[place] = having & found.get(place, having)
-        return found
+                allowed[place] = having & allowed.get(place, having)
+        return allowed
 
     def _having(self, label: str | None) -> Bool[Tensor, "c"]:
         having = torch.tensor(self.labels.with_label(label))
@@ -196,7 +196,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         tokens = self.token_batch(self.encode(batch))
         vectors, lengths = self.encode_tokens(tokens) * tokens.mask[..., None], list(map(len, batch))
         shares = self.tag_scorer(vectors).softmax(-1).max(-1)
-        names, found = self.tags.to_list(), list[ParsedTree]()
+        names, parses = self.tags.to_list(), list[ParsedTree]()
         tags = [[names[t] for t in row[:n]] for row, n in zip(shares.indices.tolist(), lengths, strict=True)]
         for first, last in _small(lengths):
             rows, known = slice(first, last), None if pins is None else pins[first:last]
@@ -207,11 +207,11 @@ class SpanParser(ConstituencyParser, WordNetwork):
             values = part.best() if self.config.decoding == "best" else part.expected()
             best = self._top(batch[rows], known, tags[rows], top_k) if top_k else [[]] * len(values)
             sure_of = self._probabilities(part, values, shares.values[rows]) if sure else [_UNSURE] * len(values)
-            found += [
-                ParsedTree(own, self.labels.brackets(value), *told, ranked)
-                for own, value, told, ranked in zip(tags[rows], values, sure_of, best, strict=True)
+            parses += [
+                ParsedTree(own, self.labels.brackets(value), *probabilities, ranked)
+                for own, value, probabilities, ranked in zip(tags[rows], values, sure_of, best, strict=True)
             ]
-        return found
+        return parses
 
     def _probabilities(
         self, part: FoldedSpans, values: Sequence[Sequence[Node]], of_tags: Float[Tensor, "batch n"]
@@ -235,10 +235,10 @@ class SpanParser(ConstituencyParser, WordNetwork):
         of_labels = marginals @ self.labels.having.T.to(marginals)
         return BracketShares(list(self.labels.single), of_labels.numpy(), marginals[..., 1:].sum(-1).numpy())
 
-    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
+    def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
         """The words that each span is due to: the best tree with its labels is compared with the best tree without."""
         n = len(sentence)
-        trees, value = self.distribution([sentence]), self.labels.nodes(n, found.brackets)
+        trees, value = self.distribution([sentence]), self.labels.nodes(n, parse.brackets)
         labelled = [node for node in value if node[2]]
         marginals = trees.marginals[0]
         labelled.sort(key=lambda node: float(marginals[node[0], node[1] - 1, node[2]]))

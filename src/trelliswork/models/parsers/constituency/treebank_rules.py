@@ -31,7 +31,7 @@ def annotated(tree: Tree, config: GrammarConfig, frequent: Collection[tuple[str,
     `frequent` has the pairs of tag and word, in lower case, that are symbols of their own.
     """
     above: dict[int, tuple[str, ...]] = {id(tree): ()}
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for node in tree.subtrees:
         path, word = above[id(node)], node.children[0]
         if isinstance(word, str):
@@ -39,11 +39,11 @@ def annotated(tree: Tree, config: GrammarConfig, frequent: Collection[tuple[str,
         else:
             n, mark = config.vertical - 1, _shape_mark(node, config)
         parents = path[:n] if path else ("",) * min(n, 1)
-        found[id(node)] = node.label + "".join(ABOVE + each for each in parents) + mark
+        names[id(node)] = node.label + "".join(ABOVE + each for each in parents) + mark
         for child in node.children:
             if isinstance(child, Tree):
                 above[id(child)] = (node.label, *path)[: max(config.vertical - 1, 1)]
-    return _relabelled(tree, found)
+    return _relabelled(tree, names)
 
 
 def _word_mark(tag: str, word: str, frequent: Collection[tuple[str, str]]) -> str:
@@ -122,13 +122,13 @@ class Contexts:
     @staticmethod
     def of(trees: Iterable[Tree], config: GrammarConfig) -> Contexts:
         """Those of annotated trees."""
-        found, counts = Contexts(config.horizontal), Counter[str]()
+        contexts, counts = Contexts(config.horizontal), Counter[str]()
         for tree in trees:
             for node in tree.subtrees:
                 for rest in _rests(node, config.side):
-                    counts.update(found._names(node.label, rest))
-        found.known = {name for name, n in counts.items() if n >= config.least_context}
-        return found
+                    counts.update(contexts._names(node.label, rest))
+        contexts.known = {name for name, n in counts.items() if n >= config.least_context}
+        return contexts
 
     def _names(self, label: str, rest: Sequence[Tree]) -> list[str]:
         """From the shortest name to the longest."""
@@ -155,11 +155,11 @@ class RuleCounts:
     def of(trees: Sequence[Tree], config: GrammarConfig) -> RuleCounts:
         """The rules of trees."""
         counts = RuleCounts(config, frequent_words(trees, config.frequent))
-        marked = [annotated(tree, config, counts.frequent) for tree in trees]
-        counts.contexts = Contexts.of(marked, config)
-        for tree in marked:
+        annotated_trees = [annotated(tree, config, counts.frequent) for tree in trees]
+        counts.contexts = Contexts.of(annotated_trees, config)
+        for tree in annotated_trees:
             counts.add(tree)
-        counts.smooth(marked)
+        counts.smooth(annotated_trees)
         return counts
 
     def smooth(self, trees: Iterable[Tree]) -> None:
@@ -209,10 +209,10 @@ class RuleCounts:
     @cached_property
     def _above(self) -> Mapping[tuple[str | None, str | None], float]:
         """How often a label is right above another on the same words."""
-        found: dict[tuple[str | None, str | None], float] = defaultdict(float)
+        counts: dict[tuple[str | None, str | None], float] = defaultdict(float)
         for (a, b), times in self.unary.items():
-            found[label_of(a), label_of(b)] += times
-        return found
+            counts[label_of(a), label_of(b)] += times
+        return counts
 
     def _count(self, rule: tuple[str, ...], n: float) -> None:
         if len(rule) == 2:

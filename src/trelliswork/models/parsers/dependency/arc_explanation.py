@@ -94,10 +94,10 @@ class ArcExplanation:
             for j, arc in enumerate((self.arcs[i], *self.others[i])):
                 name, kind = (f"<b>{isolated(word)}</b>", "") if j == 0 else ("", ' class="other"')
                 sure = "".join(f"<td>{100 * p:.1f}%</td>" for p in (arc.head_probability or 0, arc.probability))
-                told = (
+                cells = (
                     f"<td>{name}</td><td>{isolated(node_text(self.words, arc.head))}</td><td>{escape(arc.label)}</td>"
                 )
-                rows.append(f"<tr{kind}>{told}{sure}</tr>")
+                rows.append(f"<tr{kind}>{cells}{sure}</tr>")
             if i in self.reasons:
                 rows.append(f'<tr class="why"><td></td><td colspan="4">{self.reasons[i].html(top)}</td></tr>')
         return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'

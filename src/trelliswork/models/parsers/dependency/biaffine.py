@@ -84,7 +84,7 @@ class BiaffineParser(DependencyParser):
         return f"CRF over {'projective' if self.crf.projective else 'all'} dependency trees"
 
     @classmethod
-    def settled(cls, config: ParserConfig, train: Sequence[Sentence]) -> ParserConfig:
+    def resolve_config(cls, config: ParserConfig, train: Sequence[Sentence]) -> ParserConfig:
         if config.trees != "auto":
             return config
         crossing = any(not is_projective(heads_of(each)) for each in train)
@@ -144,8 +144,8 @@ class BiaffineParser(DependencyParser):
         """p(heads, labels | words, pins) of a batch, with every query: entropy, samples, k best, and so on."""
         with self.evaluating():
             tokens = self.token_batch(self.encode(self.sentences_of(sentences)))
-            found = self._labelled(self.encode_tokens(tokens), tokens)
-            return found if pins is None else self._pinned(found, sentences, pins)
+            trees = self._labelled(self.encode_tokens(tokens), tokens)
+            return trees if pins is None else self._pinned(trees, sentences, pins)
 
     def explain(self, sentences: Any) -> list[ArcExplanation]:
         """The arcs of the best tree of each sentence, other heads of each word, and the words that decided."""
@@ -223,24 +223,24 @@ class BiaffineParser(DependencyParser):
         return in_batches(self, self.sentences_of(inputs), pins, answer, empty=list, budget=self.budget)
 
     def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
-        found = self.distribution(batch, pins)
-        assert found.labels is not None
-        labels = found.labels
+        trees = self.distribution(batch, pins)
+        assert trees.labels is not None
+        labels = trees.labels
 
         def of_label(label: str) -> dict[str, Tensor]:
             costs = torch.arange(labels.shape[-1], device=labels.device) == self.labels.index(label)
             return {"costs": costs.to(labels.dtype).expand(labels.shape)}
 
-        return Counting([found], self.label_names, of_label)
+        return Counting([trees], self.label_names, of_label)
 
-    def _pinned(self, found: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
-        assert found.labels is not None
-        allowed = allowed_arcs(sentences, pins, found.n)[..., None].expand(found.labels.shape).clone()
+    def _pinned(self, trees: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
+        assert trees.labels is not None
+        allowed = allowed_arcs(sentences, pins, trees.n)[..., None].expand(trees.labels.shape).clone()
         for row, word, label in pinned_labels(sentences, pins, self.labels):
             only = torch.zeros(allowed.shape[-1], dtype=torch.bool)
             only[label] = True
             allowed[row, :, word + 1] &= only
-        return found.constrain(allowed.to(found.labels.device))
+        return trees.constrain(allowed.to(trees.labels.device))
 
     def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
         tokens = self.token_batch(self.encode(batch))
@@ -250,22 +250,22 @@ class BiaffineParser(DependencyParser):
         heads = self._best_heads(trees, scores, tokens)
         labels, log_shares = scores.labels.at(heads)
         lengths, tags = list(map(len, batch)), self.tags_of(vectors, list(map(len, batch)))
-        found = self._arcs_of(heads, labels, lengths)
+        best_arcs = self._arcs_of(heads, labels, lengths)
         best: Sequence[Sequence[tuple[list[Arc], float]]] = [()] * len(batch)
         if top_k > 1 or (top_k and self.config.decoding != "best"):
             best = self._best_trees(vectors, tokens, batch, pins, top_k)
         if not (sure or top_k):
-            return [Parsed(arcs, tags=tags[i]) for i, arcs in enumerate(found)]
+            return [Parsed(arcs, tags=tags[i]) for i, arcs in enumerate(best_arcs)]
         whole = (trees.log_prob(heads) + (log_shares * tokens.mask).sum(1)).exp().tolist()
         if top_k == 1 and self.config.decoding == "best":
-            best = [[(arcs, share)] for arcs, share in zip(found, whole, strict=True)]
+            best = [[(arcs, share)] for arcs, share in zip(best_arcs, whole, strict=True)]
         if not sure:
-            return [Parsed(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(found)]
+            return [Parsed(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(best_arcs)]
         words = torch.arange(1, heads.shape[1] + 1)
         of_heads = trees.arc_marginals[torch.arange(len(heads))[:, None], heads, words]
         both = zip((log_shares.exp() * of_heads).tolist(), of_heads.tolist(), lengths, strict=True)
         sure_of = [(arcs[:n], of[:n]) for arcs, of, n in both]
-        return [Parsed(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(found)]
+        return [Parsed(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(best_arcs)]
 
     def _arcs_of(self, heads: Tensor, labels: Tensor, lengths: Sequence[int]) -> list[list[Arc]]:
         names = self.label_names
@@ -292,10 +292,10 @@ class BiaffineParser(DependencyParser):
 
         def search(rows: Int[Tensor, "rows"]) -> Int[Tensor, "rows n"]:
             arcs, log_shares = scores.arcs[rows], scores.labels.log_shares[rows]
-            found = arcs + log_shares
+            arc_scores = arcs + log_shares
             if expected is not None:  # the marginal of an arc bounds that of an arc with a label
-                found = torch.where(arcs == -INF, arcs, expected[rows] * log_shares.exp())
-            heads: Tensor = self.crf.distribution(found, mask=tokens.mask[rows]).argmax
+                arc_scores = torch.where(arcs == -INF, arcs, expected[rows] * log_shares.exp())
+            heads: Tensor = self.crf.distribution(arc_scores, mask=tokens.mask[rows]).argmax
             return heads
 
         return scores.labels.best_heads(search, tokens.mask)
@@ -313,14 +313,14 @@ class BiaffineParser(DependencyParser):
         trees = trees if pins is None else self._pinned(trees, batch, pins)
         values, scores = trees.top_k(top_k)
         shares = (scores - trees.log_partition).exp().T.tolist()
-        found = []
+        ranked = []
         for row, sentence in enumerate(batch):
             rows = values[:, row, : len(sentence)].tolist()
-            found.append([
+            ranked.append([
                 ([(head, self.labels[label]) for head, label in tree], share)
                 for tree, share in zip(rows, shares[row], strict=True) if share > 0
             ])  # fmt: skip
-        return found
+        return ranked
 
 
 # Temperatures of arcs and labels that make held-out trees most probable.
@@ -361,7 +361,7 @@ def _scored(parser: BiaffineParser, batch: Sequence[Sentence]) -> tuple[Tensor, 
 
 def _best(loss: Callable[[float], float]) -> float:
     """Where a loss that has one valley is lowest, on a scale of logarithms."""
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log: loss(math.exp(log)), bounds=(-WIDEST, WIDEST), method="bounded", options={"xatol": 1e-3}
     )
-    return math.exp(found.x)
+    return math.exp(minimum.x)

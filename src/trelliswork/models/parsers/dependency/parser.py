@@ -83,23 +83,23 @@ class DependencyParser(WordNetwork):
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
         labels = Vocabulary.from_counts(Counter(label for each in train for label in labels_of(each)))
         features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
-        settled, tags = cls.settled(config, train), tag_vocabularies(train) if config.tags != "none" else {}
-        return cls.initialised(train, vectors, seed, settled, features, labels, tags)
+        resolved, tags = cls.resolve_config(config, train), tag_vocabularies(train) if config.tags != "none" else {}
+        return cls.initialised(train, vectors, seed, resolved, features, labels, tags)
 
     @classmethod
     def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
         return cls.from_data(material.train, config, vectors=material.files, seed=seed)
 
     @classmethod
-    def settled(cls, config: Any, train: Sequence[Sentence]) -> Any:
+    def resolve_config(cls, config: Any, train: Sequence[Sentence]) -> Any:
         """The settings with what the data decide."""
         return config
 
     @property
     def tag_width(self) -> int:
         """How wide the vectors are that tags are scored by."""
-        found: int = self.encoder.dim
-        return found
+        width: int = self.encoder.dim
+        return width
 
     # Learning
 
@@ -160,15 +160,15 @@ class DependencyParser(WordNetwork):
         second; a head or a label of None is unknown. Of raw text there is an answer for each sentence.
         """
         sentences = self.sentences_of(inputs)
-        found = self._parse(sentences, pins, top_k, confidence)
+        parses = self._parse(sentences, pins, top_k, confidence)
         return [
             replace(_answer(sentence, each), lemmas=self._lemmas(sentence, each))
-            for sentence, each in zip(sentences, found, strict=True)
+            for sentence, each in zip(sentences, parses, strict=True)
         ]
 
-    def _lemmas(self, sentence: Sentence, found: Parsed) -> list[str]:
+    def _lemmas(self, sentence: Sentence, parse: Parsed) -> list[str]:
         """The lemmas of the words given their predicted tags, if the parser keeps a lemmatiser."""
-        tags = found.tags.get("UPOS") or found.tags.get("XPOS")
+        tags = parse.tags.get("UPOS") or parse.tags.get("XPOS")
         return [] if self.lemmatiser is None or not tags else self.lemmatiser.lemmas(sentence.words, tags)
 
     def _parse(
@@ -185,10 +185,10 @@ class DependencyParser(WordNetwork):
 
     def tags_of(self, vectors: Float[Tensor, "batch n d"], lengths: Sequence[int]) -> list[dict[str, list[str]]]:
         """The best tags of each word, if it predicts tags."""
-        found = {name: scores.argmax(-1).tolist() for name, scores in self.tag_scores(vectors).items()}
-        names = {name: self.tags[name].to_list() for name in found}
+        numbers = {name: scores.argmax(-1).tolist() for name, scores in self.tag_scores(vectors).items()}
+        names = {name: self.tags[name].to_list() for name in numbers}
         return [
-            {name: list(map(names[name].__getitem__, rows[i][:n])) for name, rows in found.items()}
+            {name: list(map(names[name].__getitem__, rows[i][:n])) for name, rows in numbers.items()}
             for i, n in enumerate(lengths)
         ]
 
@@ -197,29 +197,29 @@ class DependencyParser(WordNetwork):
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """Attachment scores on sentences with heads, every word counted."""
-        found = answered(lambda sentences: self._parse(sentences, None, 0, False), gold)
-        scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in found])
-        return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, found)}
+        parses = answered(lambda sentences: self._parse(sentences, None, 0, False), gold)
+        scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in parses])
+        return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, parses)}
 
-    def _tag_scores(self, gold: Sequence[Sentence], found: Sequence[Parsed]) -> dict[str, float]:
+    def _tag_scores(self, gold: Sequence[Sentence], parses: Sequence[Parsed]) -> dict[str, float]:
         scores = {}
         for name in self.tags:
             pairs = [
-                (a, b) for given, each in zip(gold, found, strict=True) if name in given.columns
+                (a, b) for given, each in zip(gold, parses, strict=True) if name in given.columns
                 for a, b in zip(given.columns[name], each.tags[name], strict=True)
             ]  # fmt: skip
             if pairs:
                 scores[f"{name.lower()}_accuracy"] = sum(a == b for a, b in pairs) / len(pairs)
-        return scores | lemma_scores(gold, [self._lemmas(*each) for each in zip(gold, found, strict=True)])
+        return scores | lemma_scores(gold, [self._lemmas(*each) for each in zip(gold, parses, strict=True)])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Attachment scores, the worst labels, and how far the probabilities are off."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
-        found = self._parse(gold, None, 0, True)
-        arcs = [each.arcs for each in found]
-        sure = [each.sure for each in found]
-        return report_of(gold, [arcs_of(each) for each in gold], arcs, sure, self._tag_scores(gold, found))
+        parses = self._parse(gold, None, 0, True)
+        arcs = [each.arcs for each in parses]
+        sure = [each.sure for each in parses]
+        return report_of(gold, [arcs_of(each) for each in gold], arcs, sure, self._tag_scores(gold, parses))
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         return self._unknown_labels(dev, "labels of the dev sentences")
@@ -229,13 +229,13 @@ class DependencyParser(WordNetwork):
 
     def _unknown_labels(self, gold: Sequence[Sentence], what: str) -> list[str]:
         """A note about labels that training never saw, with the place of the first."""
-        found = [
+        unknown = [
             (label, each, i) for each in gold for i, label in enumerate(labels_of(each)) if label not in self.labels
         ]
-        if not found:
+        if not unknown:
             return []
-        worst = ", ".join(label for label, _ in Counter(label for label, _, _ in found).most_common(5))
-        _, sentence, i = found[0]
+        worst = ", ".join(label for label, _ in Counter(label for label, _, _ in unknown).most_common(5))
+        _, sentence, i = unknown[0]
         place = f" (the first at {sentence.file}:{sentence.line_of(i)})" if sentence.file else ""
         return [f"note: {what} that training never saw count as mistakes: {worst}{place}; train on sentences with them"]
 
@@ -303,16 +303,16 @@ def _some(tags: list[str]) -> str:
     return ", ".join(tags[:MOST_SHOWN]) + more
 
 
-def _answer(sentence: Sentence, found: Parsed) -> Answer:
-    of_heads: Sequence[float | None] = found.heads_sure or [None] * len(found.sure)
-    sure = zip(found.arcs, found.sure, of_heads, strict=True) if found.sure else ()
-    columns = {"HEAD": [str(head) for head, _ in found.arcs], "DEPREL": [label for _, label in found.arcs]}
+def _answer(sentence: Sentence, parse: Parsed) -> Answer:
+    of_heads: Sequence[float | None] = parse.heads_sure or [None] * len(parse.sure)
+    sure = zip(parse.arcs, parse.sure, of_heads, strict=True) if parse.sure else ()
+    columns = {"HEAD": [str(head) for head, _ in parse.arcs], "DEPREL": [label for _, label in parse.arcs]}
     return Answer(
-        found.arcs,
-        found.probability,
+        parse.arcs,
+        parse.probability,
         sentence.words,
         parts=[PartProbability(i, i + 1, label, p, head, h) for i, ((head, label), p, h) in enumerate(sure)],
-        alternatives=[Alternative(arcs, probability) for arcs, probability in found.best],
+        alternatives=[Alternative(arcs, probability) for arcs, probability in parse.best],
         offsets=sentence.offsets,
-        columns={**found.tags, **columns},
+        columns={**parse.tags, **columns},
     )

@@ -26,7 +26,7 @@ MOST_LABELS = 12  # in the table of labels
 def report_of(
     sentences: Sequence[Sentence],
     gold: Sequence[Sequence[Arc]],
-    found: Sequence[Sequence[Arc]],
+    predicted: Sequence[Sequence[Arc]],
     sure: Sequence[Sequence[float]],
     tags: Mapping[str, float],
 ) -> Report:
@@ -34,10 +34,10 @@ def report_of(
 
     Every word counts, and labels with their subtypes; one that the parser has never seen is a mistake.
     """
-    total, content = attachment(gold, found), content_score(gold, found)
-    crossing = attachment_where(gold, found, lambda heads: not is_projective(heads))
-    labels, distances = arcs_by_label(gold, found), heads_by_distance(gold, found)
-    examined = _examined(sentences, gold, found, sure)
+    total, content = attachment(gold, predicted), content_score(gold, predicted)
+    crossing = attachment_where(gold, predicted, lambda heads: not is_projective(heads))
+    labels, distances = arcs_by_label(gold, predicted), heads_by_distance(gold, predicted)
+    examined = _examined(sentences, gold, predicted, sure)
     rows = [*_summary(total, content), *_lines_of_tags(tags), *_crossing(crossing)]
     record: dict[str, Any] = {**total.to_dict(), "clas": content.f1, **tags}
     record["not_projective"] = crossing.to_dict() if crossing.n_trees else None
@@ -68,22 +68,24 @@ def _lines_of_tags(tags: Mapping[str, float]) -> list[str]:
 def _crossing(scores: Attachment) -> list[str]:
     if not scores.n_trees:
         return []
-    told = f"UAS {100 * scores.uas:.2f}, LAS {100 * scores.las:.2f}"
-    return [f"{count(scores.n_trees, 'tree')} that {'is' if scores.n_trees == 1 else 'are'} not projective: {told}"]
+    accuracies = f"UAS {100 * scores.uas:.2f}, LAS {100 * scores.las:.2f}"
+    return [
+        f"{count(scores.n_trees, 'tree')} that {'is' if scores.n_trees == 1 else 'are'} not projective: {accuracies}"
+    ]
 
 
 def _examined(
     sentences: Sequence[Sentence],
     gold: Sequence[Sequence[Arc]],
-    found: Sequence[Sequence[Arc]],
+    predicted: Sequence[Sequence[Arc]],
     sure: Sequence[Sequence[float]],
 ) -> Examined:
-    """The arcs of each sentence, found and gold."""
+    """The arcs of each sentence, predicted and gold."""
     examples = [
         Example(sentence.words, _parts(given), _parts(right), ps)
-        for sentence, right, given, ps in zip(sentences, gold, found, sure, strict=True)
+        for sentence, right, given, ps in zip(sentences, gold, predicted, sure, strict=True)
     ]
-    labels = ([[label for _, label in tree] for tree in trees] for trees in (gold, found))
+    labels = ([[label for _, label in tree] for tree in trees] for trees in (gold, predicted))
     return Examined("LAS", "arcs", examples, confusion(*labels))
 
 

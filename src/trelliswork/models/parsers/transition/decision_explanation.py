@@ -102,10 +102,10 @@ class DecisionExplanation:
     def __str__(self) -> str:
         rows = list(self._rows())
         wide = max((len(state) for _, state, *_ in rows), default=0)
-        wider = max((len(told) for _, _, told, *_ in rows), default=0)
+        wider = max((len(text) for _, _, text, *_ in rows), default=0)
         lines = []
-        for number, state, told, p, reason in rows:
-            lines.append(f"{number:>3} {state:{wide}} {' ' if number else '|'} {told:{wider}}  {100 * p:5.1f}%")
+        for number, state, text, p, reason in rows:
+            lines.append(f"{number:>3} {state:{wide}} {' ' if number else '|'} {text:{wider}}  {100 * p:5.1f}%")
             lines += [f"{'':{wide + 7}}{line}" for line in (reason.lines() if reason else ())]
         return "\n".join([*lines, *best_lines(self.best)])
 
@@ -113,8 +113,8 @@ class DecisionExplanation:
         """A table: number, state, decision, probability; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("", "top of the stack / next word", "decision", "probability"))
         rows, top = [], largest([step.reason for step in self.steps])
-        for number, state, told, p, reason in self._rows():
-            kind, name = ("", f"<b>{isolated(told)}</b>") if number else (' class="other"', isolated(told))
+        for number, state, text, p, reason in self._rows():
+            kind, name = ("", f"<b>{isolated(text)}</b>") if number else (' class="other"', isolated(text))
             cells = f"<td>{number}</td><td>{isolated(state)}</td><td>{name}</td><td>{100 * p:.1f}%</td>"
             rows.append(f"<tr{kind}>{cells}</tr>")
             if reason:
@@ -124,9 +124,9 @@ class DecisionExplanation:
 
 def _step(system: DependencySystem, state: ParseState, taken: int, shares: Tensor, labels: Sequence[str]) -> Step:
     order = [d for d in shares.argsort(descending=True, stable=True).tolist() if d != taken and shares[d] >= LEAST]
-    found = [_decision(system, state, d, float(shares[d]), labels) for d in (taken, *order[:MOST])]
+    decisions = [_decision(system, state, d, float(shares[d]), labels) for d in (taken, *order[:MOST])]
     ahead = int(state.next) if bool(system.has_more(state)) else None
-    return Step(int(state.below_top(0)), ahead, found[0], tuple(found[1:]), order[0] if order else None)
+    return Step(int(state.below_top(0)), ahead, decisions[0], tuple(decisions[1:]), order[0] if order else None)
 
 
 def _decision(system: DependencySystem, state: ParseState, d: int, share: float, labels: Sequence[str]) -> Decision:

@@ -99,7 +99,7 @@ class TransitionParser(DependencyParser):
         return 5e-4 + n * (5e-5 + 2e-5 * top_k + 0.1 * explain)
 
     @classmethod
-    def settled(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:
+    def resolve_config(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:
         system = config.system
         if system == "auto":
             share = sum(not is_projective(heads_of(each)) for each in train) / len(train)
@@ -123,8 +123,7 @@ class TransitionParser(DependencyParser):
 
     @property
     def tag_width(self) -> int:
-        found: int = self.config.tag_dim if self.tags_first else super().tag_width
-        return found
+        return self.config.tag_dim if self.tags_first else super().tag_width
 
     def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
         return super().tag_scores(vectors if self.tagger is None else self.tagger(vectors))
@@ -197,27 +196,27 @@ class TransitionParser(DependencyParser):
             known = pinned_rows(batch, pins, self.labels, self.config.system, system.longest)
         beam = max(self.config.beam, top_k)
         if self._fuses(projected):
-            found = self._searched(system, projected, beam, known)
+            searched = self._searched(system, projected, beam, known)
         elif known is None:
-            found = self._plain_search(system, projected, beam)
+            searched = self._plain_search(system, projected, beam)
         else:
             problem = f"pins need a feed-forward cell on the CPU, and this parser has {self.config.cell} on "
             raise TrellisworkError(f"{problem}{projected.device.type}; leave them out, or load another parser")
-        return answers(found, lengths, self.labels, self.tags_of(vectors, lengths), top_k, sure)
+        return answers(searched, lengths, self.labels, self.tags_of(vectors, lengths), top_k, sure)
 
     def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> Searched:
         if beam == 1:
             one = greedy_parses(system, self.unit, projected, known)
             whole = one.log_prob.exp()[:, None]
             return Searched(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
-        found = beam_parses(system, self.unit, projected, beam, known)
-        return Searched(found.heads, found.labels, probabilities_of(found.scores, bool(self.is_global)))
+        parses = beam_parses(system, self.unit, projected, beam, known)
+        return Searched(parses.heads, parses.labels, probabilities_of(parses.scores, bool(self.is_global)))
 
     def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> Searched:
-        found = beam_search(*self.unit.connect_global(system, projected), beam)
-        fields = dict(zip(ParseState._fields, found.state, strict=False))
+        hypotheses = beam_search(*self.unit.connect_global(system, projected), beam)
+        fields = dict(zip(ParseState._fields, hypotheses.state, strict=False))
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
-        return Searched(heads, labels, probabilities_of(found.scores, bool(self.is_global)))
+        return Searched(heads, labels, probabilities_of(hypotheses.scores, bool(self.is_global)))
 
     def explain(self, sentences: Any) -> list[DecisionExplanation]:
         """The decisions that build the tree of each sentence, the strongest others, and the words that decided."""
@@ -230,24 +229,25 @@ class TransitionParser(DependencyParser):
         (answer,) = self.predict([sentence], top_k=BEST, confidence=False)
         tokens = self.token_batch(self.encode([sentence]))
         system, projected = self._system(tokens), self._projected(self.encode_tokens(tokens))
-        found = beam_search(*self.unit.connect_global(system, projected), self.config.beam)
-        fields = dict(zip(ParseState._fields, found.state, strict=False))
+        hypotheses = beam_search(*self.unit.connect_global(system, projected), self.config.beam)
+        fields = dict(zip(ParseState._fields, hypotheses.state, strict=False))
         wanted = torch.tensor([(head, self.labels.index(label)) for head, label in answer.value])
         built = torch.stack([fields["heads"][0, :, 1:], fields["labels"][0, :, 1:]], -1).cpu()
         best = int((built == wanted).all(-1).all(-1).long().argmax())  # of the paths to the tree the most probable
-        decisions = [d for d in found.decisions[0, best].tolist() if d != NOTHING]
+        decisions = [d for d in hypotheses.decisions[0, best].tolist() if d != NOTHING]
         connected = self.unit.connect(system, projected)
-        told = DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
-        return replace(self._with_reasons(told, sentence, decisions), best=tuple(answer.alternatives))
+        explanation = DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
+        return replace(self._with_reasons(explanation, sentence, decisions), best=tuple(answer.alternatives))
 
     def _with_reasons(
-        self, told: DecisionExplanation, sentence: Sentence, decisions: Sequence[int]
+        self, explanation: DecisionExplanation, sentence: Sentence, decisions: Sequence[int]
     ) -> DecisionExplanation:
         """With the words that each decision is due to, those of the least certain ones in a long sentence."""
         cost = len(sentence) * (2 if self.unit.n_links else 1)
-        open_steps = [i for i, step in enumerate(told.steps) if step.rival is not None]
-        asked = sorted(open_steps, key=lambda i: told.steps[i].taken.probability)[: affordable(len(sentence), cost)]
-        pairs = torch.tensor([(decisions[i], told.steps[i].rival or 0) for i in asked]).reshape(-1, 2)
+        open_steps = [i for i, step in enumerate(explanation.steps) if step.rival is not None]
+        by_certainty = sorted(open_steps, key=lambda i: explanation.steps[i].taken.probability)
+        asked = by_certainty[: affordable(len(sentence), cost)]
+        pairs = torch.tensor([(decisions[i], explanation.steps[i].rival or 0) for i in asked]).reshape(-1, 2)
         places = torch.tensor(asked)
 
         def margins(batch: TokenBatch, which: Int[Tensor, " rows"]) -> Tensor:
@@ -255,10 +255,10 @@ class TransitionParser(DependencyParser):
             kept, rival = scores.gather(1, pairs[which.cpu()].to(which.device)).unbind(1)
             return kept - rival
 
-        steps = list(told.steps)
+        steps = list(explanation.steps)
         for i, shares in zip(asked, self.attribute(sentence, margins, len(asked), cost), strict=True):
-            steps[i] = replace(steps[i], reason=self.reason(sentence, shares, told.text_of(steps[i].others[0])))
-        return replace(told, steps=tuple(steps))
+            steps[i] = replace(steps[i], reason=self.reason(sentence, shares, explanation.text_of(steps[i].others[0])))
+        return replace(explanation, steps=tuple(steps))
 
     def _scores_at(
         self, batch: TokenBatch, decisions: Sequence[int], steps: Int[Tensor, " batch"]
@@ -266,14 +266,14 @@ class TransitionParser(DependencyParser):
         """The scores of all decisions in one state of each row, that in which decision number steps[row] is taken."""
         projected = self._projected(self.encode_tokens(batch))
         system, scorer = self.unit.connect(self._system(batch), projected)
-        state, found = system.initial(), None
+        state, chosen = system.initial(), None
         for i, taken in enumerate(decisions[: int(steps.max()) + 1]):
             if self.unit.n_links or bool((steps == i).any()):
                 scores = scorer(state)[:, 0]
-                found = scores if found is None else torch.where((steps == i)[:, None], scores, found)
+                chosen = scores if chosen is None else torch.where((steps == i)[:, None], scores, chosen)
             state = system.step(state, torch.full_like(state[1], taken))
-        assert found is not None
-        return found
+        assert chosen is not None
+        return chosen
 
 
 # From what a search found to trees: equal hypotheses are one, and arcs have their share of the beam.
@@ -294,7 +294,7 @@ def probabilities_of(scores: Float[Tensor, "batch beam"], is_global: bool) -> Fl
 
 
 def answers(
-    found: Searched,
+    searched: Searched,
     lengths: Sequence[int],
     labels: Vocabulary,
     tags: Sequence[Mapping[str, list[str]]],
@@ -305,8 +305,8 @@ def answers(
 
     A tree that several hypotheses have built has the probability of all of them.
     """
-    shares = None if found.sure is None else found.sure.tolist()
-    rows = zip(found.heads.tolist(), found.labels.tolist(), found.probabilities.tolist(), strict=True)
+    shares = None if searched.sure is None else searched.sure.tolist()
+    rows = zip(searched.heads.tolist(), searched.labels.tolist(), searched.probabilities.tolist(), strict=True)
     parsed, names = [], labels.to_list()
     for i, (heads, named, weights) in enumerate(rows):
         n, trees = lengths[i], dict[tuple[Arc, ...], float]()

@@ -54,14 +54,14 @@ class AttentionSearch:
     def transduced(self: Any, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
         """The best of a beam; as many as it has of the `top_k` best."""
         pairs = self.encode([Sentence(symbols) for symbols in batch])
-        size, found = max(1, ROWS // self.config.beam), list[Transduced]()
+        size, answers = max(1, ROWS // self.config.beam), list[Transduced]()
         for i in range(0, len(pairs), size):
             chunk = pairs[i : i + size]
             written = self._chosen(chunk)
             best = [self._strings(pair, each)[:top_k] for pair, each in zip(chunk, written, strict=True)]
             parts = self._parts(chunk, [each[0][0] for each in written]) if sure else [[] for _ in chunk]
-            found += [Transduced(*each) for each in zip(best, parts, strict=True)]
-        return found
+            answers += [Transduced(*each) for each in zip(best, parts, strict=True)]
+        return answers
 
     def generation(self: Any, pairs: Sequence[EncodedPair], read: Any) -> Generation:
         """All targets that may be written."""
@@ -77,11 +77,11 @@ class AttentionSearch:
         read = self.read(pairs)
         generation = self.generation(pairs, read)
         rank = length_penalty(self.config.length_penalty)
-        found = ranked_beam_search(generation, generation.score, self.config.beam, rank)
-        keys = rank(found.scores.double(), found.lengths)
+        hypotheses = ranked_beam_search(generation, generation.score, self.config.beam, rank)
+        keys = rank(hypotheses.scores.double(), hypotheses.lengths)
         if self.config.coverage_penalty:
-            keys = keys + coverage_penalty(found.state[COVERED], read.mask, self.config.coverage_penalty)
-        return _ordered(found, keys)
+            keys = keys + coverage_penalty(hypotheses.state[COVERED], read.mask, self.config.coverage_penalty)
+        return _ordered(hypotheses, keys)
 
     def samples(
         self: Any,
@@ -106,17 +106,17 @@ class AttentionSearch:
     def _chosen(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
         """The hypotheses of the beam or, for decoding by minimum risk, the targets that agree best with all samples."""
         if self.config.decoding == "beam":
-            found: list[list[Written]] = self.written(pairs)
-            return found
+            beams: list[list[Written]] = self.written(pairs)
+            return beams
         samples = self.samples(pairs, self.config.n_candidates, generator=torch.Generator().manual_seed(0))
         return [by_agreement(each) for each in samples]
 
     def _strings(self: Any, pair: EncodedPair, written: Sequence[Written]) -> list[tuple[Symbols, float]]:
         """As symbols, none twice: subwords may spell one word in several ways."""
-        found: dict[Symbols, float] = {}
+        log_probs: dict[Symbols, float] = {}
         for pieces, log_p in written:
-            found.setdefault(self.pieces.join(self.spelled(pair, pieces)), log_p)
-        return list(found.items())
+            log_probs.setdefault(self.pieces.join(self.spelled(pair, pieces)), log_p)
+        return list(log_probs.items())
 
     def spelled(self: Any, pair: EncodedPair, pieces: Sequence[int]) -> Symbols:
         """The pieces of a target; those beyond the vocabulary were copied."""
@@ -144,22 +144,22 @@ class AttentionSearch:
         n = len(pair.symbols)
         by_symbol = weights.new_zeros(len(weights), len(sources)).index_add(1, owners, weights[:, :n])
         symbols = self.pieces.join(spelled)
-        found = []
+        parts = []
         for symbol, place in zip(symbols, self.pieces.places(spelled), strict=True):
             start = int(by_symbol[place.start : place.stop].sum(0).argmax())
             probability = math.exp(sum(log_p[place.start : place.stop]))
-            found.append(PartProbability(start, start + 1, symbol, probability))
-        return found
+            parts.append(PartProbability(start, start + 1, symbol, probability))
+        return parts
 
 
-def _ordered(found: Hypotheses[Any], keys: Tensor | None) -> list[list[Written]]:
+def _ordered(hypotheses: Hypotheses[Any], keys: Tensor | None) -> list[list[Written]]:
     """Hypotheses as plain values, by falling keys, without the end."""
     results = []
-    for row in range(len(found.scores)):
-        order = list(range(found.scores.shape[1]))
+    for row in range(len(hypotheses.scores)):
+        order = list(range(hypotheses.scores.shape[1]))
         if keys is not None:
             order = torch.argsort(keys[row], descending=True, stable=True).tolist()
-        decisions, scores = found.decisions[row].tolist(), found.scores[row].tolist()
+        decisions, scores = hypotheses.decisions[row].tolist(), hypotheses.scores[row].tolist()
         kept = [(decisions[i], scores[i]) for i in order if scores[i] > -math.inf]
         results.append([(tuple(d for d in each if d not in (-1, END)), score) for each, score in kept])
     return results

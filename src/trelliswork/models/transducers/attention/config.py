@@ -101,7 +101,7 @@ class AttentionConfig(Settings):
         if self.hidden % 2:
             raise TrellisworkError(f"hidden must be even, half for each direction; got {self.hidden}")
         if self.tied and (self.dim != self.hidden or self.output != "softmax"):
-            found = f"{self.dim}, {self.hidden} and {self.output}"
-            raise TrellisworkError(f"tied needs dim and hidden alike, and the output softmax; got {found}")
+            got = f"{self.dim}, {self.hidden} and {self.output}"
+            raise TrellisworkError(f"tied needs dim and hidden alike, and the output softmax; got {got}")
         if self.copy and self.output != "softmax":
             raise TrellisworkError(f"copy needs the output softmax; got {self.output}; leave one of them out")

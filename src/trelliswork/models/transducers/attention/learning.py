@@ -20,8 +20,8 @@ def likelihood(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
     """-log p(target | source), where the decoder reads the true symbols."""  # [S4.24; S2, seq2seq]
     inputs, outputs, mask = network.given(pairs)
     read = network.read(pairs)
-    found = network.decoder(read.memory, network.embed(inputs))
-    loss: Tensor = network.target_loss(read, found, outputs, mask)
+    unrolled = network.decoder(read.memory, network.embed(inputs))
+    loss: Tensor = network.target_loss(read, unrolled, outputs, mask)
     return loss
 
 
@@ -39,8 +39,8 @@ def scheduled(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
         state = step.state
         if t + 1 < inputs.shape[1]:
             symbols = _mixed(network, read, step, inputs[:, t + 1 : t + 2])
-    found = Unrolled(torch.cat([each.hidden for each in steps], 1), torch.cat([each.weights for each in steps], 1))
-    loss: Tensor = network.target_loss(read, found, outputs, mask)
+    unrolled = Unrolled(torch.cat([each.hidden for each in steps], 1), torch.cat([each.weights for each in steps], 1))
+    loss: Tensor = network.target_loss(read, unrolled, outputs, mask)
     return loss
 
 
@@ -88,8 +88,8 @@ def log_probs_of(network: Any, pairs: Sequence[EncodedPair]) -> Float[Tensor, " 
     """ln p(target | source), differentiable."""
     inputs, outputs, mask = network.given(pairs)
     read = network.read(pairs)
-    found = network.decoder(read.memory, network.embed(inputs))
-    total: Tensor = (network.target_log_probs(read, found, outputs) * mask).sum(1)
+    unrolled = network.decoder(read.memory, network.embed(inputs))
+    total: Tensor = (network.target_log_probs(read, unrolled, outputs) * mask).sum(1)
     return total
 
 
@@ -98,8 +98,8 @@ def _drawn(network: Any, pairs: Sequence[EncodedPair], *, with_gold: bool) -> tu
     with network.evaluating():
         samples = network.samples(pairs, network.config.n_candidates)
     drawn, owners = [], []
-    for i, (pair, found) in enumerate(zip(pairs, samples, strict=True)):
-        targets = [pieces for pieces, _ in found]
+    for i, (pair, own_samples) in enumerate(zip(pairs, samples, strict=True)):
+        targets = [pieces for pieces, _ in own_samples]
         if with_gold:
             targets = list(dict.fromkeys([tuple(() if pair.target is None else pair.target.tolist()), *targets]))
         drawn += [EncodedPair(pair.source, torch.tensor(each, dtype=torch.long), pair.symbols) for each in targets]
@@ -123,11 +123,11 @@ def _spelled(pair: EncodedPair) -> tuple[str, ...]:
 def _places(owners: Sequence[int]) -> Tensor:
     """The number of each target among those of its source."""
     seen: dict[int, int] = {}
-    found = []
+    places = []
     for owner in owners:
-        found.append(seen.get(owner, 0))
-        seen[owner] = found[-1] + 1
-    return torch.tensor(found)
+        places.append(seen.get(owner, 0))
+        seen[owner] = places[-1] + 1
+    return torch.tensor(places)
 
 
 LOSSES: dict[str, Loss] = {"likelihood": likelihood, "scheduled": scheduled, "risk": risk, "reinforce": reinforce}

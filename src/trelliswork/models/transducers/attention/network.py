@@ -125,10 +125,10 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         cut = [replace(pair, words=self.pieces.cut(pair.words), target=pair.target) for pair in pairs]
         if with_tags:
             cut = [replace(pair, target=self.pieces.cut(pair.target or ())) for pair in cut]
-        found = super().encode(cut, with_tags=with_tags)
+        encoded = super().encode(cut, with_tags=with_tags)
         if self.pointer is None or not with_tags:
-            return found
-        return [replace(each, target=self._copied(pair)) for each, pair in zip(found, cut, strict=True)]
+            return encoded
+        return [replace(each, target=self._copied(pair)) for each, pair in zip(encoded, cut, strict=True)]
 
     def _copied(self, pair: Sentence) -> Int[Tensor, " m"]:
         """The target, whose unknown symbols are places of the source if they are there."""
@@ -165,20 +165,20 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """Times √dim for a transformer, whose positions would drown them otherwise."""  # [S4, embeddings]
         return vectors * self.config.dim**0.5 if reader == "transformer" else vectors
 
-    def symbol_log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
+    def symbol_log_probs(self, read: Read, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
         """ln p of every symbol after each step; unknown symbols and the begin are never written."""
-        log_probs = self._log_probs(read, found)
+        log_probs = self._log_probs(read, unrolled)
         log_probs[..., [UNKNOWN_PLACE, BEGIN_PLACE]] = -torch.inf
         return log_probs
 
-    def _log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
+    def _log_probs(self, read: Read, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
         if self.pointer is None or read.places is None:
-            return self.output.log_probs(found.hidden)
+            return self.output.log_probs(unrolled.hidden)
         if isinstance(self.pointer, PointerMixture):
-            return self.pointer(self.output.log_probs(found.hidden), found.hidden, found.weights, read.places)
+            return self.pointer(self.output.log_probs(unrolled.hidden), unrolled.hidden, unrolled.weights, read.places)
         assert isinstance(self.output, SoftmaxLayer)
-        scores = self.output.scores(found.hidden)
-        return self.pointer(scores, found.hidden, read.copy_keys, read.mask, read.places)
+        scores = self.output.scores(unrolled.hidden)
+        return self.pointer(scores, unrolled.hidden, read.copy_keys, read.mask, read.places)
 
     # Learning
 
@@ -199,31 +199,31 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return inputs, outputs, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
 
     def target_loss(
-        self, read: Read, found: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
+        self, read: Read, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
     ) -> Float[Tensor, ""]:
         """The loss of the output layer, summed over all targets."""
-        hidden = found.hidden[mask]
+        hidden = unrolled.hidden[mask]
         if self.pointer is None or read.places is None:
             loss = self.output.total_loss(hidden, outputs[mask])
         else:
-            loss = -(self.target_log_probs(read, found, outputs) * mask).sum()
+            loss = -(self.target_log_probs(read, unrolled, outputs) * mask).sum()
         if self.config.coverage_loss:
-            loss = loss + self.config.coverage_loss * (coverage_loss(found.weights) * mask).sum()
+            loss = loss + self.config.coverage_loss * (coverage_loss(unrolled.weights) * mask).sum()
         return loss
 
     def target_log_probs(
-        self, read: Read, found: Unrolled, outputs: Int[Tensor, "batch t"]
+        self, read: Read, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
         """ln p of each symbol of given targets."""
         if isinstance(self.pointer, JointCopy):
-            return self._log_probs(read, found).gather(2, outputs[:, :, None]).squeeze(2)
+            return self._log_probs(read, unrolled).gather(2, outputs[:, :, None]).squeeze(2)
         v = len(self.target)
         known = outputs.clamp(max=v - 1)
-        log_probs = self.output.log_probs(found.hidden).gather(2, known[:, :, None]).squeeze(2)
+        log_probs = self.output.log_probs(unrolled.hidden).gather(2, known[:, :, None]).squeeze(2)
         if self.pointer is None or read.places is None:
             return log_probs
         log_probs = log_probs.masked_fill(outputs >= v, -torch.inf)
-        return self.pointer.target_log_probs(log_probs, found.hidden, found.weights, read.places, outputs)
+        return self.pointer.target_log_probs(log_probs, unrolled.hidden, unrolled.weights, read.places, outputs)
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
         """Scheduled sampling grows from epoch to epoch."""

@@ -70,8 +70,8 @@ class EditTransducer(PairNetwork):
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
         """Pairs as indices, to be reused from epoch to epoch."""
-        found = super().encode(pairs, with_tags=with_tags)
-        return [self._encoded(each, pair) for each, pair in zip(found, pairs, strict=True)]
+        encoded = super().encode(pairs, with_tags=with_tags)
+        return [self._encoded(each, pair) for each, pair in zip(encoded, pairs, strict=True)]
 
     def _encoded(self, pair: EncodedPair, given: Sentence) -> EncodedEdit:
         strange = self._strange(pair.symbols)
@@ -88,9 +88,9 @@ class EditTransducer(PairNetwork):
 
     def _number(self, symbol: str, strange: Symbols) -> int:
         """The number of a symbol that is written; -1 if nothing writes it."""
-        found = self.target.index(symbol) if symbol in self.target else 0
-        if found >= SPECIAL:
-            return found - SPECIAL
+        place = self.target.index(symbol) if symbol in self.target else 0
+        if place >= SPECIAL:
+            return place - SPECIAL
         return self.network.n_targets + strange.index(symbol) if symbol in strange else NOTHING
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Tensor:
@@ -130,8 +130,8 @@ class EditTransducer(PairNetwork):
         pairs = [replace(pair, words=self.read_as(pair.words)) for pair in pairs]
         with self.evaluating():
             written = self._written(self.encode(pairs, with_tags=True))
-            found: list[float] = written.log_prob(best=self.config.paths == "best").tolist()
-            return found
+            values: list[float] = written.log_prob(best=self.config.paths == "best").tolist()
+            return values
 
     def alignments(self, pairs: Sequence[Sentence]) -> EditAlignment:
         """p(script | source, target) of a batch of pairs, with every query: marginals, the best script, samples, ..."""
@@ -144,24 +144,24 @@ class EditTransducer(PairNetwork):
         n_symbols = self.network.n_targets + max(len(each.strange) for each in encoded)
         inputs = search_inputs(self.network, sources, copies, lengths, n_symbols)
         answers = best_strings(self.network, inputs, top_k, self.config.beam, best_path=self.config.paths == "best")
-        found = [
+        spelled = [
             [(self._spelled(each, row.strange), each.log_prob) for each in answer.best]
             for answer, row in zip(answers, encoded, strict=True)
         ]
         if not sure:
-            return [Transduced(best, (), answer.certain) for best, answer in zip(found, answers, strict=True)]
-        parts = self._parts(batch, [best[0][0] for best in found], [answer.best[0] for answer in answers])
-        return [Transduced(best, part, a.certain) for best, part, a in zip(found, parts, answers, strict=True)]
+            return [Transduced(best, (), answer.certain) for best, answer in zip(spelled, answers, strict=True)]
+        parts = self._parts(batch, [best[0][0] for best in spelled], [answer.best[0] for answer in answers])
+        return [Transduced(best, part, a.certain) for best, part, a in zip(spelled, parts, answers, strict=True)]
 
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
         """The best targets that agree with the pins, and the probability of each together with the pins: how probable
         those are in all, a network that reads what it wrote cannot sum up."""
-        found = []
+        answers = []
         for source, known in zip(batch, pins, strict=True):
-            found += self._around(source, known, top_k) if known else self.transduced([source], top_k, sure)
-        return found
+            answers += self._around(source, known, top_k) if known else self.transduced([source], top_k, sure)
+        return answers
 
     def _around(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> list[Transduced]:
         if len(source) > LONGEST_PINNED:
@@ -178,18 +178,18 @@ class EditTransducer(PairNetwork):
         best = [(self._spelled(each, encoded.strange), each.log_prob) for each in answer.best]
         return [Transduced(best, (), answer.certain)]
 
-    def _spelled(self, found: ScoredString, strange: Symbols) -> Symbols:
+    def _spelled(self, string: ScoredString, strange: Symbols) -> Symbols:
         known = self.network.n_targets
-        return tuple(self.target[y + SPECIAL] if y < known else strange[y - known] for y in found.symbols)
+        return tuple(self.target[y + SPECIAL] if y < known else strange[y - known] for y in string.symbols)
 
     def _parts(
-        self, sources: Sequence[Symbols], targets: Sequence[Symbols], found: Sequence[ScoredString]
+        self, sources: Sequence[Symbols], targets: Sequence[Symbols], strings: Sequence[ScoredString]
     ) -> list[list[PartProbability]]:
         """Each symbol with the one that it stands for in the most probable script; an inserted one has no width."""
         pairs = [Sentence(source, target=target) for source, target in zip(sources, targets, strict=True)]
         scripts = self.alignments(pairs)
         parts = []
-        for target, script, each in zip(targets, scripts.script(scripts.argmax), found, strict=True):
+        for target, script, each in zip(targets, scripts.script(scripts.argmax), strings, strict=True):
             read, row = 0, []
             for step in script:
                 begin, read = read, read + (step.source is not None)

@@ -88,10 +88,10 @@ class _Chunks:
         for length in range(2, longest + 1):
             inside = np.flatnonzero(at + length <= ends)
             keys = self.numbers[inside, length - 2].astype(np.int64) * len(symbols) + flat[inside + length - 1]
-            found, inverse = np.unique(keys, return_inverse=True)
+            keys_used, inverse = np.unique(keys, return_inverse=True)
             self.numbers[inside, length - 1] = inverse + len(self.names)
             before = self.names
-            self.names = [*before, *((*before[key // len(symbols)], symbols[key % len(symbols)]) for key in found)]
+            self.names = [*before, *((*before[key // len(symbols)], symbols[key % len(symbols)]) for key in keys_used)]
 
 
 def _sizes(sources: _Chunks, targets: _Chunks, penalty: float) -> tuple[Array, Array]:

@@ -68,16 +68,16 @@ class PairNgram(Transducer):
     def fit(
         cls, train: Sequence[Sentence], config: PairNgramConfig | None = None, *, format: PairFormat | None = None
     ) -> Self:
-        """Learn from pairs; those that the chunks cannot cover are told in `learned`."""
+        """Learn from pairs; those that the chunks cannot cover are notes in `learned`."""
         config = config or PairNgramConfig()
         limits = Limits(config.source_chunk, config.target_chunk, config.many_to_many)
-        pairs, told = _alignable(train, limits, config.unalignable)
+        pairs, notes = _alignable(train, limits, config.unalignable)
         aligned = align(pairs, limits, config.em_iterations, config.length_penalty)
-        made = cls(
+        model = cls(
             config, format or PairFormat("characters", "characters", "none"), ChunkModel.of(aligned, config.order)
         )
-        made.learned = told
-        return made
+        model.learned = notes
+        return model
 
     # Answers
 
@@ -103,12 +103,12 @@ class PairNgram(Transducer):
         return [self._one(source, known, top_k, sure) for source, known in zip(batch, pins, strict=True)]
 
     def _one(self, source: Symbols, pins: Sequence[SpanPin], top_k: int, sure: bool) -> Transduced:
-        places, lattice, found = self._found(source, pins, top_k)
-        whole = self._unaligned(source, places, found)
+        places, lattice, targets = self._found(source, pins, top_k)
+        whole = self._unaligned(source, places, targets)
         if not sure or not places:
             return whole
-        aligned = [(target, lattice.align(target)) for target, _ in found.best]
-        parts = self._parts(found, aligned[0][1].chunks, places)
+        aligned = [(target, lattice.align(target)) for target, _ in targets.best]
+        parts = self._parts(targets, aligned[0][1].chunks, places)
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, whole.certain)
 
     def _unaligned(self, source: Symbols, known: Sequence[Any], targets: Targets) -> Transduced:
@@ -123,9 +123,9 @@ class PairNgram(Transducer):
         left = within(pins, places)
         if left is not None:
             lattice = self.model.lattice(tuple(source[i] for i in places), left)
-            found = lattice.top_k(top_k, self.config.widest)
-            if found.best:
-                return places, lattice, found
+            targets = lattice.top_k(top_k, self.config.widest)
+            if targets.best:
+                return places, lattice, targets
         raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
 
     def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
@@ -141,21 +141,21 @@ class PairNgram(Transducer):
 
     def _choices(self, source: Symbols, pins: Sequence[SpanPin], most: int | None) -> list[PartChoices]:
         places, lattice, targets = self._found(source, pins, 1)
-        found, known, left = list[PartChoices](), tuple(source[i] for i in places), within(pins, places) or []
+        choices, known, left = list[PartChoices](), tuple(source[i] for i in places), within(pins, places) or []
         for start, end, shares in piece_choices(self.model, known, left, lattice, targets.best[0][0]) if known else ():
             a, b, all_shares = places[start], places[end - 1] + 1, np.array([share for _, share in shares])
             parts = [
                 PartProbability(a, b, self.format.join_target(symbols) or NOTHING, p) for symbols, p in shares[:most]
             ]
             bits = entropy_bits(np.append(all_shares, max(1.0 - all_shares.sum(), 0.0)))
-            found.append(PartChoices(a, b, tuple(parts), float(bits)))
-        return found
+            choices.append(PartChoices(a, b, tuple(parts), float(bits)))
+        return choices
 
-    def _parts(self, found: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
+    def _parts(self, targets: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
         """The symbols of the best target where its best alignment has them, each with p(symbol | those before it)."""
-        target = found.best[0][0]
+        target = targets.best[0][0]
         return [
-            PartProbability(places[start], places[end - 1] + 1, target[j], found.shares[j])
+            PartProbability(places[start], places[end - 1] + 1, target[j], targets.shares[j])
             for start, end, first, last in chunks
             for j in range(first, last)
         ]
@@ -250,8 +250,7 @@ class PairNgram(Transducer):
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        found: Self = with_kept(model, directory)
-        return found
+        return with_kept(model, directory)
 
 
 def _alignable(train: Sequence[Sentence], limits: Limits, rule: str) -> tuple[list[Pair], list[str]]:
@@ -278,11 +277,11 @@ def _alignable(train: Sequence[Sentence], limits: Limits, rule: str) -> tuple[li
         )  # fmt: skip
     if not pairs:
         raise TrellisworkError(f"expected a pair that {limit} can align, got none; give a larger --target-chunk")
-    told = f"{count(len(beyond), 'pair')} that {limit} cannot align"
+    uncovered = f"{count(len(beyond), 'pair')} that {limit} cannot align"
     if rule == "skip":
-        return pairs, [f"{told}: skipped; {where} has {problem}"]
+        return pairs, [f"{uncovered}: skipped; {where} has {problem}"]
     grown = max(needed((each.words, each.target or ())) for each in beyond)
-    return pairs, [f"{told}: aligned with chunks of up to {grown}; {where} has {problem}"]
+    return pairs, [f"{uncovered}: aligned with chunks of up to {grown}; {where} has {problem}"]
 
 
 def _check(pair: Sentence) -> None:

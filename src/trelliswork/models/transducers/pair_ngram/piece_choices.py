@@ -30,7 +30,7 @@ def piece_choices(
 ) -> list[PieceChoices]:
     """The choices of each piece given the pins, `lattice` being that of both, cut as the `target` is; what is missing
     to 1 is that the source is cut elsewhere."""
-    pinned, found = {(pin.start, pin.end): pin.symbols for pin in pins}, []
+    pinned, choices = {(pin.start, pin.end): pin.symbols for pin in pins}, []
     for start, end, written in _pieces(lattice.align(target).chunks, target, pins):
         shares = dict.fromkeys([written, *_targets(model, source[start:end])], 0.0)
         if (start, end) in pinned:
@@ -39,8 +39,8 @@ def piece_choices(
             for symbols in shares:
                 known = sorted([*pins, SpanPin(start, end, symbols)])
                 shares[symbols] = min(math.exp(model.lattice(source, known).log_joint - lattice.log_joint), 1.0)
-        found.append(PieceChoices(start, end, sorted(shares.items(), key=lambda each: -each[1])))
-    return found
+        choices.append(PieceChoices(start, end, sorted(shares.items(), key=lambda each: -each[1])))
+    return choices
 
 
 def _pieces(chunks: Chunks, target: Symbols, pins: Sequence[SpanPin]) -> Iterator[tuple[int, int, Symbols]]:

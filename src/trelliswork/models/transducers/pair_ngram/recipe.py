@@ -48,8 +48,8 @@ class PairNgramRecipe(CountingRecipe):
         other = PairNgram.fit([nfd.recut(pair, format) for pair in train], self.config, format=nfd)
         of_other = other.evaluate([nfd.recut(pair, format) for pair in dev])
         chosen = "NFD" if of_other["score"] > scores["score"] else "NFC"
-        found = f"NFC {100 * scores['score']:.2f}, NFD {100 * of_other['score']:.2f}"
-        self._note(f"symbols in {chosen}, the better form on the dev data ({found} {scores['metric']}); answers are "
+        compared = f"NFC {100 * scores['score']:.2f}, NFD {100 * of_other['score']:.2f}"
+        self._note(f"symbols in {chosen}, the better form on the dev data ({compared} {scores['metric']}); answers are "
                    "spelt as the training targets are")  # fmt: skip
         if chosen == "NFD":
             # In place: whoever reports on the model judges it by the same pairs.

@@ -155,19 +155,19 @@ class SourceLattice:
         Of pairs of more than `MOST_CELLS` source times target symbols, the alignments near the diagonal count.
         """
         # [S2, transliteration]
-        found, places = self._traced(target), self._positions.places
-        if found is None:
+        traced, places = self._traced(target), self._positions.places
+        if traced is None:
             return Alignment([], -math.inf)
         path = np.empty((places[-1], 4), np.int64)
-        count = trace_kernels.best_path(self._summed[0], found.trace, found.choice, path)
+        count = trace_kernels.best_path(self._summed[0], traced.trace, traced.choice, path)
         chunks = [(places[a], places[b], first, last) for a, b, first, last in path[:count].tolist()]
-        return Alignment(chunks, min(float(found.log_sums[0]), 0.0))
+        return Alignment(chunks, min(float(traced.log_sums[0]), 0.0))
 
     def posteriors(self, target: Symbols) -> Array:
         """The probability that source symbol i and target symbol j belong together, given both strings [n, m]."""
-        found, table = self._traced(target), np.zeros((self._positions.places[-1], len(target)))
-        if found is not None:
-            trace_kernels.posteriors(self._summed[0], found.trace, found.log_sums, table)
+        traced, table = self._traced(target), np.zeros((self._positions.places[-1], len(target)))
+        if traced is not None:
+            trace_kernels.posteriors(self._summed[0], traced.trace, traced.log_sums, table)
         return table
 
     def _traced(self, target: Symbols) -> Traced | None:

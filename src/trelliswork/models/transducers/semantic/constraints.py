@@ -143,18 +143,18 @@ class BracketConstraint(PrefixConstraint):
 
     def successors(self, state: Hashable) -> Mapping[int, Hashable]:
         assert isinstance(state, Open)
-        frame, found = state.frames[-1], self._opened(state)
+        frame, following = state.frames[-1], self._opened(state)
         if state.last in self.needing:
-            return found
+            return following
         if len(state.frames) > 1 and not self._missing(frame) and CLOSE in self.brackets:
-            found[self.brackets[CLOSE]] = Open(state.frames[:-1], state.n_bound)
+            following[self.brackets[CLOSE]] = Open(state.frames[:-1], state.n_bound)
         if self._is_full(state):
-            return found
+            return following
         if self._binds(frame.head) and frame.n == 0:
-            return found | self._binding(state)
+            return following | self._binding(state)
         if frame.head == LAMBDA and self.form == "lambda" and frame.n == 1:
-            return found | dict.fromkeys(self.types.values(), self._more(state))
-        return found | self._named(state)
+            return following | dict.fromkeys(self.types.values(), self._more(state))
+        return following | self._named(state)
 
     def _opened(self, state: Open) -> dict[int, Hashable]:
         """A bracket, behind a name that can have one; plain brackets may stand anywhere."""
@@ -188,14 +188,14 @@ class BracketConstraint(PrefixConstraint):
         refers = self._reference(state)
         deep = len(state.frames) >= self.deepest
         more = self._more(state)
-        found: dict[int, Hashable] = {
+        following: dict[int, Hashable] = {
             i: more._replace(last=name) if name in self.arities else more
             for name, i in self.names.items()
             if not (deep and name in self.needing) and refers(name)
         }
         if self.form == "prolog" and NEW in self.names:
-            found[self.names[NEW]] = self._introduced(more)
-        return found
+            following[self.names[NEW]] = self._introduced(more)
+        return following
 
     def _reference(self, state: Open) -> Callable[[str], bool]:
         """Whether a name stands for a variable that is known here, or for none."""

@@ -62,11 +62,11 @@ class LambdaForm(Form):
         return heads_out(format_brackets(canonical(term), apart=False).split())
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        found: list[str] = []
+        tokens: list[str] = []
         for symbol in heads_in(symbols):
             name, colon, kind = symbol.partition(":")
-            found += [name, colon, kind] if name and kind else [symbol]
-        return tuple(found)
+            tokens += [name, colon, kind] if name and kind else [symbol]
+        return tuple(tokens)
 
     def is_repaired(self, target: Sequence[str]) -> bool:
         return len(close_brackets(target)) > len(target)
@@ -78,20 +78,20 @@ def heads_out(symbols: Sequence[str]) -> Symbols:
     >>> heads_out(["(", "f", "(", "g", "b", ")", ")"])
     ('f', '(', 'g', '(', 'b', ')', ')')
     """
-    found = list(symbols)
+    moved = list(symbols)
     for i, symbol in enumerate(symbols[:-1]):
         if symbol == OPEN:
-            found[i], found[i + 1] = found[i + 1], OPEN
-    return tuple(found)
+            moved[i], moved[i + 1] = moved[i + 1], OPEN
+    return tuple(moved)
 
 
 def heads_in(symbols: Sequence[str]) -> Symbols:
     """The way back from `heads_out`."""
-    found = list(symbols)
+    moved = list(symbols)
     for i, symbol in enumerate(symbols):
         if symbol == OPEN and i:
-            found[i - 1], found[i] = OPEN, found[i - 1]
-    return tuple(found)
+            moved[i - 1], moved[i] = OPEN, moved[i - 1]
+    return tuple(moved)
 
 
 GROUP, BESIDE = "&", "~"  # heads of brackets that have none, and of terms that no comma separates
@@ -122,22 +122,22 @@ class PrologForm(Form):
             return tuple(target)
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        found, heads, first = list[str](), [BESIDE], True
+        written, heads, first = list[str](), [BESIDE], True
         before = ""
         for symbol in _tokens(flat_clause(nest_tokens(heads_in(symbols), _shown(symbols)))):
             if before == OPEN:  # the head of a bracket, behind the comma that its bracket needs
                 heads.append(symbol)
-                found += {GROUP: [OPEN], BESIDE: []}.get(symbol, [symbol, OPEN])
+                written += {GROUP: [OPEN], BESIDE: []}.get(symbol, [symbol, OPEN])
                 first = True
             elif symbol == CLOSE:
-                found += [] if len(heads) > 1 and heads.pop() == BESIDE else [CLOSE]
+                written += [] if len(heads) > 1 and heads.pop() == BESIDE else [CLOSE]
                 first = False
             else:
-                found += [] if first or heads[-1] == BESIDE else [","]
-                found += [] if symbol == OPEN else [symbol]
+                written += [] if first or heads[-1] == BESIDE else [","]
+                written += [] if symbol == OPEN else [symbol]
                 first = False
             before = symbol
-        return tuple(found)
+        return tuple(written)
 
 
 def _clause(target: Sequence[str]) -> Nested:
@@ -147,10 +147,10 @@ def _clause(target: Sequence[str]) -> Nested:
         raise TermError(
             f"expected Prolog terms without {GROUP}, {BESIDE}, {NEW}, ^0 and =0; got {marks[0]!r} in {_shown(target)}"
         )
-    found, at = _beside(target, 0)
+    term, at = _beside(target, 0)
     if at < len(target):
         raise TermError(f"expected one Prolog term; got {target[at]!r} behind it in {_shown(target)}")
-    return nest_tokens(found, _shown(target))
+    return nest_tokens(term, _shown(target))
 
 
 def _tokens(clause: Nested) -> list[str]:
@@ -179,11 +179,11 @@ def _prolog(target: Sequence[str], at: int) -> tuple[list[str], int]:
     at += target[at] != OPEN
     if at == len(target) or target[at] != OPEN:
         return [head], at
-    found = [OPEN, head]
+    term = [OPEN, head]
     while target[at] != CLOSE:  # at the opening bracket or a comma
         argument, at = _beside(target, at + 1)
-        found += argument
-    return [*found, CLOSE], at + 1
+        term += argument
+    return [*term, CLOSE], at + 1
 
 
 def _check_brackets(target: Sequence[str]) -> None:

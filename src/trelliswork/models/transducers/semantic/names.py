@@ -119,22 +119,22 @@ class Lexicon:
 
     def _constants(self, words: Sequence[str]) -> list[str | None]:
         """What each word names, alone or with its neighbours."""
-        found: list[str | None] = []
-        while len(found) < len(words):
-            n, constant = self._at(words, len(found))
-            found += [constant] * n
-        return found
+        constants: list[str | None] = []
+        while len(constants) < len(words):
+            n, constant = self._at(words, len(constants))
+            constants += [constant] * n
+        return constants
 
     def opened(self, words: Sequence[str]) -> Opened:
         """A question with open names, from the left, the longest phrase first."""
-        found, places, names = list[str](), list[range](), dict[str, str]()
+        open_words, places, names = list[str](), list[range](), dict[str, str]()
         at = 0
         while at < len(words):
             n, constant = self._at(words, at)
-            found.append(words[at] if constant is None else _name(constant, names))
+            open_words.append(words[at] if constant is None else _name(constant, names))
             places.append(range(at, at + n))
             at += n
-        return Opened(tuple(found), tuple(places), names)
+        return Opened(tuple(open_words), tuple(places), names)
 
     def _at(self, words: Sequence[str], at: int) -> tuple[int, str | None]:
         """The longest phrase at a place, and its constant."""
@@ -154,9 +154,9 @@ def _spelled(constant: str) -> Symbols:
     return tuple(constant.partition(":")[0].split("_"))
 
 
-def _rank(found: tuple[float, Symbols]) -> tuple[float, int]:
+def _rank(candidate: tuple[float, Symbols]) -> tuple[float, int]:
     """The surest, and of those the shortest."""
-    return found[0], -len(found[1])
+    return candidate[0], -len(candidate[1])
 
 
 def _name(constant: str, names: dict[str, str]) -> str:

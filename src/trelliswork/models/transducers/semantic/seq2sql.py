@@ -113,8 +113,8 @@ class Seq2SQL(Seq2Tree):
     def _reward(self, query: Sequence[int], pair: EncodedPair) -> float:
         """By the answers of the database, with examples for what is left open."""
         assert pair.target is not None
-        found, right = (self._tried(each) for each in (query, pair.target.tolist()))
-        return execution_reward(None if None in found else found, right)
+        answers, right = (self._tried(each) for each in (query, pair.target.tolist()))
+        return execution_reward(None if None in answers else answers, right)
 
     def _tried(self, query: Sequence[int]) -> list[Rows | None]:
         end = self.target.index(END)
@@ -127,8 +127,8 @@ class Seq2SQL(Seq2Tree):
         """The queries that run and find something come first, the others behind them."""
         if self.database is None or not self.config.guided:
             return super().transduced(batch, top_k, sure)
-        found = super().transduced(batch, max(top_k, self.config.beam), False)
-        ranked = [sorted(each.best, key=lambda query: not self._answers(query[0])) for each in found]
+        answers = super().transduced(batch, max(top_k, self.config.beam), False)
+        ranked = [sorted(each.best, key=lambda query: not self._answers(query[0])) for each in answers]
         trees = [self.form.read(queries[0][0]) for queries in ranked]
         parts = self._parts(batch, trees) if sure else [()] * len(batch)
         return [Transduced(queries[:top_k], each) for queries, each in zip(ranked, parts, strict=True)]
@@ -142,7 +142,7 @@ class Seq2SQL(Seq2Tree):
         if self.database is None:
             raise TrellisworkError(f"expected the database {self.config.database}, got no such file; copy it there")
         text = filled(self.format.join_target(query), values or {})
-        names = sorted({found[2].upper() for found in PLACEHOLDER.finditer(text)} & self.columns)
+        names = sorted({match[2].upper() for match in PLACEHOLDER.finditer(text)} & self.columns)
         if not names:
             return [self.database.answer(text)]
         tries = zip(*(self._examples(name) for name in names), strict=False)
@@ -164,10 +164,10 @@ class Seq2SQL(Seq2Tree):
         scores = super().evaluate(gold)
         if self.database is None:
             return scores
-        found = [each.best[0][0] for each in answered(self.transduce, gold)]
+        queries = [each.best[0][0] for each in answered(self.transduce, gold)]
         right = [
             self.form.compared(query) == self.form.compared(pair.target or ()) or self._agree(query, pair.target or ())
-            for query, pair in zip(found, gold, strict=True)
+            for query, pair in zip(queries, gold, strict=True)
         ]
         share = sum(right) / max(1, len(right))
         return {**scores, "metric": "answer", "score": share, "answer": share}
@@ -184,7 +184,7 @@ def filled(query: str, values: Mapping[str, str]) -> str:
     >>> filled('SELECT x FROM y WHERE z = "state_name0"', {"state_name0": "texas"})
     'SELECT x FROM y WHERE z = "texas"'
     """
-    return re.sub(r"([\"'])(\w+)\1", lambda found: _quoted(values.get(found[2], found[2]), found[1]), query)
+    return re.sub(r"([\"'])(\w+)\1", lambda match: _quoted(values.get(match[2], match[2]), match[1]), query)
 
 
 def _quoted(value: str, mark: str) -> str:
@@ -193,5 +193,5 @@ def _quoted(value: str, mark: str) -> str:
 
 def _with_examples(query: str, examples: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(
-        lambda found: _quoted(examples[found[2].upper()], found[1]) if found[2].upper() in examples else found[0], query
+        lambda match: _quoted(examples[match[2].upper()], match[1]) if match[2].upper() in examples else match[0], query
     )

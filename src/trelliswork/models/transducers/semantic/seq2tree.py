@@ -131,15 +131,15 @@ class Seq2Tree(PairNetwork):
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
         """Pairs as indices; targets in the form that is learned."""
-        found = []
+        encoded = []
         for pair in pairs:
             opened = self.lexicon.opened(pair.words)
             tree = None
             if with_tags:
                 symbols = opened_tree(self.form, opened, tree_of(self.form, pair))
                 tree = torch.tensor(self.target.indices(symbols), dtype=torch.long)
-            found.append(EncodedPair(self._numbers(opened), tree, pair.words))
-        return found
+            encoded.append(EncodedPair(self._numbers(opened), tree, pair.words))
+        return encoded
 
     def _numbers(self, opened: Opened) -> Int[Tensor, " n"]:
         return torch.tensor(self.source.indices(self._stemmed(opened.words)), dtype=torch.long)
@@ -152,8 +152,8 @@ class Seq2Tree(PairNetwork):
     def _smoothed(self, pairs: Sequence[EncodedPair]) -> Float[Tensor, ""]:
         """A share of the loss is that of all symbols alike: Szegedy et al. (2016), Rethinking the inception
         architecture."""
-        found, gold = self._unrolled(pairs)
-        log_probs = self.next_log_probs(found.hidden[gold >= 0])
+        unrolled, gold = self._unrolled(pairs)
+        log_probs = self.next_log_probs(unrolled.hidden[gold >= 0])
         right = log_probs.gather(-1, gold[gold >= 0][:, None]).sum()
         if not self.config.smoothing:
             return -right
@@ -172,8 +172,8 @@ class Seq2Tree(PairNetwork):
     def log_likelihoods(self, pairs: Sequence[EncodedPair]) -> Float[Tensor, " batch"]:
         """log p(target | source): the product of the sequences of the tree; training makes minus its sum small."""
         # [S4.246]
-        found, gold = self._unrolled(pairs)
-        log_probs = self.next_log_probs(found.hidden)
+        unrolled, gold = self._unrolled(pairs)
+        log_probs = self.next_log_probs(unrolled.hidden)
         return log_probs.gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).masked_fill(gold < 0, 0.0).sum(-1)
 
     def _memory(self, sources: Sequence[Int[Tensor, " n"]]) -> Any:
@@ -225,8 +225,10 @@ class Seq2Tree(PairNetwork):
         opened = [self.lexicon.opened(words) for words in batch]
         names = [each.names for each in opened] if self.lexicon.phrases else ()
         generation = self.generation([self._numbers(each) for each in opened], names)
-        found = beam_search(generation, generation.score, max(self.config.beam, top_k))
-        trees = [self._ranked(*row) for row in zip(found.decisions.tolist(), found.scores.tolist(), strict=True)]
+        hypotheses = beam_search(generation, generation.score, max(self.config.beam, top_k))
+        trees = [
+            self._ranked(*row) for row in zip(hypotheses.decisions.tolist(), hypotheses.scores.tolist(), strict=True)
+        ]
         parts = self._parts(batch, [next(iter(each)) for each in trees]) if sure else [()] * len(batch)
         return [
             Transduced(
@@ -237,11 +239,11 @@ class Seq2Tree(PairNetwork):
 
     def _ranked(self, decisions: Sequence[Sequence[int]], scores: Sequence[float]) -> dict[Symbols, float]:
         """Trees and their log probabilities, best first."""
-        end, found = self.target.index(END), dict[Symbols, float]()
+        end, log_probs = self.target.index(END), dict[Symbols, float]()
         for hypothesis, score in zip(decisions, scores, strict=True):
             if score > -INF:
-                found.setdefault(tuple(self.target[i] for i in hypothesis if i >= 0 and i != end), score)
-        return found
+                log_probs.setdefault(tuple(self.target[i] for i in hypothesis if i >= 0 and i != end), score)
+        return log_probs
 
     def _parts(self, batch: Sequence[Symbols], trees: Sequence[Symbols]) -> list[list[PartProbability]]:
         """For each symbol of the trees, the word that it looks at most, and its probability given those before it."""
@@ -250,9 +252,11 @@ class Seq2Tree(PairNetwork):
             EncodedPair(self._numbers(own), torch.tensor(self.target.indices(tree), dtype=torch.long), own.words)
             for own, tree in zip(opened, trees, strict=True)
         ]
-        found, gold = self._unrolled(pairs)
-        shares = self.next_log_probs(found.hidden).gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).exp().tolist()
-        words = found.weights.argmax(-1).tolist()
+        unrolled, gold = self._unrolled(pairs)
+        shares = (
+            self.next_log_probs(unrolled.hidden).gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).exp().tolist()
+        )
+        words = unrolled.weights.argmax(-1).tolist()
         return [
             [
                 PartProbability(*own.span(words[row][t]), symbol, shares[row][t])
@@ -295,14 +299,14 @@ class Seq2Tree(PairNetwork):
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         for pair in dev:
             tree_of(self.form, pair)  # a broken one is said before anything is learned
-        found = [f"targets: {SHOWN[self.form.name]} (--form)"]
+        notes = [f"targets: {SHOWN[self.form.name]} (--form)"]
         repaired = sum(self.form.is_repaired(pair.target or ()) for pair in (*train, *dev))
         if repaired:
-            found.append(f"note: {count(repaired, 'target')} without all closing brackets; they are added at the end")
+            notes.append(f"note: {count(repaired, 'target')} without all closing brackets; they are added at the end")
         if self.lexicon.phrases:
-            found.append(f"{count(len(self.lexicon.phrases), 'name')} left open in questions (--keep-names)")
+            notes.append(f"{count(len(self.lexicon.phrases), 'name')} left open in questions (--keep-names)")
         opened = [replace(pair, words=self._stemmed(self.lexicon.opened(pair.words).words)) for pair in dev]
-        return [*found, *super().notes(train, opened)]
+        return [*notes, *super().notes(train, opened)]
 
     def stored_config(self) -> dict[str, Any]:
         return super().stored_config() | {"limits": self.limits}
@@ -344,8 +348,8 @@ class QuestionWords(nn.Module):
         matrix = torch.from_numpy(vectors.matrix)
         with torch.no_grad():
             self.pretrained.weight.copy_(matrix.mean(0).expand_as(self.pretrained.weight))
-            found = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
-            self.pretrained.weight[[i for i, _ in found]] = matrix[[row for _, row in found]]
+            pretrained = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
+            self.pretrained.weight[[i for i, _ in pretrained]] = matrix[[row for _, row in pretrained]]
 
     def coverage(self, questions: Iterable[Int[Tensor, " n"]]) -> float:
         """The share of the words that have a pretrained vector: another one than the unknown word."""

@@ -34,13 +34,13 @@ class SqlForm(Form):
         return _renumbered(apart)
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        found: list[str] = []
+        written: list[str] = []
         for symbol in symbols:
-            if symbol == OPEN and found and found[-1] in AGGREGATES:
-                found[-1] += OPEN
+            if symbol == OPEN and written and written[-1] in AGGREGATES:
+                written[-1] += OPEN
             else:
-                found.append(symbol)
-        return (*found, END_OF_QUERY)
+                written.append(symbol)
+        return (*written, END_OF_QUERY)
 
 
 def _apart(symbol: str) -> list[str]:
@@ -62,10 +62,10 @@ def _renumbered(symbols: Sequence[str]) -> Symbols:
     scopes, places = _scopes(symbols)
     counts: defaultdict[tuple[int, str], int] = defaultdict(int)
     for place, symbol in enumerate(symbols):
-        found = _ALIAS.fullmatch(symbol)
-        if found and not found["column"] and found["table"] != FIELD and place and symbols[place - 1] == "AS":
-            key = (places[place], found["table"])
-            scopes[key[0]].names.setdefault(symbol, f"{found['table']}alias{counts[key]}")
+        alias = _ALIAS.fullmatch(symbol)
+        if alias and not alias["column"] and alias["table"] != FIELD and place and symbols[place - 1] == "AS":
+            key = (places[place], alias["table"])
+            scopes[key[0]].names.setdefault(symbol, f"{alias['table']}alias{counts[key]}")
             counts[key] += 1
     changed: list[str] = []
     for place, symbol in enumerate(symbols):
@@ -96,15 +96,15 @@ def _scopes(symbols: Sequence[str]) -> tuple[list[_Scope], list[int]]:
 
 def _in_scope(symbol: str, scope: int | None, scopes: Sequence[_Scope]) -> str | None:
     """The new name of a symbol; None if another table has that name there."""
-    found = _ALIAS.fullmatch(symbol)
-    if not found or found["table"] == FIELD:
+    match = _ALIAS.fullmatch(symbol)
+    if not match or match["table"] == FIELD:
         return symbol
-    alias = f"{found['table']}alias{found['number']}"
+    alias = f"{match['table']}alias{match['number']}"
     hidden: set[str] = set()
     while scope is not None:
         names = scopes[scope].names
         if alias in names:
-            return None if names[alias] in hidden else names[alias] + (found["column"] or "")
+            return None if names[alias] in hidden else names[alias] + (match["column"] or "")
         hidden |= set(names.values())
         scope = scopes[scope].around
     return None if alias in hidden else symbol
@@ -149,8 +149,8 @@ Test -> Expression 'IS' 'NULL' | Expression 'IS' 'NOT' 'NULL' | Expression 'BETW
 def classes_of(symbols: Iterable[str], schema: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """What each symbol is in the grammar, given the tables and columns that there are; others cannot be written."""
     columns = {column for each in schema.values() for column in each}
-    found = {symbol: _class_of(symbol, schema, columns) for symbol in symbols}
-    return {symbol: name for symbol, name in found.items() if name is not None}
+    classes = {symbol: _class_of(symbol, schema, columns) for symbol in symbols}
+    return {symbol: name for symbol, name in classes.items() if name is not None}
 
 
 def _class_of(symbol: str, schema: Mapping[str, Sequence[str]], columns: set[str]) -> str | None:
