@@ -1,4 +1,4 @@
-"""What models of events have in common: inputs with dependencies, a CRF of entities, answers and scores."""
+"""Base of the models of events: inputs with dependencies, a CRF of entities, answers and scores."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class EventNetwork(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new model for the entities, events and roles of some sentences."""
+        """Return a new model for the entities, events and roles of some sentences."""
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
         inventory = Inventory.from_sentences(train, dependencies=config.dependencies)
         features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
@@ -75,7 +75,7 @@ class EventNetwork(WordNetwork):
     # Learning
 
     def gold(self, sentence: Sentence) -> list[int]:
-        """The number of the entity tag of each word."""
+        """Return the number of the entity tag of each word."""
         known = [each for each in entities_of(sentence) if each[2] in self.inventory.kinds]
         tags = self.inventory.tags
         return [tags.index(tag) for tag in tags_of(known, len(sentence), SCHEME)]
@@ -85,7 +85,7 @@ class EventNetwork(WordNetwork):
         return [encoded_record(self.inventory, features, each, with_tags=with_tags) for features, each in every]
 
     def read(self, encoded: Sequence[EncodedRecord]) -> Batch:
-        """Vectors of words, and of words among their neighbours, a row for each sentence."""
+        """Return vectors of words, and of words among their neighbours, a row for each sentence."""
         rows = [sentence for record in encoded for sentence in record.sentences]
         tokens = self.token_batch(rows)  # type: ignore[arg-type]
         inputs = self.inputs(tokens)
@@ -98,7 +98,7 @@ class EventNetwork(WordNetwork):
         return Batch(encoded, tokens, dependencies, inputs, vectors)
 
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
-        """-log p(entities | words) and the loss of events, summed over the batch."""
+        """Return -log p(entities | words) and the loss of events, summed over the batch."""
         encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
         read = self.read(encoded)
         known = [each.tags for each in read.sentences if each.tags is not None]
@@ -110,27 +110,27 @@ class EventNetwork(WordNetwork):
 
     @abstractmethod
     def event_loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """The loss of the events of a batch."""
+        """Return the loss of the events of a batch."""
 
     # Answers
 
     def entity_chain(self, batch: Batch) -> LinearChain:
-        """p(tags of entities | words)."""
+        """Return p(tags of entities | words)."""
         return self.crf.distribution(self.entity_scorer(batch.vectors), batch.tokens.mask)
 
     def best_entities(self, batch: Batch, known: Known) -> list[list[Entity]]:
-        """The most probable entities of each sentence, or those that are known."""
+        """Return the most probable entities of each sentence, or those that are known."""
         best = self.crf.decode(self.entity_scorer(batch.vectors), batch.tokens.mask)
         decoded = [self.spans_of(tags) for tags in best]
         return [spans if given is None else list(given) for spans, given in zip(decoded, known, strict=True)]
 
     def spans_of(self, tags: Sequence[int]) -> list[Entity]:
-        """The entities that the numbers of tags spell."""
+        """Return the entities that the numbers of tags spell."""
         return spans_of([self.inventory.tags[tag] for tag in tags], SCHEME)
 
     @abstractmethod
     def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
-        """The entities and events of each record of a batch; probabilities if `confidence` or several are wanted."""
+        """Return entities and events of each record of a batch, with probabilities if `confidence` or `top_k` asks."""
 
     def extract(
         self,
@@ -140,7 +140,7 @@ class EventNetwork(WordNetwork):
         top_k: int = 1,
         confidence: bool = False,
     ) -> list[Extracted]:
-        """Entities and events of sentences or documents, as `predict` answers with them."""
+        """Return entities and events of sentences or documents, as `predict` answers with them."""
 
         def answer(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Extracted]:
             encoded = self.encode(batch)
@@ -164,7 +164,7 @@ class EventNetwork(WordNetwork):
     def predict(
         self, inputs: Any, *, top_k: int = 1, pins: Sequence[Pins] | None = None, confidence: bool = True
     ) -> list[Answer]:
-        """Entities and events of each sentence or document, as {"entities": [...], "events": [...]}.
+        """Return entities and events of each sentence or document, as {"entities": [...], "events": [...]}.
 
         `pins` has for each of them {"entities": [(start, end, type)]}, all of them, or {} if they are not known.
         `Answer.search` says how the value was extractions, and so whether it is surely the most probable one.
@@ -175,7 +175,7 @@ class EventNetwork(WordNetwork):
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """F1 of entities, triggers and arguments, all of them found; that of arguments counts."""
+        """Return F1 of entities, triggers and arguments, all of them found; that of arguments counts."""
         scores = self._scores(gold, None)
         return {"metric": "argument f1", "score": scores["arguments"].f1} | {k: v.f1 for k, v in scores.items()}
 
@@ -185,7 +185,7 @@ class EventNetwork(WordNetwork):
         return event_scores(right, [(each.entities, each.events) for each in extractions])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Precision, recall and F1, also with gold entities."""
+        """Report precision, recall and F1, also with gold entities."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans of a tagger; leave it out for a model of events")
         pins = [{"entities": [e for e in entities_of(each) if e[2] in self.inventory.kinds]} for each in gold]
@@ -242,7 +242,7 @@ class Extracted:
     others: Sequence[Extracted] = ()
 
     def value(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return {
             "entities": [list(each) for each in self.entities],
             "events": [event.record() for event in self.events],
@@ -250,7 +250,7 @@ class Extracted:
 
 
 def answer_of(sentence: Sentence, extracted: Extracted, top_k: int, *, confidence: bool) -> Answer:
-    """The answer about a record.
+    """Return the answer about a record.
 
     Parts are triggers, and arguments with the trigger as their head; spans are entities.
     """

@@ -41,7 +41,7 @@ class Judged:
         return self.document.graph()
 
     def extracted(self, inventory: Inventory, top_k: int, *, confidence: bool) -> Extracted:
-        """The best assignment that AD3 finds; where the graph is narrow enough, exact probabilities and the k best.
+        """Return the best assignment of AD3; where the graph is narrow enough, exact probabilities and the k best.
 
         In a wide graph the whole has no probability, those of parts are the beliefs of loopy propagation, and there is
         one value. If AD3 does not know that its value is the best, a narrow graph is solved exactly.
@@ -73,7 +73,7 @@ class Judged:
         return (self.graph.argmax, "exact") if self.graph.is_narrow else (solution.value, "AD3")
 
     def _values(self, inventory: Inventory, value: Tensor, marginals: Tensor | None, search: str) -> Extracted:
-        """Entities and events of an assignment, by their positions in the record, with probabilities if given."""
+        """Return entities and events of an assignment, by positions in the record, with probabilities if given."""
         chosen = value.tolist()
         types, roles, kinds = self.document.split(chosen)
         chances = marginals if marginals is not None else torch.ones(len(chosen), max(chosen) + 1)
@@ -101,7 +101,7 @@ Span = tuple[int, int]
 
 
 class Candidates(NamedTuple):
-    """What is judged of one sentence: likely triggers, and spans of likely entities."""
+    """Candidates in one sentence: likely triggers, and spans of likely entities."""
 
     row: int
     triggers: list[int]
@@ -130,7 +130,7 @@ class FactorEvents(EventNetwork):
         self.role_kinds = nn.Parameter(torch.zeros(n_roles, n_kinds))
 
     def within(self, batch: Batch, given: Candidates) -> WithinEvent:
-        """Scores of some triggers and entities of a sentence; no roles without a trigger or without an entity."""
+        """Score some triggers and entities of a sentence; no roles without a trigger or without an entity."""
         # [S4.282]
         row, triggers, spans = given
         vectors, m, k = batch.vectors[row], len(triggers), len(spans)
@@ -156,7 +156,7 @@ class FactorEvents(EventNetwork):
         )  # fmt: skip
 
     def relations(self, batch: Batch, given: Sequence[Candidates]) -> tuple[list[Span], Float[Tensor, "p t t"]]:
-        """ln p(t_i, t_i') of each pair of triggers of a document that are near enough; each pair once.
+        """Return ln p(t_i, t_i') of each pair of triggers of a document that are near enough; each pair once.
 
         A pair is described by both tokens, by how many sentences are between them, and by whether they are the same
         word and their sentences share a name.
@@ -183,7 +183,7 @@ class FactorEvents(EventNetwork):
     # Candidates
 
     def likely_triggers(self, batch: Batch) -> list[list[int]]:
-        """The tokens of each sentence that are most likely triggers, by their place."""
+        """Return the tokens of each sentence that are most likely triggers, by their place."""
         shares = self.proposals(batch.vectors).squeeze(-1).sigmoid().masked_fill(~batch.tokens.mask, 0.0)
         best, places = shares.topk(min(self.config.proposals, shares.shape[1]), dim=1)
         return [
@@ -192,7 +192,7 @@ class FactorEvents(EventNetwork):
         ]
 
     def likely_entities(self, batch: Batch) -> list[list[Span]]:
-        """The spans of entities in the best taggings of each sentence."""
+        """Return the spans of entities in the best taggings of each sentence."""
         values, scores = self.entity_chain(batch).top_k(self.config.analyses)
         spans_of_row: list[set[Span]] = [set() for _ in batch.sentences]
         for value, score in zip(values.tolist(), scores.tolist(), strict=True):
@@ -204,7 +204,7 @@ class FactorEvents(EventNetwork):
     # Learning
 
     def event_loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """-ln p of the proposals, of each event with all entities, and of each pair of triggers."""  # [S4.283-285]
+        """Return -ln p of the proposals, of each event with all entities, and of pairs of triggers."""  # [S4.283-285]
         is_trigger = torch.zeros(batch.tokens.mask.shape)
         for row, each in enumerate(batch.sentences):
             is_trigger[row, [event.trigger for event in each.events]] = 1.0
@@ -231,7 +231,7 @@ class FactorEvents(EventNetwork):
         return Candidates(row, sorted({*triggers, *likely}), sorted({*spans, *near}))
 
     def _targets(self, each: EncodedEvents, given: Candidates) -> tuple[Tensor, Tensor, Tensor]:
-        """The right types, roles and types of entities of candidates; names that training never saw are none."""
+        """Return the right types, roles and types of entities of candidates; names that training never saw are none."""
         _, triggers, spans = given
         events = {event.trigger: event for event in each.events if event.type in self.inventory.types}
         kind_of = {(start, end): 1 + self.inventory.kinds.index(kind) for start, end, kind in each.entities}
@@ -250,7 +250,7 @@ class FactorEvents(EventNetwork):
     # Answers
 
     def judged(self, batch: Batch, known: Known) -> list[Judged]:
-        """Triggers and entities to judge of each record, and their graph."""
+        """Return triggers and entities to judge of each record, and their graph."""
         likely = self.likely_entities(batch)
         spans = [
             near if given is None else sorted({(start, end) for start, end, _ in given})
@@ -270,7 +270,7 @@ class FactorEvents(EventNetwork):
         return graphs
 
     def _entity_scores(self, batch: Batch, spans: Sequence[Sequence[Span]], known: Known) -> list[Float[Tensor, "k a"]]:
-        """ln p(a_j), the exact probabilities of the CRF; of known entities 0 for their types alone."""  # [S4.289]
+        """Return ln p(a_j), exact by the CRF; of known entities 0 for their types alone."""  # [S4.289]
         names = self.inventory.kinds
         asked = [[(*span, kind) for span in of_row for kind in names] for of_row in spans]
         chain = self.entity_chain(batch)

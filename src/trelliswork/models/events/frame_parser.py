@@ -94,7 +94,7 @@ class FrameParser(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new parser for the frames of some sentences."""
+        """Return a new parser for the frames of some sentences."""
         if not train:
             raise TrellisworkError("expected sentences with events to build a parser from, got none; check the data")
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
@@ -109,7 +109,7 @@ class FrameParser(WordNetwork):
     # Learning
 
     def gold(self, sentence: Sentence) -> list[int]:
-        """The decisions that build the frame graph of a sentence."""
+        """Return the decisions that build the frame graph of a sentence."""
         return [self.actions.number(each) for each in actions_of(frame_graph_of(sentence), len(sentence))[0]]
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedFrames]:  # type: ignore[override]
@@ -119,12 +119,12 @@ class FrameParser(WordNetwork):
         ]
 
     def connected(self, tokens: TokenBatch) -> tuple[FrameSystem, RecurrentSystem[FrameState]]:
-        """The system of a batch, and the unit run through it."""
+        """Return the system of a batch, and the unit run through it."""
         system = FrameSystem(tokens.mask.sum(1), self.actions)
         return system, self.unit.connect(system, self.encode_tokens(tokens))
 
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
-        """-log p(decisions | words), summed over the batch."""
+        """Return -log p(decisions | words), summed over the batch."""
         encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
         known = [each.decisions for each in encoded if each.decisions is not None]
         if len(known) != len(encoded):
@@ -136,7 +136,7 @@ class FrameParser(WordNetwork):
     # Answers
 
     def parse(self, sentences: Sequence[Sentence], *, top_k: int = 1) -> list[Framed]:
-        """The frame graph of each record."""
+        """Return the frame graph of each record."""
         return in_batches(
             self, sentences, None, lambda batch, _: self._parsed(batch, top_k), empty=lambda: Framed(probability=1.0)
         )
@@ -165,7 +165,7 @@ class FrameParser(WordNetwork):
     def _ranked(
         self, system: FrameSystem, recurrent: RecurrentSystem[FrameState], width: int
     ) -> list[list[_Hypothesis]]:
-        """The graphs of each row that a beam finds, the most probable first.
+        """Return the graphs of each row that a beam finds, the most probable first.
 
         Sequences of decisions that build the same graph are one, with the probability of all of them.
         """
@@ -187,7 +187,7 @@ class FrameParser(WordNetwork):
         return ranked
 
     def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
-        """The frames of each record: their types, mentions [start, end, frame] and slots [frame, role, target].
+        """Return the frames of each record: their types, mentions [start, end, frame] and slots [frame, role, target].
 
         The target of a slot is the number of a frame, or a constant as text. The `top_k` best are those that a beam
         finds. There are no pins.
@@ -200,7 +200,7 @@ class FrameParser(WordNetwork):
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """F1 of aligned frame graphs: of all parts together, which counts, and of each."""
+        """Return F1 of aligned frame graphs: of all parts together, which counts, and of each."""
         scores = self._scores(gold)
         parts = {name: each.f1 for name, each in scores.parts.items()}
         return {"metric": "frame graph f1", "score": scores.combined.f1, **parts}
@@ -209,7 +209,7 @@ class FrameParser(WordNetwork):
         return frame_scores([frame_graph_of(each) for each in gold], [each.graph for each in self.parse(gold)])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Precision, recall and F1 of each part of the frame graphs."""
+        """Report precision, recall and F1 of each part of the frame graphs."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans of a tagger; leave it out for a frame parser")
         scores = self._scores(gold)
@@ -272,12 +272,12 @@ class Framed:
     others: Sequence[tuple[FrameGraph, float]] = ()
 
     def value(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return graph_value(self.graph)
 
 
 def graph_value(graph: FrameGraph) -> dict[str, Any]:
-    """Types of frames, mentions [start, end, frame] and slots [frame, role, target]."""
+    """Return types of frames, mentions [start, end, frame] and slots [frame, role, target]."""
     return {
         "frames": list(graph.types),
         "mentions": [list(each) for each in graph.mentions],
@@ -288,7 +288,7 @@ def graph_value(graph: FrameGraph) -> dict[str, Any]:
 def decision_chances(
     system: FrameSystem, state: FrameState, row: int, decisions: Sequence[int], chances: Sequence[float]
 ) -> tuple[dict[Mention, float], dict[Slot, float]]:
-    """The probability of the decision that made each mention and each slot of the graph of a state."""
+    """Return the probability of the decision that made each mention and each slot of the graph of a state."""
     made = [(system.actions.items[d].kind, p) for d, p in zip(decisions, chances, strict=True) if d >= 0]
     mentions, slots = state.mentions[row, 0].tolist(), state.slots[row, 0].tolist()
     of_mentions = [p for kind, p in made if kind in MAKES_MENTION]
@@ -304,7 +304,7 @@ def decision_chances(
 
 
 def answer_of(sentence: Sentence, framed: Framed, top_k: int, *, confidence: bool) -> Answer:
-    """The answer about a record: spans are mentions, parts are slots.
+    """Return the answer about a record: spans are mentions, parts are slots.
 
     A role is an arc from the last word of the first mention of its frame to the first mention of its target; a constant
     is at the first mention of its frame. Slots of frames without mentions are no parts.

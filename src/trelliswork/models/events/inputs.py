@@ -51,7 +51,7 @@ class EncodedRecord:
         return sum(map(len, self.sentences))
 
     def split(self, entities: Sequence[Entity] | None) -> Iterator[list[Entity] | None]:
-        """Entities of the record by sentence, with positions in it."""
+        """Yield entities of the record by sentence, with positions in it."""
         for each in self.sentences:
             yield None if entities is None else sorted(_within(entities, each.start, each.start + len(each)))
 
@@ -81,7 +81,7 @@ class Batch:
         return rows
 
     def joined(self, values: Float[Tensor, "rows n d"]) -> Float[Tensor, "batch m d"]:
-        """Values of tokens with all sentences of a record in one row."""
+        """Return values of tokens with all sentences of a record in one row."""
         return pad_sequence(
             [torch.cat([values[row, : len(self.sentences[row])] for row in rows]) for rows in self.rows],
             batch_first=True,
@@ -91,7 +91,7 @@ class Batch:
 def encoded_record(
     inventory: Inventory, features: Int[Tensor, "n f"], sentence: Sentence, *, with_tags: bool
 ) -> EncodedRecord:
-    """A record sentence by sentence; what reaches from one sentence into another is left out."""
+    """Encode a record sentence by sentence; what reaches from one sentence into another is left out."""
     arcs = inventory.arcs(sentence)
     entities = [each for each in entities_of(sentence) if each[2] in inventory.kinds] if with_tags else []
     events = events_of(sentence) if with_tags else []
@@ -113,7 +113,7 @@ def _within(spans: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
 
 
 def _moved(event: Event, start: int, end: int) -> Event:
-    """An event of a sentence, with the arguments that are there too."""
+    """Return an event of a sentence, with the arguments that are there too."""
     return Event(event.trigger - start, event.type, tuple(_within(event.arguments, start, end)), event.attributes)
 
 
@@ -133,7 +133,7 @@ class Inventory:
 
     @classmethod
     def from_sentences(cls, sentences: Sequence[Sentence], *, dependencies: bool) -> Inventory:
-        """The names in sentences with entities and events; one without any event is no data to learn from."""
+        """Return the names in sentences with entities and events; one without any event is no data to learn from."""
         events = [event for sentence in sentences for event in events_of(sentence)]
         if not events:
             raise TrellisworkError("expected sentences with events to learn from, got none; check the data")
@@ -145,12 +145,12 @@ class Inventory:
         return cls(tuple(sorted(kinds)), (NOTHING, *sorted(types)), (NOTHING, *sorted(roles)), tuple(sorted(relations)))
 
     def to_dict(self) -> dict[str, list[str]]:
-        """As plain values."""
+        """Return plain values."""
         return {name: list(names) for name, names in vars(self).items()}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Inventory:
-        """The inverse of `to_dict`."""
+        """Invert `to_dict`."""
         fields = [tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")]
         for names in fields:
             if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
@@ -163,14 +163,14 @@ class Inventory:
         return [NOTHING, *(f"{role}-{kind}" for kind in self.kinds for role in "BIES")]
 
     def arcs(self, sentence: Sentence) -> list[tuple[int, int, int]]:
-        """Head, dependent and relation, as far as the relation is known."""
+        """Return head, dependent and relation, as far as the relation is known."""
         named_arcs = arcs_of(sentence) if self.relations else []
         return [(h, d, self.relations.index(name)) for h, d, name in named_arcs if name in self.relations]
 
     def events(
         self, types: Mapping[int, int], roles: Mapping[tuple[int, int], int], spans: list[Entity]
     ) -> list[Event]:
-        """Events from the types of triggers and the roles of (trigger, number of the entity)."""
+        """Return events from the types of triggers and the roles of (trigger, number of the entity)."""
         return [
             Event(token, self.types[type_], tuple(
                 (start, end, self.roles[roles[token, j]]) for j, (start, end, _) in enumerate(spans)

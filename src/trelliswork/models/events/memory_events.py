@@ -56,7 +56,7 @@ class MemoryEvents(EventNetwork):
         )  # fmt: skip
 
     def with_entities(self, batch: Batch, entities: Rows) -> EventInputs:
-        """x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder.
+        """Return x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder.
 
         What is read has a row for each record.
         """
@@ -72,7 +72,7 @@ class MemoryEvents(EventNetwork):
         return EventInputs(hidden, batch.joined(batch.inputs), *places)
 
     def _places(self, batch: Batch, entities: Rows) -> tuple[Tensor, ...]:
-        """The mask of tokens; tokens, types and presence of entities; dependencies, sentences, and who is the same."""
+        """Return the mask of tokens; tokens, types and presence of entities; arcs, sentences, and who is the same."""
         n, k = max(map(len, batch.records)), max(sum(len(entities[row]) for row in rows) for rows in batch.rows)
         size = len(batch.records)
         sentence, arcs = torch.full((size, n), -1), torch.zeros(size, n, n, dtype=torch.long)
@@ -98,7 +98,7 @@ class MemoryEvents(EventNetwork):
         return self.memory.loss(read, types, roles)
 
     def _targets(self, read: EventInputs, batch: Batch) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n k"]]:
-        """Types of tokens and roles of entities in their events; names that training never saw are none."""
+        """Return types of tokens and roles of entities in their events; names that training never saw are none."""
         types = torch.zeros(read.mask.shape, dtype=torch.long)
         roles = torch.zeros(*read.mask.shape, read.entity.shape[1], dtype=torch.long)
         known_types, known_roles = self.inventory.types, self.inventory.roles
@@ -118,7 +118,7 @@ class MemoryEvents(EventNetwork):
     # Answers
 
     def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
-        """Greedy decisions; several values are the best of a beam over the best entities and the events with each."""
+        """Return greedy decisions, or the best of a beam over the best entities and the events with each."""
         if not (confidence or top_k):
             best = self.best_entities(batch, known)
             types, roles = self.memory.decode(self.with_entities(batch, best))
@@ -140,7 +140,7 @@ class MemoryEvents(EventNetwork):
         return [best_first(each, width, "greedy" if width == 1 else "beam") for each in candidates]
 
     def _ways(self, batch: Batch, chain: LinearChain, known: Known, k: int) -> Iterator[tuple[Rows, list[float]]]:
-        """The k best ways to tell entities, each with its ln p in each record; -inf where a record has fewer ways."""
+        """Yield the k best ways to tag entities, each with its ln p in each record; -inf where a record has fewer."""
         values, scores = chain.top_k(k)
         shares = (scores - chain.log_partition).tolist()
         by_row = list[list[tuple[list[Entity], float]]]()
@@ -154,7 +154,7 @@ class MemoryEvents(EventNetwork):
             yield [spans for of_record, _ in chosen for spans in of_record], log_probs
 
     def _judged(self, batch: Batch, entities: Rows, read: EventInputs, i: int, decided: Decisions) -> list[Extracted]:
-        """What was decided about record i, in each of several ways, with the probabilities of the decisions."""
+        """Return what was decided about record i, in each of several ways, with the probabilities of the decisions."""
         missing = read.mask.shape[1] - decided[0].shape[1]
         types, roles = F.pad(decided[0], (0, missing)), F.pad(decided[1], (0, 0, 0, missing))
         one = EventInputs(*(each[i : i + 1].expand(len(types), *each.shape[1:]) for each in read))
@@ -170,7 +170,7 @@ class MemoryEvents(EventNetwork):
         return extractions
 
     def _record(self, batch: Batch, entities: Rows, i: int, types: Tensor, roles: Tensor) -> Extracted:
-        """Entities and events of record i, by their positions in it."""
+        """Return entities and events of record i, by their positions in it."""
         spans = [
             (batch.sentences[row].start + start, batch.sentences[row].start + end, kind)
             for row in batch.rows[i] for start, end, kind in entities[row]
@@ -190,7 +190,7 @@ Way = TypeVar("Way")
 
 
 def best_products(parts: Sequence[Sequence[tuple[Way, float]]], k: int) -> list[tuple[list[Way], float]]:
-    """The k best choices of one way for each part, by the sum of their ln p; ways are given best first.
+    """Return the k best choices of one way for each part, by the sum of their ln p; ways are given best first.
 
     >>> best_products([[("a", -1.0), ("b", -2.0)], [("c", -1.0), ("d", -1.5)]], 3)
     [(['a', 'c'], -2.0), (['a', 'd'], -2.5), (['b', 'c'], -3.0)]
@@ -203,7 +203,7 @@ def best_products(parts: Sequence[Sequence[tuple[Way, float]]], k: int) -> list[
 
 
 def best_first(values: Sequence[Extracted], k: int, search: str) -> Extracted:
-    """The most probable of several values, with the k best."""
+    """Return the most probable of several values, with the k best."""
     ranked = sorted(values, key=lambda each: -(each.probability or 0.0))[:k]
     ranked = [replace(each, search=search) for each in ranked]
     return replace(ranked[0], others=ranked)

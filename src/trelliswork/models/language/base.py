@@ -1,4 +1,4 @@
-"""What every language model answers: log probabilities of tokens and sentences, and perplexity."""
+"""Base of all language models: log probabilities of tokens and sentences, and perplexity."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class LanguageModel(Model):
         return Report("\n".join(lines), dict(scores))
 
     def knows(self, word: str) -> bool | None:
-        """Whether a word was seen in training; None if the units are others."""
+        """Return whether a word was seen in training; None if the units are not words."""
         return word in self.names if self.format.units == "words" else None
 
 

@@ -27,7 +27,7 @@ AT_A_TIME = 1 << 20  # units in memory before they go to disk
 
 @dataclass(frozen=True)
 class Reading:
-    """How text is read, and what its units are."""
+    """Way of reading text: its tokeniser, and its units."""
 
     units: str = "words"
     pretokenised: bool = False
@@ -84,7 +84,7 @@ class Corpus(NamedTuple):
 
     @property
     def n_tokens(self) -> int:
-        """How many units there are, ends of sentences not counted."""
+        """Number of units, ends of sentences not counted."""
         return len(self.tokens) - 2 * self.n_sentences
 
 

@@ -1,4 +1,4 @@
-"""What a language model continues a text with: samples from its distribution or the likely part of it, and beams."""
+"""Continuations of a text: samples from the distribution of a language model or its likely part, and beams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every model that finds the tokens of a text answers."""
+"""Base of all models that find the tokens of a text."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class TokeniserModel(Model):
 
     @abstractmethod
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
+        """Return the sentences of a text; a blank line always ends one."""
 
     def predict(
         self, inputs: str | Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
     ) -> list[Answer]:
-        """The tokens of each text, sentence by sentence; `confidence` adds nothing."""
+        """Return the tokens of each text, sentence by sentence; `confidence` adds nothing."""
         if top_k > 1 or pins is not None:
             raise TrellisworkError("a tokeniser gives its best tokens only; leave out top_k and pins")
         return [self._answer(text) for text in ([inputs] if isinstance(inputs, str) else inputs)]
@@ -40,12 +40,12 @@ class TokeniserModel(Model):
         return Answer(value, None, [each.text for each in tokens], offsets=offsets)
 
     def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
-        """F1 of tokens, words and sentences."""
+        """Return F1 of tokens, words and sentences."""
         scores = tokenisation_scores(self, gold)
         return {"metric": "tokens F1", "score": scores["tokens"] / 100, **scores}
 
     def report(self, gold: Sequence[Any], *, threshold: float | None = None) -> Report:
-        """F1 of tokens, words and sentences, for people."""
+        """Report F1 of tokens, words and sentences, for people."""
         scores = self.evaluate(gold)
         parts = ("tokens", "words", "sentences")
         text = "\n".join(f"{f'F1 of {part}':<24}{scores[part]:6.2f}" for part in parts)
@@ -54,7 +54,7 @@ class TokeniserModel(Model):
 
 
 def _examples(document: Document, predicted: Sequence[Sequence[Token]]) -> Iterator[Example]:
-    """Each gold sentence as characters; a token that was predicted counts in the sentence in which it begins."""
+    """Yield each gold sentence as characters; a token that was predicted counts in the sentence in which it begins."""
     known = [sentence for sentence in document.sentences if sentence]
     starts = [sentence[0].start for sentence in known]
     of_sentence: list[list[Token]] = [[] for _ in known]

@@ -44,7 +44,7 @@ class MultiwordTable:
 
     @classmethod
     def of(cls, tokens: Iterable[Token]) -> MultiwordTable:
-        """Learned from tokens with their words."""
+        """Learn the table from tokens with their words."""
         counts: dict[str, Counter[Words]] = defaultdict(Counter)
         for token in tokens:
             counts[token.text.lower()][tuple(word.lower() for word in token.words)] += 1
@@ -55,7 +55,7 @@ class MultiwordTable:
         return cls(whole, endings, frozenset(kept))
 
     def words(self, text: str) -> Words:
-        """The words of a token, with its capitals where they can be told; itself if it is one word.
+        """Return the words of a token with its capitals where these are clear; the token itself if it is one word.
 
         >>> table = MultiwordTable.of([Token("don't", 0, 5, ("do", "n't"))])
         >>> table.words("Don't"), table.words("dogs")
@@ -71,18 +71,18 @@ class MultiwordTable:
         return (text,)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
+        """Return the plain values that `from_json` reads."""
         return {"whole": self.whole, "endings": self.endings, "seen": sorted(self.seen)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> MultiwordTable:
-        """The inverse of `to_json`."""
+        """Invert `to_json`."""
         tables = [{form: tuple(words) for form, words in stored[name].items()} for name in ("whole", "endings")]
         return cls(tables[0], tables[1], frozenset(stored["seen"]))
 
 
 def _endings(best: Mapping[str, Words]) -> dict[str, Words]:
-    """The endings that are nearly always cut off, with the words that they are."""
+    """Return the endings that are nearly always cut off, with the words that they are."""
     split: dict[str, Counter[Words]] = defaultdict(Counter)
     for form, words in best.items():
         if len(words) > 1 and "".join(words) == form:
@@ -108,7 +108,7 @@ def _ending_of(form: str, endings: Mapping[str, Words]) -> str:
 
 
 def _with_capitals(text: str, words: Words) -> Words:
-    """Words of a token that are spelled like it when put together have its letters; others begin like it."""
+    """Return words of a token that are spelled like it when put together have its letters; others begin like it."""
     if "".join(words) == text.lower() and len(text) == len(text.lower()):
         places = [sum(map(len, words[:at])) for at in range(len(words) + 1)]
         return tuple(text[first:last] for first, last in pairwise(places))
@@ -136,7 +136,7 @@ class LearnedRules(TokeniserModel):
         return cls(Habits.of(document), multiword)
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
+        """Return the sentences of a text; a blank line always ends one."""
         sentences = HabitTokeniser(self.habits).tokenise(text)
         if not self.multiword.whole:
             return sentences
@@ -182,12 +182,12 @@ class LearnedRules(TokeniserModel):
 
 
 def _written(counts: Counts) -> dict[str, str]:
-    """Counts for JSON, each on a line."""
+    """Return counts for JSON, each on a line."""
     return {key: f"{yes}/{n}" for key, (yes, n) in counts.items()}
 
 
 def _counts(stored: Mapping[str, str]) -> Counts:
-    """The inverse, checked."""
+    """Invert `_written`, with checks."""
     counts: Counts = {}
     for key, written in stored.items():
         yes, n = map(int, written.split("/"))

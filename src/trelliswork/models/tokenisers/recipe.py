@@ -53,7 +53,7 @@ class TokeniserRecipe(Recipe):
         return self.own.to_dict()
 
     def read_files(self) -> None:
-        """There are none."""
+        """Return None: there are no further files."""
 
     def begin(self, material: Material, note: Note) -> None:
         self.material = material
@@ -85,7 +85,7 @@ class TokeniserRecipe(Recipe):
 
 
 def spaced_documents(path: str) -> list[Document] | None:
-    """The documents of a CoNLL-U file that says where words touch; None if it says nothing of that."""
+    """Return the documents of a CoNLL-U file that says where words touch; None if it says nothing of that."""
     documents = read_documents(path)
     for document in documents:
         for sentence in document.sentences:
@@ -95,7 +95,7 @@ def spaced_documents(path: str) -> list[Document] | None:
 
 
 def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list[Document]]:
-    """All but the last tenth of the documents, or of the sentences if there are few documents; and the last tenth."""
+    """Split off the last tenth of the documents, or of the sentences if there are few documents."""
     if len(documents) >= HELD_OUT:
         n = len(documents) // HELD_OUT
         return documents[:-n], documents[-n:]
@@ -113,7 +113,7 @@ def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list
 
 
 def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> TokeniserModel:
-    """The tokeniser of a CoNLL-U file, for the model learned from it; from tokens alone if it has no white space."""
+    """Learn the tokeniser of a CoNLL-U file, for the model learned from it; from tokens alone without white space."""
     documents = spaced_documents(train)
     if documents is None:
         tokens = [sentence for document in read_documents(train) for sentence in document.sentences]
@@ -132,7 +132,7 @@ def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> T
 def learn_from_tokens(
     sentences: Sequence[Sequence[str]], note: Note, seed: int = 0, multiword: MultiwordTable = NO_MULTIWORD
 ) -> TokeniserModel:
-    """A tokeniser that cuts as these sentences are cut, whose text is not known, for the model learned from them."""
+    """Learn a tokeniser that cuts as these sentences are cut, whose text is not known."""
     began = time.perf_counter()
     if is_unspaced(sentences):
         config = replace(DEFAULTS, max_iterations=UNSPACED_ITERATIONS, seed=seed)

@@ -49,7 +49,7 @@ class TransducerEnsemble(Transducer):
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> TransducerEnsemble:
-        """All models in the folders of a folder."""
+        """Load all models in the folders of a folder."""
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
@@ -58,7 +58,7 @@ class TransducerEnsemble(Transducer):
         return ensemble
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
-        """Each member in a folder of its own."""
+        """Write each member into a folder of its own."""
         for i, member in enumerate(self.members, 1):
             member.save(Path(directory) / f"model-{i}", extra=extra)
 
@@ -81,7 +81,7 @@ class TransducerEnsemble(Transducer):
         return answers
 
     def _merged(self, batch: Sequence[Symbols], k: int, top_k: int) -> Iterator[Transduced]:
-        """The best of what each member finds among its k best."""
+        """Yield the best of what each member finds among its k best."""
         lists = list(zip(*(member.transduced(batch, k, False) for member in self.members), strict=True))
         targets = [list(dict.fromkeys(target for answer in each for target, _ in answer.best)) for each in lists]
         pairs = [Sentence(source, target=y) for source, every in zip(batch, targets, strict=True) for y in every]
@@ -95,7 +95,7 @@ class TransducerEnsemble(Transducer):
             yield Transduced(best, certain=enough and all(answer.certain for answer in each))
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """The log of the mean probability of each pair."""
+        """Return the log of the mean probability of each pair."""
         scores = np.array([member.log_probs(pairs) for member in self.members])
         log_means: list[float] = (np.logaddexp.reduce(scores, axis=0) - math.log(len(self.members))).tolist()
         return log_means
@@ -126,7 +126,7 @@ class TransducerEnsemble(Transducer):
         return dict(zip(names, self.members, strict=True))
 
     def describe(self, top: int = 20) -> Description:
-        """What the first member is, and how good each of them was."""
+        """Describe the first member, and how good each of them was."""
         first = self.members[0].describe(top)
         scores = {
             name: f"dev {dev.get('metric', 'score')} {100 * dev['score']:.2f}" if dev.get("score") is not None else "-"

@@ -16,7 +16,7 @@ Drawn = tuple[tuple[Any, ...], float]
 
 
 def similarity(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[float]:
-    """1 - edit distance / length of the longer one, for pairs of strings.
+    """Return 1 - edit distance / length of the longer one, for pairs of strings.
 
     >>> similarity([("abcd", "abd"), ("", "")])
     [0.75, 1.0]
@@ -26,7 +26,7 @@ def similarity(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[flo
 
 
 def by_agreement(samples: Sequence[Drawn], utility: Utility = similarity) -> list[Drawn]:
-    """The different samples, those with the highest mean utility against all samples first.
+    """Return the different samples, those with the highest mean utility against all samples first.
 
     A sample that was drawn twice counts twice. Ties keep the order in which they were drawn.
 

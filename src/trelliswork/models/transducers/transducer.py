@@ -1,4 +1,4 @@
-"""What all transducers answer, however they find it: targets, their probabilities, scores.
+"""Base of all transducers, however they find targets: answers, their probabilities, scores.
 
 >>> model = tw.load("pronounce")                                     # doctest: +SKIP
 >>> answer = model.predict(["cat"], top_k=2)[0]                      # doctest: +SKIP
@@ -55,20 +55,20 @@ class Transducer(Model):
 
     @abstractmethod
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        """The best target of each source, or the `top_k` best, with parts if `sure`; sources are not empty."""
+        """Return the best target of each source, or the `top_k` best, with parts if `sure`; sources are not empty."""
 
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
-        """The same among the targets that agree with the pins of each source."""
+        """Return the best targets among those that agree with the pins of each source."""
         raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A target is written symbol by symbol, with a beam as wide as `top_k` asks for."""
+        """Return seconds; a target is written symbol by symbol, with a beam as wide as `top_k` asks for."""
         return 1e-3 + n * (1e-3 + 1e-4 * top_k) * (1 + choices + explain)
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """log p(target | source) of each pair, exact; -inf where the target cannot be written."""
+        """Return log p(target | source) of each pair, exact; -inf where the target cannot be written."""
         raise TrellisworkError(f"expected a model with exact probabilities of pairs, got a {type(self).__name__}")
 
     def predict(
@@ -79,7 +79,7 @@ class Transducer(Model):
         pins: Any = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The target of each source. A text is one source; a list has several, as texts or as pairs that were read.
+        """Return the target of each source. A text is one source; a list has several, as texts or as pairs.
 
         `pins` has for each source what some of it is known to become: `{0: "K", (1, 3): "F"}` for the symbols 0 and
         1 to 2, as texts or as tuples of symbols. The answers are the best targets that have an alignment like this.
@@ -91,7 +91,7 @@ class Transducer(Model):
     def transduce(
         self, pairs: Sequence[Sentence], top_k: int = 1, sure: bool = False, pins: Sequence[Pins] | None = None
     ) -> list[Transduced]:
-        """What `transduced` says of each source, batch by batch; an empty source has an empty target."""
+        """Return what `transduced` finds for each source, batch by batch; an empty source has an empty target."""
 
         def ask(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Transduced]:
             sources = [self.read_as(pair.words) for pair in batch]
@@ -103,17 +103,17 @@ class Transducer(Model):
         return in_batches(self, pairs, pins, ask, empty=lambda: Transduced([((), 0.0)], certain=True))
 
     def pinned(self, text: str, n: int | None = None) -> Symbols:
-        """The symbols that a pin says are written."""
+        """Return the symbols that a pin says are written."""
         if not self.takes_pins:
             super().pinned(text, n)
         return () if text == NOTHING else self.format.cut_target(text)
 
     def read_as(self, words: Symbols) -> Symbols:
-        """A source as the model reads it: symbols that it never saw by their twins, if it saw one of these."""
+        """Return a source as the model reads it: symbols that it never saw by their twins, if it saw one of these."""
         return tuple(self.twin(word) or word for word in words)
 
     def twin(self, word: str) -> str | None:
-        """The symbol that is read for one that was never seen: in another case, or without its accents.
+        """Return the symbol that is read for one that was never seen: in another case, or without its accents.
 
         None if the symbol was seen, if there is no such twin, or if the model copies what it does not know.
         """
@@ -123,11 +123,11 @@ class Transducer(Model):
 
     @property
     def copies_unknown(self) -> bool:
-        """Whether symbols that were never seen are written as they are."""
+        """True if symbols that were never seen are written as they are."""
         return False
 
     def unknown_text(self, symbols: Sequence[str]) -> str:
-        """Some symbols that were never seen, and what is done about each."""
+        """Return some symbols that were never seen, and what is done about each."""
         without = "copied" if self.copies_unknown else self.without_twin
         shown = [f"{each!r} ({f'read as {twin!r}' if (twin := self.twin(each)) else without})" for each in symbols]
         more = f" and {len(shown) - MOST_UNKNOWN} more" if len(shown) > MOST_UNKNOWN else ""
@@ -160,7 +160,7 @@ class Transducer(Model):
         return EXACT_MATCH
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """Whole strings that are right, and symbols that are wrong; pairs of one source are several right targets.
+        """Score whole strings and symbols; pairs of one source are several right targets.
 
         If both sides are words, BLEU too.
         """
@@ -188,11 +188,11 @@ class Transducer(Model):
         return {"metric": self.judged_by, "score": scores[self.judged_by], **scores}
 
     def _canonical(self, symbols: Symbols) -> Symbols:
-        """Symbols as a file with the same text would be cut: marks may be written in another order."""
+        """Return symbols as a file with the same text would be cut: marks may be written in another order."""
         return symbols if self.format.spelling is None else self.format.cut_target(self.format.join_target(symbols))
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Error rates of strings and of symbols."""
+        """Return error rates of strings and of symbols."""
         if threshold is not None:
             raise TrellisworkError(NO_THRESHOLD)
         scores = self.evaluate(gold)
@@ -220,7 +220,7 @@ class SpanPin(NamedTuple):
 
 
 def span_pins(pins: Pins, n: int, cut: Callable[[str], Symbols]) -> list[SpanPin]:
-    """The pins of a source of `n` symbols from left to right; they must lie within it, and apart from each other.
+    """Return the pins of a source of `n` symbols from left to right; they must lie within it and be disjoint.
 
     >>> span_pins({(1, 3): "F", 0: "K"}, 3, tuple)
     [SpanPin(start=0, end=1, symbols=('K',)), SpanPin(start=1, end=3, symbols=('F',))]
@@ -240,7 +240,7 @@ def span_pins(pins: Pins, n: int, cut: Callable[[str], Symbols]) -> list[SpanPin
 
 
 def within(pins: Sequence[SpanPin], places: Sequence[int]) -> list[SpanPin] | None:
-    """The same pins on those places of a source that are left over, or None if a pin wants symbols from none of them.
+    """Return the same pins on the places of a source that are left, or None if a pin wants symbols from none of them.
 
     >>> within([SpanPin(1, 3, ("F",))], [0, 2])
     [SpanPin(start=1, end=2, symbols=('F',))]

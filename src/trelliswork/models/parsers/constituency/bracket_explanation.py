@@ -1,4 +1,4 @@
-"""What else words may be put together to: other labels of each bracket, and the brackets that cross it."""
+"""Alternatives to the brackets of a tree: other labels of each bracket, and the brackets that cross it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Explained:
     reason: Reason | None = None
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest others and votes."""
+        """Return plain values, with the `most` strongest others and votes."""
         lists = {"brackets": self.brackets, "labels": self.labels[:most], "crossing": self.crossing[:most]}
         why = {} if self.reason is None else {"reason": self.reason.record(most)}
         return {name: [asdict(each) for each in parts] for name, parts in lists.items()} | why
@@ -66,7 +66,7 @@ class BracketExplanation:
         reasons: Mapping[tuple[int, int], Reason] | None = None,
         best: Sequence[Alternative] = (),
     ) -> BracketExplanation:
-        """From the brackets of a tree, outermost first, and the probabilities of all; None if there are none."""
+        """Make it from the brackets of a tree, outermost first, and the probabilities of all, or None."""
         groups = [list(group) for _, group in groupby(brackets, lambda each: each[:2])]
         if shares is None:
             alone = [Explained(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
@@ -75,11 +75,11 @@ class BracketExplanation:
         return cls(tuple(words), tuple(spans), best=tuple(best))
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values: the brackets of each span, the `most` strongest others and votes, and the best trees."""
+        """Return plain values: the brackets of each span, the `most` strongest others and votes, and the best trees."""
         return {"spans": [each.record(most) for each in self.spans], "best": [each.record() for each in self.best]}
 
     def _rows(self) -> Iterator[tuple[str, BracketShare, Reason | None]]:
-        """Every line: a mark, "" of the tree itself, and what it says; the last of a span with its reason."""
+        """Yield every line: a mark, "" of the tree itself, and what it says; the last of a span with its reason."""
         for each in self.spans:
             marked = (("", each.brackets), ("|", each.labels), ("x", each.crossing))
             rows = [(mark, part) for mark, parts in marked for part in parts]
@@ -107,7 +107,7 @@ class BracketExplanation:
         return text if len(text) <= LONGEST else f"{text[: LONGEST // 2].rstrip()} ... {text[-LONGEST // 2 :].lstrip()}"
 
     def _repr_html_(self) -> str:
-        """A table: words, label, probabilities; what else is possible below each."""
+        """Return a table: words, label, probabilities; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("", "words", "label", "of the span", "with the label"))
         rows, top = [], largest([each.reason for each in self.spans])
         for mark, part, reason in self._rows():
@@ -123,7 +123,7 @@ class BracketExplanation:
 
 
 def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
-    """One span with its alternatives."""
+    """Return one span with its alternatives."""
     start, end, _ = group[0]
     own = {label for *_, label in group}
     of_labels = shares.of_labels[start, end - 1]
@@ -134,7 +134,7 @@ def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
 
 
 def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[str]) -> str:
-    """What a tree has in the place of a span of another: other labels, or what crosses it, or nothing.
+    """Describe what another tree has in the place of a span: other labels, what crosses it, or nothing.
 
     >>> rival_text((0, 2), [(0, 3, "S"), (0, 2, "VP")], ["a", "b", "c"])
     'VP'
@@ -151,7 +151,7 @@ def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[
 
 
 def crossing_spans(of_spans: Array, start: int, end: int) -> list[tuple[int, int]]:
-    """The most probable spans that share words with [start, end) and have others, neither inside the other.
+    """Return the most probable spans that share words with [start, end) and have others, neither inside the other.
 
     >>> crossing_spans(np.full((3, 3), 0.5), 0, 2)
     [(1, 3)]
@@ -183,7 +183,7 @@ class BracketShares(NamedTuple):
         return BracketShare(start, end, label, _sure(self.of_spans[start, end - 1]), _sure(share))
 
     def best(self, start: int, end: int) -> BracketShare:
-        """A span with its most probable label."""
+        """Return a span with its most probable label."""
         return self.part(start, end, self.labels[int(self.of_labels[start, end - 1].argmax())])
 
 
@@ -203,12 +203,12 @@ def _sure(share: float) -> float:
 
 
 def diagonal(chart: Array) -> Array:
-    """What a chart says of single tokens, [n, ...]."""
+    """Return the rows of a chart for single tokens, [n, ...]."""
     return np.ascontiguousarray(chart[np.arange(len(chart)), np.arange(len(chart))])
 
 
 def summed(shares: Array, columns: Array) -> Array:
-    """[..., column]: the shares of the symbols of each column, at most 1; symbols of column -1 are left out."""
+    """Return [..., column]: the shares of the symbols of each column, at most 1; symbols of column -1 are left out."""
     order = np.argsort(columns, kind="stable")
     order = order[np.searchsorted(columns[order], 0) :]
     starts = np.searchsorted(columns[order], np.arange(int(columns.max()) + 1))

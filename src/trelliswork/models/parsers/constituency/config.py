@@ -15,7 +15,7 @@ Answered = Literal["best", "expected"]
 
 @dataclass(frozen=True)
 class SpanConfig(NetworkConfig):
-    """What a span-based parser is made of: inputs and encoder as in `NetworkConfig`, and scores of labelled spans.
+    """Settings of a span-based parser: inputs and encoder as in `NetworkConfig`, and scores of labelled spans.
 
     `decoding="expected"` answers with the tree whose expected F1 of brackets is largest, instead of the most probable
     one.
@@ -36,7 +36,7 @@ class SpanConfig(NetworkConfig):
 
 @dataclass(frozen=True)
 class GrammarConfig(Settings):
-    """How trees become rules.
+    """Settings of a treebank grammar: how trees become rules.
 
     A constituent is told apart by `vertical` - 1 of those above it, and its children are generated one by one, each
     given the `horizontal` ones before it, or as many as were seen `least_context` times. Klein and Manning (2003),

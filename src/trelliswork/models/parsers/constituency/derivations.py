@@ -52,7 +52,7 @@ class ChainLabels:
 
     @staticmethod
     def from_sentences(sentences: Iterable[Sentence]) -> ChainLabels:
-        """All that occur."""
+        """Return all labels that occur."""
         counts: Counter[str] = Counter()
         for sentence in sentences:
             counts.update(label for _, _, label in chains(len(sentence), brackets_of(sentence)))
@@ -67,7 +67,7 @@ class ChainLabels:
         return self.vocabulary.to_list()
 
     def nodes(self, n: int, brackets: Sequence[Bracket]) -> list[Node]:
-        """The one value of `SpanTree` that a tree over n words is: 2 n - 1 nodes, parents before children."""
+        """Return the one value of `SpanTree` that a tree over n words is: 2 n - 1 nodes, parents before children."""
         labelled = {(start, end): self._index(label) for start, end, label in chains(n, brackets)}
         spans = {*labelled, *((i, i + 1) for i in range(n))}
         ordered = sorted(spans, key=lambda span: (-span[0], span[1]))  # children before parents, the last first
@@ -88,11 +88,11 @@ class ChainLabels:
         return self.vocabulary.index(label)
 
     def brackets(self, nodes: Iterable[Node]) -> list[Bracket]:
-        """The constituents of a value, outermost first."""
+        """Return the constituents of a value, outermost first."""
         return [(start, end, label) for start, end, y in nodes for label in self.chains[y]]
 
     def with_label(self, label: str | None) -> list[bool]:
-        """Of each joint label, whether the chain has this one; any if it is None."""
+        """Return for each joint label whether the chain has this one; any if it is None."""
         return [bool(chain) if label is None else label in chain for chain in self.chains]
 
     @cached_property
@@ -122,12 +122,12 @@ class ChainLabels:
 
     @cached_property
     def sizes(self) -> Float[Tensor, "c"]:
-        """How many constituents each chain has."""
+        """Number of constituents of each chain."""
         return torch.tensor([float(len(chain)) for chain in self.chains])
 
 
 def chains(n: int, brackets: Sequence[Bracket]) -> list[Bracket]:
-    """Constituents with joint labels; all words together get TOP if there is nothing above them."""
+    """Return constituents with joint labels; all words together get TOP if there is nothing above them."""
     whole = n == 1 or (bool(brackets) and brackets[0][:2] == (0, n))
     rooted = list(brackets) if whole else [(0, n, ROOTS[0]), *brackets]
     return [
@@ -136,7 +136,7 @@ def chains(n: int, brackets: Sequence[Bracket]) -> list[Bracket]:
 
 
 def brackets_of(sentence: Sentence) -> tuple[Bracket, ...]:
-    """The constituents of a sentence, which must be there."""
+    """Return the constituents of a sentence, which must be there."""
     if sentence.brackets is None or sentence.tags is None:
         problem = "expected a tree in brackets, got a sentence without; give a treebank"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
@@ -150,7 +150,7 @@ FIRST_PRICE = 0.4
 
 
 def expected_brackets(shares: Array, known: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int, list[int]]]:
-    """The spans (start, end, labels) of a tree with the highest 2 E[right] / (predicted + E[gold]).
+    """Return the spans (start, end, labels) of a tree with the highest 2 E[right] / (predicted + E[gold]).
 
     `shares` [n, n, label] has the probability of a constituent over tokens i..j. One pays if its probability is above
     half of the F1 that is reached (Dinkelbach 1967, On nonlinear fractional programming), so that the best tree for
@@ -177,7 +177,7 @@ def expected_brackets(shares: Array, known: Sequence[tuple[int, int]] = ()) -> l
 
 
 def _best_spans(gains: Array) -> list[tuple[int, int]]:
-    """The spans of a binary tree with the highest sum of gains, parents before children."""
+    """Return the spans of a binary tree with the highest sum of gains, parents before children."""
     scores = torch.from_numpy(np.ascontiguousarray(gains))[None, :, :, None]
     (nodes,) = SpanTree(scores).argmax_nodes.tolist()
     return sorted(((start, end) for start, end, _ in nodes if start >= 0), key=lambda span: (span[0], -span[1]))

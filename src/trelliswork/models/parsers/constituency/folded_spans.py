@@ -91,44 +91,44 @@ class FoldedSpans:
         return self.summed.marginals[..., 1].flatten()
 
     def _scores(self, places: SpanPlaces) -> Iterator[tuple[Tensor, Tensor]]:
-        """Of some spans, in pieces."""
+        """Yield (cells, scores) of some spans, in pieces."""
         for cells, scores in self.scorer.scores(self.ends, places):
             yield cells, self._allowed(cells, scores) if self.pinned else scores
 
     def _allowed(self, cells: Tensor, scores: Tensor) -> Tensor:
-        """Scores of labels, -inf of those that a pin excludes."""
+        """Return scores of labels, -inf of those that a pin excludes."""
         for (row, start, end), having in self.pinned.items():
             here = cells == (row * self.n + start) * self.n + end - 1
             scores = torch.where(here[:, None] & ~having[1:], -INF, scores)
         return scores
 
     def some(self, cells: Int[Tensor, "m"]) -> Float[Tensor, "m c-1"]:
-        """The scores of the labels of spans, by their cells."""
+        """Return the scores of the labels of spans, by their cells."""
         row, first, last = cells // (self.n * self.n), cells // self.n % self.n, cells % self.n
         posts = row * (self.n + 1)
         pieces = [scores for _, scores in self._scores(SpanPlaces(posts + first, posts + last + 1, cells))]
         return torch.cat(pieces) if pieces else self.ends[0].new_zeros(0, self.scorer.labels.out_features)
 
     def shares(self, cells: Int[Tensor, "m"]) -> Float[Tensor, "m c-1"]:
-        """The probabilities of the labels of spans, by their cells."""
+        """Return the probabilities of the labels of spans, by their cells."""
         return self.some(cells).softmax(-1).mul_(self.whole[cells, None])
 
     def log_prob(self, chosen: Sequence[Sequence[Node]]) -> Float[Tensor, "batch"]:
-        """log p of trees, each as its constituents (start, end, label)."""
+        """Return log p of trees, each as its constituents (start, end, label)."""
         flat = [((row * self.n + i) * self.n + j - 1, row, y) for row, nodes in enumerate(chosen) for i, j, y in nodes]
         cells, rows, labels = torch.tensor(flat, device=self.lengths.device).reshape(-1, 3).unbind(1)
         scores = self.some(cells).double().gather(1, labels[:, None] - 1).squeeze(1)
         return scores.new_zeros(self.batch).index_add(0, rows, scores) - self.summed.log_partition.double()
 
     def best(self) -> list[list[Node]]:
-        """The most probable tree of each row, as its constituents."""
+        """Return the most probable tree of each row, as its constituents."""
         trees = [[node for node in value if node[2]] for value in self.highest.argmax]
         cells = [(row * self.n + i) * self.n + j - 1 for row, nodes in enumerate(trees) for i, j, _ in nodes]
         labels = iter((self.some(torch.tensor(cells, device=self.lengths.device)).argmax(-1) + 1).tolist())
         return [[(i, j, next(labels)) for i, j, _ in nodes] for nodes in trees]
 
     def expected(self) -> list[list[Node]]:
-        """The tree of each row with the highest 2 E[right] / (predicted + E[gold]), as its constituents.
+        """Return the tree of each row with the highest 2 E[right] / (predicted + E[gold]), as its constituents.
 
         A constituent pays if its probability is above half of the F1 that is reached (Dinkelbach 1967, On nonlinear
         fractional programming), so the best tree for one price gives the next.
@@ -141,7 +141,7 @@ class FoldedSpans:
         return trees
 
     def _priced(self, likely: Likely, gold: Array) -> tuple[list[list[Node]], float]:
-        """The best trees of likely spans, and the lowest price that a constituent had."""
+        """Return the best trees of likely spans, and the lowest price that a constituent had."""
         row_of, sizes = likely.cells // (self.n * self.n), np.arange(1, likely.right.shape[1] + 1)
         price, lowest = np.full(self.batch, FIRST_PRICE), FIRST_PRICE
         for _ in range(ROUNDS):
@@ -166,7 +166,7 @@ class FoldedSpans:
         return Likely(cells.numpy(), needed[cells.numpy()], right, best)
 
     def _needed(self) -> Array:
-        """Spans that must be constituents: the whole row, if it has two words, and what is pinned."""
+        """Return spans that must be constituents: the whole row, if it has two words, and what is pinned."""
         needed = np.zeros((self.batch, self.n, self.n), np.bool_)
         for row, length in enumerate(self.lengths.tolist()):
             needed[row, 0, length - 1] = length > 1
@@ -175,7 +175,7 @@ class FoldedSpans:
         return needed
 
     def _chosen(self, likely: Likely, gains: Array) -> Array:
-        """Which of the likely spans are in the tree of the highest gain."""
+        """Return the indices of the likely spans that are in the tree of the highest gain."""
         chart, worth = np.zeros((self.batch, self.n, self.n)), np.maximum(gains, 0.0)
         chart.reshape(-1)[likely.cells] = worth + (worth.sum() + 1.0) * likely.needed  # more than all others together
         trees = SpanTree(torch.from_numpy(chart)[..., None], lengths=self.lengths.cpu(), validate_args=False)

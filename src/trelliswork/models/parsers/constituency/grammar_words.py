@@ -1,4 +1,4 @@
-"""What words say about the symbols above them in a treebank grammar.
+"""Probabilities of the symbols above words in a treebank grammar.
 
 >>> lexicon = WordTags.from_counts({("walks", "VBZ"): 5, ("walking", "VBG"): 1, ("talking", "VBG"): 1}, 3, 1.0)
 >>> shares = lexicon.shares("jumping", first=False)
@@ -43,7 +43,7 @@ class GrammarWords:
         self.n_symbols = len(place)
 
     def weights(self, words: Sequence[str]) -> Array:
-        """p(word | symbol) up to a factor of the word [n, symbol]: p(symbol | word) / p(symbol), by Bayes's rule."""
+        """Return p(word | symbol) up to a factor of each word [n, symbol]: p(symbol | word) / p(symbol)."""
         weights = np.zeros((len(words), self.n_symbols))
         for i, word in enumerate(words):
             for tag, share in self.lexicon.shares(word, first=i == 0).items():
@@ -60,7 +60,7 @@ class GrammarWords:
             row[symbol] = share * of_tag / n
 
     def tags(self, words: Sequence[str]) -> list[str]:
-        """The likeliest tag of each word by itself."""
+        """Return the likeliest tag of each word by itself."""
         shares = [self.lexicon.shares(word, first=i == 0) for i, word in enumerate(words)]
         return [max(each, key=each.__getitem__) for each in shares]
 
@@ -72,7 +72,7 @@ BETWEEN = 20.0
 
 
 def signatures(word: str, *, first: bool) -> Iterator[str]:
-    """How a word is spelled, from coarse to fine: its shape, then ever longer suffixes.
+    """Yield the spelling of a word, from coarse to fine: its shape, then ever longer suffixes.
 
     >>> list(signatures("U-boats", first=False))
     ['', 'Ax-', 'Ax-s', 'Ax-ts', 'Ax-ats', 'Ax-oats', 'Ax-boats']
@@ -109,7 +109,7 @@ class WordTags:
     def from_counts(
         counts: Mapping[tuple[str, str], int], rare: int, weight: float, between: float = BETWEEN
     ) -> WordTags:
-        """From how often each word had each tag; words seen at most `rare` times stand for unknown ones.
+        """Count how often each word had each tag; words seen at most `rare` times stand for unknown ones.
 
         `weight` is that of the spelling beside what was seen of a word, `between` that of a coarser signature beside
         what was seen of a finer one.
@@ -120,7 +120,7 @@ class WordTags:
         return WordTags(words, spelling_counts(words, rare), weight, between)
 
     def shares(self, word: str, *, first: bool) -> dict[str, float]:
-        """P(tag | word); `first` in its sentence, a capital says little, and the word in lower case is asked too."""
+        """Return P(tag | word); a capital says little of the `first` word, whose lower case is read as well."""
         by_spelling = self._of_spelling(word, first)
         seen = Counter(self.words.get(word, {}))
         if first and not seen and word[:1].isupper():
@@ -146,7 +146,7 @@ class WordTags:
 
 
 def spelling_counts(words: Mapping[str, Mapping[str, int]], rare: int) -> dict[str, Counter[str]]:
-    """How often rare words of each signature have each tag, all tokens counted."""
+    """Count how often rare words of each signature have each tag, all tokens counted."""
     tag_counts: dict[str, Counter[str]] = {}
     for word, tags in words.items():
         if sum(tags.values()) <= rare:

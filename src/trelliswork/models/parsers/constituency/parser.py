@@ -1,4 +1,4 @@
-"""What constituency parsers have in common, however they find their trees: answers and scores."""
+"""Base of all constituency parsers, however they find their trees: answers and scores."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class ConstituencyParser(Model):
     def parsed(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedTree]:
-        """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
 
     chart_cost: float = 6e-9  # seconds for each triple of a span and a place to divide it at
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A chart over n words has n³ ways to divide a span."""
+        """Return seconds; a chart over n words has n³ ways to divide a span."""
         more = choices + explain
         best = (7e-4 + 1e-5 * top_k) * n if top_k else 0.0
         spans = (1e-5 * more + 3e-3 * explain) * n**2
@@ -73,7 +73,7 @@ class ConstituencyParser(Model):
         pins: Sequence[Pins | Mapping[int, tuple[int, str | None]]] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The tree of each sentence, with the probability of each constituent and tag.
+        """Return the tree of each sentence, with the probability of each constituent and tag.
 
         `pins` has for each sentence the constituents that are known: [(0, 2, "NP")] says that its first two words are
         an NP, and so does {0: (2, "NP")}; a label of None is unknown. Of raw text there is an answer for each sentence.
@@ -94,7 +94,7 @@ class ConstituencyParser(Model):
         )  # fmt: skip
 
     def explain(self, sentences: Any) -> list[BracketExplanation]:
-        """The brackets of the tree of each sentence, the other labels of each, what crosses it, and what decided."""
+        """Explain the brackets of each tree: the other labels of each, what crosses it, and what decided."""
         return [self._explained(each) for each in self.sentences_of(sentences)]
 
     def _explained(self, sentence: Sentence) -> BracketExplanation:
@@ -108,14 +108,14 @@ class ConstituencyParser(Model):
 
     @abstractmethod
     def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
-        """What the brackets of a tree are due to, by their spans."""
+        """Return the reasons for the brackets of a tree, by their spans."""
 
     @abstractmethod
     def shares(self, sentence: Sentence) -> BracketShares | None:
-        """The probability of every labelled bracket of a sentence; None if it has none."""
+        """Return the probability of every labelled bracket of a sentence; None if it has none."""
 
     def pinned(self, text: str, n: int | None = None) -> tuple[int, str | None]:
-        """`4:NP`, or `4`, of a word: the last word of a constituent that begins there, and its label."""
+        """Read `4:NP`, or `4`, of a word: the last word of a constituent that begins there, and its label."""
         match = _PIN.fullmatch(text)
         if match is None or int(match[1]) < 1 or (n is not None and int(match[1]) > n):
             words = "the sentence" if n is None else f"its {n} words"
@@ -143,7 +143,7 @@ class ConstituencyParser(Model):
         return list(gold), self._unknown_labels(gold)
 
     def _unknown_labels(self, gold: Sequence[Sentence]) -> list[str]:
-        """That some labels cannot be found, and where they first occur."""
+        """Return a note that some labels cannot be predicted, and where they first occur."""
         places: dict[str, str] = {}
         known = self.known_labels | NOT_COUNTED
         for each in gold:
@@ -158,13 +158,13 @@ class ConstituencyParser(Model):
         return [f"note: {problem}; add trees with them to the training data, or rename them"]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """Labelled brackets against gold trees, as evalb counts them; tags are predicted, not read."""
+        """Compare labelled brackets with gold trees, as evalb counts them; tags are predicted, not read."""
         scores = _scored(gold, answered(lambda sentences: self._parse(sentences, None, 0, False), gold))
         shown = ("precision", "recall", "f1", "exact_match", "tagging_accuracy")
         return {"metric": "bracket f1", "score": scores.f1, **{name: getattr(scores, name) for name in shown}}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Labelled brackets as evalb counts them, each label, and how far the probabilities are off."""
+        """Report on labelled brackets as evalb counts them, on each label, and on the calibration."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
         parses = self._parse(gold, None, 0, True)
@@ -180,7 +180,7 @@ class ConstituencyParser(Model):
 
 
 def listed(known: Pins | Mapping[int, tuple[int, str | None]]) -> Pins:
-    """Pins as a list, however they were given."""
+    """Return pins as a list, however they were given."""
     return [(start, *rest) for start, rest in known.items()] if isinstance(known, Mapping) else known
 
 

@@ -80,7 +80,7 @@ class TreebankGrammar(ConstituencyParser):
         self.labels, self._of_label = self._columns(lambda symbol: symbol not in self.words.symbols)
 
     def _columns(self, belongs: Callable[[int], bool]) -> tuple[list[str], Array]:
-        """The names of some symbols, and for each symbol the place of its name among them, or -1."""
+        """Return the names of some symbols, and for each symbol the place of its name among them, or -1."""
         of = [name if name is not None and belongs(i) else None for i, name in enumerate(self.names)]
         names = sorted({name for name in of if name is not None})
         place = {name: i for i, name in enumerate(names)}
@@ -88,7 +88,7 @@ class TreebankGrammar(ConstituencyParser):
 
     @classmethod
     def fit(cls, train: Sequence[Sentence], config: GrammarConfig | None = None) -> Self:
-        """The grammar of sentences with brackets."""
+        """Count the grammar of sentences with brackets."""
         if not train:
             raise TrellisworkError("expected sentences with brackets to count rules of, got none; check the data")
         config = config or GrammarConfig()
@@ -98,11 +98,11 @@ class TreebankGrammar(ConstituencyParser):
     # Charts
 
     def charts(self, words: Sequence[str], *, best: bool = False, known: Known | None = None) -> Chart:
-        """Of sums over trees, or of the best; `known` has symbols of which one must be above some words."""
+        """Return the chart of sums over trees, or of the best; `known` lists the symbols for some words."""
         return self.grammar.inside(self.words.weights(words), best=best, known=known)
 
     def _known(self, words: Sequence[str], pins: Pins) -> Known:
-        """The symbols of each pin."""
+        """Return the symbols of each pin."""
         known_symbols: dict[tuple[int, int], frozenset[int]] = {}
         if pins and len(words) > self.config.longest:
             problem = f"pins need a sentence of at most {self.config.longest} words, got one of {len(words)}"
@@ -119,7 +119,7 @@ class TreebankGrammar(ConstituencyParser):
         return known_symbols
 
     def entropy(self, words: Sequence[str], pins: Pins = ()) -> float:
-        """-Σ p(tree | words, pins) log p(tree | words, pins), in nats, parts of speech included."""
+        """Return -Σ p(tree | words, pins) log p(tree | words, pins), in nats, parts of speech included."""
         chart = self.charts(words, known=self._known(words, pins))
         if chart.log_z == -math.inf:
             raise _no_tree(words)
@@ -133,7 +133,7 @@ class TreebankGrammar(ConstituencyParser):
         return BracketShares(self.labels, summed(self.grammar.posteriors(sums), self._of_label), tops.sum(-1), tops)
 
     def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
-        """The labels that some words may have together, each by its exact probability given the pins.
+        """Return the labels that some words may have together, each by its exact probability given the pins.
 
         Labels can be above each other on the same words: they are rivals of the empty label, none at all, alone.
         """
@@ -152,7 +152,7 @@ class TreebankGrammar(ConstituencyParser):
     # Answers
 
     def evaluating(self) -> AbstractContextManager[Any]:
-        """Nothing is learned while answers are given."""
+        """Return a context in which answers are given and nothing is learned."""
         return nullcontext()
 
     def parsed(
@@ -191,14 +191,14 @@ class TreebankGrammar(ConstituencyParser):
         )  # fmt: skip
 
     def _best(self, words: Sequence[str], k: int, known: Known) -> list[tuple[list[str], list[Bracket], float]]:
-        """The k best trees with the logarithms of their weights; none if no rules fit."""
+        """Return the k best trees with the logarithms of their weights; none if no rules fit."""
         chart = self.charts(words, best=True, known=known)
         if chart.log_z == -math.inf:
             return []
         return [(*self._split_nodes(nodes), score) for nodes, score in self.grammar.top_k(chart, k)]
 
     def _expected(self, of_tags: Array, of_labels: Array, known: Known) -> tuple[list[str], list[Bracket]]:
-        """The tree of the highest expected F1, and the likeliest tag of each word."""
+        """Return the tree of the highest expected F1, and the likeliest tag of each word."""
         brackets = [
             (start, end, label)
             for start, end, labels in expected_brackets(of_labels, list(known))
@@ -207,14 +207,14 @@ class TreebankGrammar(ConstituencyParser):
         return [self.tag_names[i] for i in of_tags.argmax(1).tolist()], brackets
 
     def log_weight(self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]) -> float:
-        """log p(tree, words) up to a factor of the words, as charts have it; -inf if the grammar lacks a rule."""
+        """Return log p(tree, words) up to a factor of the words, as in charts; -inf if the grammar lacks a rule."""
         factors = [weight for _, weight in self.factors(words, tags, brackets)]
         return float(np.log(factors).sum()) if min(factors) > 0 else -math.inf
 
     def factors(
         self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]
     ) -> list[tuple[str, float]]:
-        """The rules of a tree with their weights, whose product is that of the tree; 0 if the grammar lacks a rule."""
+        """Return the rules of a tree with their weights, whose product is that of the tree; 0 for a missing rule."""
         (binary, unary), weights, i = self.rules, self.words.weights(words), 0
         tree = annotated(tree_of(words, tags, brackets), self.config, self.counts.frequent)
         factors = [(f"root -> {tree.label}", self.counts.roots[tree.label] / self.counts.roots.total())]
@@ -230,7 +230,7 @@ class TreebankGrammar(ConstituencyParser):
         return factors
 
     def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
-        """The rules that each span is due to: those in which the best trees with its brackets and without them differ.
+        """Return the rules that decide each span: those in which the best trees with and without its brackets differ.
 
         Both are looked for among the `CANDIDATES` best trees: of a bracket that all of them have, there is none.
         """
@@ -246,7 +246,7 @@ class TreebankGrammar(ConstituencyParser):
         return reasons
 
     def _split_nodes(self, nodes: Sequence[Node]) -> tuple[list[str], list[Bracket]]:
-        """Tags and constituents of a derivation; what only stands for the rest of some children goes."""
+        """Return tags and constituents of a derivation; what only stands for the rest of some children goes."""
         tags: list[str] = []
         brackets: list[Bracket] = []
         for start, end, symbol in nodes:
@@ -258,13 +258,13 @@ class TreebankGrammar(ConstituencyParser):
         return tags, brackets
 
     def _flat(self, words: Sequence[str], known: Known) -> ParsedTree:
-        """A sentence that no rules fit: its likeliest tags below one bracket, and no probability."""
+        """Return a tree for a sentence that no rules fit: its likeliest tags below one bracket, and no probability."""
         if known:
             raise _no_tree(words)
         return ParsedTree(self.words.tags(words), [(0, len(words), ROOTS[0])] if len(words) > 1 else [])
 
     def _in_pieces(self, words: Sequence[str]) -> ParsedTree:
-        """A long sentence piece by piece below one bracket, without a probability."""
+        """Parse a long sentence piece by piece below one bracket, without a probability."""
         tags: list[str] = []
         brackets: list[Bracket] = [(0, len(words), ROOTS[0])]
         step = min(self.config.longest, PIECE)
@@ -335,7 +335,7 @@ class TreebankGrammar(ConstituencyParser):
 
 
 def _rule_reason(own: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]], rival: str) -> Reason:
-    """Votes of the rules that one of two trees has and the other has not."""
+    """Return votes of the rules that one of two trees has and the other has not."""
     of_own, of_other = Counter(own), Counter(other)
     votes = [
         Vote(rule, sign * n * math.log(weight), rule if sign > 0 else f"not {rule}")

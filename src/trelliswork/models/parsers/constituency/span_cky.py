@@ -86,7 +86,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new parser whose vocabularies and labels come from sentences with brackets."""
+        """Return a new parser whose vocabularies and labels come from sentences with brackets."""
         if not train:
             raise TrellisworkError("expected sentences with brackets to build a parser from, got none; check the data")
         config = replace(config or SpanConfig(), vector_dim=0 if vectors is None else vectors.dim)
@@ -102,27 +102,27 @@ class SpanParser(ConstituencyParser, WordNetwork):
     # Learning
 
     def gold(self, sentence: Sentence) -> list[list[int]]:
-        """The nodes of the tree (start, end, label), and the tag of word r in row r, -1 in the rows behind."""
+        """Return the nodes of the tree (start, end, label), and the tag of word r in row r, -1 in the rows behind."""
         nodes = self.labels.nodes(len(sentence), brackets_of(sentence))
         tags = [self.tags.index(tag) for tag in sentence.tags or ()]
         return [[*node, tag] for node, tag in zip(nodes, tags + [-1] * (len(sentence) - 1), strict=True)]
 
     def forward(self, batch: TokenBatch) -> Scored:
-        """p(tree | words), and scores of tags."""
+        """Return p(tree | words), and scores of tags."""
         vectors = self.encode_tokens(batch)
         lengths = batch.mask.sum(1)
         spans = self.scorer(vectors * batch.mask[..., None], lengths)
         return Scored(SpanTree(spans, lengths=lengths, empty=0), self.tag_scorer(vectors))
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tree | words), and that of the tags times their weight, summed over the batch."""
+        """Return -log p(tree | words), and that of the tags times their weight, summed over the batch."""
         trees, gold, of_tags = self.scored(batch)
         return of_tags - trees.log_prob(gold).sum()
 
     def scored(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[SpanTree, Int[Tensor, "batch nodes 3"], Float[Tensor, ""]]:
-        """p(tree | words) of a batch, its gold trees, and the loss of the tags, for every objective."""
+        """Return p(tree | words) of a batch, its gold trees, and the loss of the tags, for every objective."""
         encoded, rows = self.encoded(batch)
         scores = self(self.token_batch(encoded))
         gold = pad_sequence(list(rows), batch_first=True, padding_value=-1).to(scores.tags.device)
@@ -133,7 +133,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     # Answers
 
     def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> SpanTree:
-        """p(tree | words, pins) of a batch, with every query: entropy, samples, k best, and so on.
+        """Return p(tree | words, pins) of a batch, with every query: entropy, samples, k best, and so on.
 
         Labels are indices into `labels.names`; `labels.brackets` makes constituents of the nodes of a value.
         """
@@ -153,7 +153,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def choices(
         self, inputs: Any, *, pins: Sequence[Any] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """The labels that each span may have, chains of them as S+VP, by their exact probability given the pins."""
+        """Return the labels of each span, chains of them as S+VP, with exact probabilities given the pins."""
         sentences = self.sentences_of(inputs)
         known: list[Pins] = [()] * len(sentences) if pins is None else [listed(each) for each in pins]
         choices = []
@@ -175,7 +175,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         return trees.constrain(allowed)
 
     def _allowed(self, pins: Sequence[Pins] | None) -> dict[tuple[int, int, int], Bool[Tensor, "c"]]:
-        """Which labels pinned spans (row, start, end) may have."""
+        """Return the labels that pinned spans (row, start, end) may have."""
         allowed: dict[tuple[int, int, int], Tensor] = {}
         for row, known in enumerate(pins or ()):
             for start, end, label in known:
@@ -216,7 +216,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _probabilities(
         self, part: FoldedSpans, values: Sequence[Sequence[Node]], of_tags: Float[Tensor, "batch n"]
     ) -> list[Sure]:
-        """That of each tree, those of its constituents, in whichever chain, and those of its tags."""
+        """Return the probability of each tree, those of its constituents, in whichever chain, and those of its tags."""
         whole = part.log_prob(values).exp().clamp(max=1.0).tolist()
         brackets = [self.labels.brackets(value) for value in values]
         single = self.labels.single
@@ -236,7 +236,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         return BracketShares(list(self.labels.single), of_labels.numpy(), marginals[..., 1:].sum(-1).numpy())
 
     def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
-        """The words that each span is due to: the best tree with its labels is compared with the best tree without."""
+        """Return the words that decide each span: the best tree with its labels is compared with the best without."""
         n = len(sentence)
         trees, value = self.distribution([sentence]), self.labels.nodes(n, parse.brackets)
         labelled = [node for node in value if node[2]]
@@ -263,7 +263,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _attributed(
         self, sentence: Sentence, compared: Sequence[tuple[Sequence[Node], Sequence[Node]]]
     ) -> list[Attribution]:
-        """The shares of the words in the differences between the scores of two trees."""
+        """Return the shares of the words in the differences between the scores of two trees."""
         signed = []  # of each pair: (start, end, label, 1 or -1), where one of the trees has the node and not the other
         for pair in compared:
             own, other = (Counter(map(tuple, each)) for each in pair)
@@ -284,7 +284,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _top(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]], top_k: int
     ) -> list[list[tuple[Sequence[str], list[Bracket], float]]]:
-        """The `top_k` best trees of each sentence, all with the best tags, and their probabilities."""
+        """Return the `top_k` best trees of each sentence, all with the best tags, and their probabilities."""
         trees = self.distribution(batch, pins)
         values, scores = trees.top_k(top_k)
         shares = (scores.double() - trees.log_partition.double()).exp().clamp(max=1.0).T.tolist()
@@ -323,12 +323,12 @@ class SpanParser(ConstituencyParser, WordNetwork):
 
 
 def _best_of(trees: SpanTree) -> Sequence[Node] | None:
-    """The best tree of one sentence; None if none is allowed."""
+    """Return the best tree of one sentence; None if none is allowed."""
     return trees.argmax[0] if bool(trees.log_partition > -INF) else None
 
 
 def _small(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose charts are in memory together; one row at least."""
+    """Yield ranges of rows whose charts are in memory together; one row at least."""
     first, longest = 0, 0
     for i, n in enumerate(lengths):
         longest = max(longest, n)

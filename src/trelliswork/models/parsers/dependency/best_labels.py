@@ -65,7 +65,7 @@ class BestLabels:
         self._is_known[row] = True
 
     def best_heads(self, search: Search, mask: Bool[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
-        """The heads of the best trees; `search` finds those of some rows by the labels that are known so far."""
+        """Return the heads of the best trees; `search` finds those of some rows by the labels that are known so far."""
         rows = torch.arange(len(mask), device=mask.device)
         heads = search(rows)
         for _ in range(ROUNDS):
@@ -79,7 +79,7 @@ class BestLabels:
         return heads
 
     def at(self, heads: Int[Tensor, "batch n"]) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch n"]]:
-        """The labels of these arcs, which have been looked at, and their log probabilities."""
+        """Return the labels of these arcs, which have been looked at, and their log probabilities."""
         rows, words = (
             torch.arange(len(heads), device=heads.device),
             torch.arange(1, heads.shape[1] + 1, device=heads.device),
@@ -89,6 +89,6 @@ class BestLabels:
 
 
 def _best(scores: Float[Tensor, "*arcs l"]) -> tuple[Float[Tensor, "*arcs"], Int[Tensor, "*arcs"]]:
-    """The log probability of the best label of each arc, and which it is."""
+    """Return the log probability of the best label of each arc, and which it is."""
     best, labels = scores.max(-1)
     return best - scores.logsumexp(-1), labels

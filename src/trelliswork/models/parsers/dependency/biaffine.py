@@ -99,7 +99,7 @@ class BiaffineParser(DependencyParser):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """-log p(heads | words) - Σ log p(label | arc)."""
+        """Return -log p(heads | words) - Σ log p(label | arc)."""
         nodes = self.scorer.nodes(vectors)
         of_labels = self.scorer.labels_at(nodes, heads)[tokens.mask] / self.temperatures[1]
         log_likelihood = self.crf(self._arcs(nodes), heads, mask=tokens.mask)
@@ -108,7 +108,7 @@ class BiaffineParser(DependencyParser):
     def scored(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[DependencyTree, Int[Tensor, "batch n 2"]]:
-        """p(heads, labels | words) of a batch and its gold trees, for objectives other than the likelihood."""
+        """Return p(heads, labels | words) of a batch and its gold trees, for objectives other than the likelihood."""
         encoded, rows = self.encoded(batch)
         tokens = self.token_batch(encoded)
         gold = pad_sequence(list(rows), batch_first=True)[..., :2]
@@ -141,14 +141,14 @@ class BiaffineParser(DependencyParser):
     # Answers
 
     def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> DependencyTree:
-        """p(heads, labels | words, pins) of a batch, with every query: entropy, samples, k best, and so on."""
+        """Return p(heads, labels | words, pins) of a batch, with every query: entropy, samples, k best, and so on."""
         with self.evaluating():
             tokens = self.token_batch(self.encode(self.sentences_of(sentences)))
             trees = self._labelled(self.encode_tokens(tokens), tokens)
             return trees if pins is None else self._pinned(trees, sentences, pins)
 
     def explain(self, sentences: Any) -> list[ArcExplanation]:
-        """The arcs of the best tree of each sentence, other heads of each word, and the words that decided."""
+        """Explain the arcs of each best tree: other heads of each word, and the words that decided."""
         return [self._explained(each) for each in self.sentences_of(sentences)]
 
     def _explained(self, sentence: Sentence) -> ArcExplanation:
@@ -170,7 +170,7 @@ class BiaffineParser(DependencyParser):
         )
 
     def _compared(self, trees: DependencyTree, value: Value, asked: Sequence[int]) -> dict[int, tuple[Value, Value]]:
-        """Of each of some words the best tree of one sentence with its arc, and the best one with another arc."""
+        """Return for some words the best tree of one sentence with its arc, and the best one with another arc."""
         assert trees.labels is not None
         arcs, labels, compared = trees.arcs[0], trees.labels[0], {}
         best = self._best_tree(arcs, labels)
@@ -193,7 +193,7 @@ class BiaffineParser(DependencyParser):
         return [(head, int(best.indices[head, m])) for m, head in enumerate(trees.argmax[0].tolist(), 1)]
 
     def _attributed(self, sentence: Sentence, compared: Sequence[tuple[Value, Value]]) -> list[Attribution]:
-        """The shares of the words in the differences between the scores of two trees, in which a few arcs differ."""
+        """Return the shares of the words in the differences between the scores of two trees."""
         signed = []  # of each pair: (head, word, label, 1 or -1), where one of the trees has the arc and not the other
         for pair in compared:
             own, other = ({(head, m, label) for m, (head, label) in enumerate(each, 1)} for each in pair)
@@ -213,7 +213,7 @@ class BiaffineParser(DependencyParser):
     def choices(
         self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """The heads and labels that each word may have, by their exact probability given the pins."""
+        """Return the heads and labels that each word may have, by their exact probability given the pins."""
 
         def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
             tables = self.distribution(batch, known).marginals.detach().double().cpu().numpy()
@@ -277,7 +277,7 @@ class BiaffineParser(DependencyParser):
     def _scores(
         self, nodes: Float[Tensor, "batch n+1 d"], batch: Sequence[Sentence], pins: Sequence[Pins] | None
     ) -> Scores:
-        """Scores of all arcs as far as the pins allow them, and their labels."""
+        """Return scores of all arcs as far as the pins allow them, and their labels."""
         arcs, labels = self._arcs(nodes), BestLabels(self.scorer, nodes, self.temperatures[1])
         if pins is None or not any(pins):
             return Scores(arcs, labels)
@@ -287,7 +287,7 @@ class BiaffineParser(DependencyParser):
         return Scores(arcs, labels)
 
     def _best_heads(self, trees: DependencyTree, scores: Scores, tokens: TokenBatch) -> Int[Tensor, "batch n"]:
-        """The heads of the answer."""
+        """Return the heads of the answer."""
         expected = trees.arc_marginals if self.config.decoding == "expected" else None
 
         def search(rows: Int[Tensor, "rows"]) -> Int[Tensor, "rows n"]:
@@ -308,7 +308,7 @@ class BiaffineParser(DependencyParser):
         pins: Sequence[Pins] | None,
         top_k: int,
     ) -> list[list[tuple[list[tuple[int, str]], float]]]:
-        """The `top_k` best trees of each sentence with their probabilities."""
+        """Return the `top_k` best trees of each sentence with their probabilities."""
         trees = self._labelled(vectors, tokens)
         trees = trees if pins is None else self._pinned(trees, batch, pins)
         values, scores = trees.top_k(top_k)
@@ -329,7 +329,7 @@ WIDEST = math.log(8)  # temperatures are sought in 1/8 .. 8
 
 
 def fitted_temperatures(parser: BiaffineParser, sentences: Sequence[Sentence]) -> tuple[float, float]:
-    """The temperature of arcs and that of labels; labels that the parser does not know do not count."""
+    """Fit the temperature of arcs and that of labels; labels that the parser does not know do not count."""
     known = [each for each in sentences if len(each) and all(label in parser.labels for label in labels_of(each))]
     if not known:
         return 1.0, 1.0
@@ -350,7 +350,7 @@ def fitted_temperatures(parser: BiaffineParser, sentences: Sequence[Sentence]) -
 
 
 def _scored(parser: BiaffineParser, batch: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Scores of all arcs, gold heads and the mask; scores of the labels of gold arcs, and which are right."""
+    """Return scores of all arcs, gold heads and the mask; scores of the labels of gold arcs, and which are right."""
     tokens = parser.token_batch(parser.encode(batch))
     rows = [torch.tensor([heads_of(each), parser.labels.indices(labels_of(each))]).T for each in batch]
     gold = pad_sequence(rows, batch_first=True).to(tokens.mask.device)
@@ -360,7 +360,7 @@ def _scored(parser: BiaffineParser, batch: Sequence[Sentence]) -> tuple[Tensor, 
 
 
 def _best(loss: Callable[[float], float]) -> float:
-    """Where a loss that has one valley is lowest, on a scale of logarithms."""
+    """Minimise a loss that has one valley, on a scale of logarithms; return the temperature."""
     minimum = minimize_scalar(
         lambda log: loss(math.exp(log)), bounds=(-WIDEST, WIDEST), method="bounded", options={"xatol": 1e-3}
     )

@@ -16,7 +16,7 @@ Decoding = Literal["best", "expected"]
 
 @dataclass(frozen=True)
 class ParserConfig(NetworkConfig):
-    """What a graph-based parser is made of: inputs and encoder as in `NetworkConfig`, and biaffine scores.
+    """Settings of a graph-based parser: inputs and encoder as in `NetworkConfig`, and biaffine scores.
 
     `trees="auto"` sums over projective trees if the training data have no others, else over all trees.
     `tags="joint"` also predicts UPOS, XPOS and FEATS from the same encoder, as far as the data have them; lemmas follow

@@ -1,4 +1,4 @@
-"""What dependency parsers have in common, however they find their trees: labels, tags, answers and scores."""
+"""Base of all dependency parsers, however they find their trees: labels, tags, answers and scores."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DependencyParser(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new parser whose vocabularies and labels come from sentences with heads."""
+        """Return a new parser whose vocabularies and labels come from sentences with heads."""
         if not train:
             raise TrellisworkError("expected sentences with heads to build a parser from, got none; check the data")
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
@@ -92,26 +92,26 @@ class DependencyParser(WordNetwork):
 
     @classmethod
     def resolve_config(cls, config: Any, train: Sequence[Sentence]) -> Any:
-        """The settings with what the data decide."""
+        """Return the settings with what the data decide filled in."""
         return config
 
     @property
     def tag_width(self) -> int:
-        """How wide the vectors are that tags are scored by."""
+        """Width of the vectors that tags are scored by."""
         width: int = self.encoder.dim
         return width
 
     # Learning
 
     def gold(self, sentence: Sentence) -> list[list[int]]:
-        """Head, label and tags of each word."""
+        """Return head, label and tags of each word."""
         heads = heads_of(sentence)
         labels = [self.labels.index(label) for label in labels_of(sentence)]
         tags = [[self.tags[name].index(tag) for tag in sentence.columns[name]] for name in self.tags]
         return [list(row) for row in zip(heads, labels, *tags, strict=True)]
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tree | words), and of the tags if it predicts them, summed over the batch."""
+        """Return -log p(tree | words), and of the tags if it predicts them, summed over the batch."""
         encoded, rows = self.encoded(batch)
         tokens = self.token_batch(encoded)
         vectors = self.encode_tokens(tokens)
@@ -126,7 +126,7 @@ class DependencyParser(WordNetwork):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """The loss of the gold trees, summed over the batch."""
+        """Return the loss of the gold trees, summed over the batch."""
 
     def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
         total = vectors.new_zeros(())
@@ -138,10 +138,10 @@ class DependencyParser(WordNetwork):
 
     @abstractmethod
     def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
-        """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """Trees over n words take n³ steps, and so does each further one of the best."""
+        """Return seconds; trees over n words take n³ steps, and so does each further one of the best."""
         more = choices + explain
         arcs = 5e-5 * n + (1 + more) * 2e-6 * n**2
         return 5e-4 + arcs + (3e-9 * (1 + more) + 1.3e-8 * top_k) * n**3 + 0.1 * explain * n
@@ -154,7 +154,7 @@ class DependencyParser(WordNetwork):
         pins: Sequence[Pins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The tree of each sentence: a list of (head, label), words counted from 1 and 0 being the root.
+        """Return the tree of each sentence: a list of (head, label), words counted from 1 and 0 being the root.
 
         `pins` has for each sentence what is known: {0: (2, "nsubj")} says that the first word is the subject of the
         second; a head or a label of None is unknown. Of raw text there is an answer for each sentence.
@@ -167,7 +167,7 @@ class DependencyParser(WordNetwork):
         ]
 
     def _lemmas(self, sentence: Sentence, parse: Parsed) -> list[str]:
-        """The lemmas of the words given their predicted tags, if the parser keeps a lemmatiser."""
+        """Return the lemmas of the words given their predicted tags, if the parser keeps a lemmatiser."""
         tags = parse.tags.get("UPOS") or parse.tags.get("XPOS")
         return [] if self.lemmatiser is None or not tags else self.lemmatiser.lemmas(sentence.words, tags)
 
@@ -180,11 +180,11 @@ class DependencyParser(WordNetwork):
         )  # fmt: skip
 
     def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
-        """The scores of the tags of words, by column."""
+        """Return the scores of the tags of words, by column."""
         return {name: scorer(vectors) for name, scorer in self.tag_scorers.items()}
 
     def tags_of(self, vectors: Float[Tensor, "batch n d"], lengths: Sequence[int]) -> list[dict[str, list[str]]]:
-        """The best tags of each word, if it predicts tags."""
+        """Return the best tags of each word, if it predicts tags."""
         numbers = {name: scores.argmax(-1).tolist() for name, scores in self.tag_scores(vectors).items()}
         names = {name: self.tags[name].to_list() for name in numbers}
         return [
@@ -196,7 +196,7 @@ class DependencyParser(WordNetwork):
         return head_pin(text, self.label_names, n)
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """Attachment scores on sentences with heads, every word counted."""
+        """Return attachment scores on sentences with heads, every word counted."""
         parses = answered(lambda sentences: self._parse(sentences, None, 0, False), gold)
         scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in parses])
         return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, parses)}
@@ -213,7 +213,7 @@ class DependencyParser(WordNetwork):
         return scores | lemma_scores(gold, [self._lemmas(*each) for each in zip(gold, parses, strict=True)])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Attachment scores, the worst labels, and how far the probabilities are off."""
+        """Return attachment scores, the worst labels, and how far the probabilities are off."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
         parses = self._parse(gold, None, 0, True)
@@ -228,7 +228,7 @@ class DependencyParser(WordNetwork):
         return list(gold), self._unknown_labels(gold, "labels")
 
     def _unknown_labels(self, gold: Sequence[Sentence], what: str) -> list[str]:
-        """A note about labels that training never saw, with the place of the first."""
+        """Return a note about labels that training never saw, with the place of the first."""
         unknown = [
             (label, each, i) for each in gold for i, label in enumerate(labels_of(each)) if label not in self.labels
         ]
@@ -265,7 +265,7 @@ class DependencyParser(WordNetwork):
 
 
 def heads_of(sentence: Sentence) -> tuple[int, ...]:
-    """The heads of a sentence, which must be there."""
+    """Return the heads of a sentence, which must be there."""
     if sentence.heads is None:
         problem = "expected a head for each word, got a sentence without heads; give a treebank"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
@@ -273,12 +273,12 @@ def heads_of(sentence: Sentence) -> tuple[int, ...]:
 
 
 def labels_of(sentence: Sentence) -> tuple[str, ...]:
-    """The labels of the arcs; a treebank without has the same for all."""
+    """Return the labels of the arcs; a treebank without has the same for all."""
     return sentence.tags or ("_",) * len(sentence)
 
 
 def arcs_of(sentence: Sentence) -> list[Arc]:
-    """The gold tree of a sentence.
+    """Return the gold tree of a sentence.
 
     >>> arcs_of(Sentence(("Ann", "sings"), ("nsubj", "root"), heads=(2, 0)))
     [(2, 'nsubj'), (0, 'root')]
@@ -287,7 +287,7 @@ def arcs_of(sentence: Sentence) -> list[Arc]:
 
 
 def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
-    """The tags of each column that all sentences have."""
+    """Return the tags of each column that all sentences have."""
     shared = [name for name in TAGS if all(name in each.columns for each in train)]
     if not shared:
         problem = "tags need a treebank with UPOS, XPOS or FEATS, got one without; leave it out"
@@ -298,7 +298,7 @@ def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
 
 
 def _some(tags: list[str]) -> str:
-    """The most frequent of many tags."""
+    """Return the most frequent of many tags."""
     more = f", ... {len(tags):,} in all" if len(tags) > MOST_SHOWN else ""
     return ", ".join(tags[:MOST_SHOWN]) + more
 

@@ -1,4 +1,4 @@
-"""How good trees are, in words and numbers."""
+"""Reports on the quality of dependency trees, in words and numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def report_of(
     sure: Sequence[Sequence[float]],
     tags: Mapping[str, float],
 ) -> Report:
-    """Attachment scores, by label and by distance, and the calibration of arcs.
+    """Return attachment scores, by label and by distance, and the calibration of arcs.
 
     Every word counts, and labels with their subtypes; one that the parser has never seen is a mistake.
     """
@@ -80,7 +80,7 @@ def _examined(
     predicted: Sequence[Sequence[Arc]],
     sure: Sequence[Sequence[float]],
 ) -> Examined:
-    """The arcs of each sentence, predicted and gold."""
+    """Return the arcs of each sentence, predicted and gold."""
     examples = [
         Example(sentence.words, _parts(given), _parts(right), ps)
         for sentence, right, given, ps in zip(sentences, gold, predicted, sure, strict=True)
@@ -94,7 +94,7 @@ def _parts(arcs: Sequence[Arc]) -> list[tuple[int, int, str, int]]:
 
 
 def _table(title: str, scores: Mapping[str, Score]) -> list[str]:
-    """Precision, recall and F1 of the first rows."""
+    """Return precision, recall and F1 of the first rows."""
     rows = [f"{title:<18}{'words':>8}{'precision':>11}{'recall':>8}{'F1':>8}"]
     for name, score in list(scores.items())[:MOST_LABELS]:
         ratios = f"{100 * score.precision:>11.2f}{100 * score.recall:>8.2f}{100 * score.f1:>8.2f}"

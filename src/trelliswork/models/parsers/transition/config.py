@@ -18,7 +18,7 @@ Oracle = Literal["auto", "static", "dynamic"]
 
 @dataclass(frozen=True)
 class TransitionConfig(NetworkConfig):
-    """What a transition-based parser is made of: inputs and encoder as in `NetworkConfig`, and a unit over states.
+    """Settings of a transition-based parser: inputs and encoder as in `NetworkConfig`, and a unit over states.
 
     `system="auto"` is swap if many trees of the training data have crossing arcs, else arc-hybrid. With the dynamic
     oracle (arc-hybrid, feed-forward) every decision that loses no gold arc is right, and from epoch

@@ -19,7 +19,7 @@ from trelliswork.structures.beam.parse_state import SHIFT, DependencySystem, Par
 
 @dataclass(frozen=True)
 class Decision:
-    """What is decided about a word: its arc, or to shift or swap it; words are counted from 1, and 0 is the root."""
+    """Decision about a word: its arc, or to shift or swap it; words are counted from 1, and 0 is the root."""
 
     kind: str  # "shift", "arc" or "swap"
     word: int
@@ -40,7 +40,7 @@ class Step:
     reason: Reason | None = None
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest others and votes."""
+        """Return plain values, with the `most` strongest others and votes."""
         why = {} if self.reason is None else {"reason": self.reason.record(most)}
         others = [asdict(other) for other in self.others[:most]]
         return {"top": self.top, "next": self.next, "taken": asdict(self.taken), "others": others, **why}
@@ -65,7 +65,7 @@ class DecisionExplanation:
     best: tuple[Alternative, ...] = ()
 
     def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest others and votes of each decision."""
+        """Return plain values, with the `most` strongest others and votes of each decision."""
         return {"decisions": [step.record(most) for step in self.steps], "best": [each.record() for each in self.best]}
 
     @classmethod
@@ -73,7 +73,7 @@ class DecisionExplanation:
         cls, words: Sequence[str], connected: tuple[Any, Any], system: DependencySystem, decisions: Sequence[int],
         labels: Sequence[str],
     ) -> DecisionExplanation:  # fmt: skip
-        """Of one sentence, by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken."""
+        """Explain one sentence by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken."""
         state, log_probs, steps = connected[0].initial(), locally_normalised(*connected), []
         for taken in decisions:
             shares = log_probs(state)[0, 0].exp()
@@ -85,13 +85,13 @@ class DecisionExplanation:
         return "" if i is None else node_text(self.words, i)
 
     def text_of(self, each: Decision) -> str:
-        """A decision in words."""
+        """Return a decision in words."""
         if each.kind == "arc":
             return f"{self._word(each.word)}: {each.label} of {self._word(each.head)}"
         return f"{each.kind} {self._word(each.word)}"
 
     def _rows(self) -> Iterator[tuple[str, str, str, float, Reason | None]]:
-        """Number, state, decision, probability; no number and no state of what was not decided; the reason last."""
+        """Yield number, state, decision, probability and reason; alternatives have neither number nor state."""
         for i, step in enumerate(self.steps, 1):
             state = f"{self._word(step.top)} / {self._word(step.next)}".rstrip(" /")
             taken = str(i), state, self.text_of(step.taken), step.taken.probability
@@ -110,7 +110,7 @@ class DecisionExplanation:
         return "\n".join([*lines, *best_lines(self.best)])
 
     def _repr_html_(self) -> str:
-        """A table: number, state, decision, probability; what else is possible below each."""
+        """Return a table: number, state, decision, probability; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("", "top of the stack / next word", "decision", "probability"))
         rows, top = [], largest([step.reason for step in self.steps])
         for number, state, text, p, reason in self._rows():

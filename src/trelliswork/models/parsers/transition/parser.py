@@ -95,7 +95,7 @@ class TransitionParser(DependencyParser):
         return f"{self.config.system} transition system"
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A few decisions for each word, and for each tree of a beam."""
+        """Return seconds; there are a few decisions for each word, and for each tree of a beam."""
         return 5e-4 + n * (5e-5 + 2e-5 * top_k + 0.1 * explain)
 
     @classmethod
@@ -118,7 +118,7 @@ class TransitionParser(DependencyParser):
 
     @property
     def tags_first(self) -> bool:
-        """Whether units are chained: words are tagged by one, and the parser reads its states."""
+        """True if units are chained: words are tagged by one, and the parser reads its states."""
         return self.config.tags == "chained"
 
     @property
@@ -129,14 +129,14 @@ class TransitionParser(DependencyParser):
         return super().tag_scores(vectors if self.tagger is None else self.tagger(vectors))
 
     def _projected(self, vectors: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+2 slots w"]:
-        """What each word adds to the states of the parser."""
+        """Return what each word adds to the states of the parser."""
         read = vectors if self.tagger is None else torch.cat([vectors, self.tagger(vectors)], -1)  # [S4, DRAGNN]
         return self.unit.project(read)
 
     # Learning
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
-        """What is learned in an epoch, counted from 1."""
+        """Choose what is learned in an epoch, counted from 1."""
         self.explores = epoch > self.config.static_epochs
         self.is_global.fill_(epoch > n_epochs - self.config.global_epochs)
 
@@ -147,7 +147,7 @@ class TransitionParser(DependencyParser):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam too."""
+        """Return -log p of right decisions, each in its state; in the last epochs of sequences over a beam too."""
         system, projected = self._system(tokens), self._projected(vectors)
         if self.config.system != "swap":
             heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
@@ -170,7 +170,7 @@ class TransitionParser(DependencyParser):
         return local_loss(self.unit, projected, states)
 
     def _global_loss(self, system: DependencySystem, projected: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
-        """Every derivation of a tree is right if the oracle is dynamic, else that of the static oracle."""
+        """Return the global loss, in which every derivation of a tree is right if the oracle is dynamic."""
         if self._fuses(projected) and self.config.oracle == "dynamic":
             return global_loss(system, self.unit, projected, right_trees(system, heads, labels), self.config.beam)
         decisions = system.decisions_of(heads, labels)
@@ -182,7 +182,7 @@ class TransitionParser(DependencyParser):
         return self.system_kind(tokens.mask.sum(1), len(self.labels))
 
     def _fuses(self, projected: Tensor) -> bool:
-        """Whether kernels can read the states."""
+        """Return whether kernels can read the states."""
         return self.config.cell == "feed-forward" and can_fuse(projected)
 
     # Answers
@@ -219,7 +219,7 @@ class TransitionParser(DependencyParser):
         return Searched(heads, labels, probabilities_of(hypotheses.scores, bool(self.is_global)))
 
     def explain(self, sentences: Any) -> list[DecisionExplanation]:
-        """The decisions that build the tree of each sentence, the strongest others, and the words that decided."""
+        """Explain the decisions that build each tree: the strongest others, and the words that decided."""
         with self.evaluating():
             return [self._explained(each) for each in self.sentences_of(sentences)]
 
@@ -242,7 +242,7 @@ class TransitionParser(DependencyParser):
     def _with_reasons(
         self, explanation: DecisionExplanation, sentence: Sentence, decisions: Sequence[int]
     ) -> DecisionExplanation:
-        """With the words that each decision is due to, those of the least certain ones in a long sentence."""
+        """Add the words that each decision is due to; in a long sentence to the least certain decisions only."""
         cost = len(sentence) * (2 if self.unit.n_links else 1)
         open_steps = [i for i, step in enumerate(explanation.steps) if step.rival is not None]
         by_certainty = sorted(open_steps, key=lambda i: explanation.steps[i].taken.probability)
@@ -263,7 +263,7 @@ class TransitionParser(DependencyParser):
     def _scores_at(
         self, batch: TokenBatch, decisions: Sequence[int], steps: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch a"]:
-        """The scores of all decisions in one state of each row, that in which decision number steps[row] is taken."""
+        """Return the scores of all decisions in the state of each row in which decision number steps[row] is taken."""
         projected = self._projected(self.encode_tokens(batch))
         system, scorer = self.unit.connect(self._system(batch), projected)
         state, chosen = system.initial(), None
@@ -289,7 +289,7 @@ class Searched(NamedTuple):
 
 
 def probabilities_of(scores: Float[Tensor, "batch beam"], is_global: bool) -> Float[Tensor, "batch beam"]:
-    """The probability of each hypothesis: its share of the beam if scores are global, else they are ln p."""
+    """Return the probability of each hypothesis: its share of the beam if scores are global, else they are ln p."""
     return scores.softmax(-1) if is_global else scores.exp()
 
 
@@ -301,7 +301,7 @@ def answers(
     top_k: int,
     sure: bool,
 ) -> list[Parsed]:
-    """The tree of each sentence and its `top_k` best; if `sure`, with the probability of each arc.
+    """Return the tree of each sentence and its `top_k` best; if `sure`, with the probability of each arc.
 
     A tree that several hypotheses have built has the probability of all of them.
     """
@@ -323,13 +323,13 @@ def answers(
 
 
 def _shares(best: Sequence[Arc], trees: Mapping[tuple[Arc, ...], float]) -> list[float]:
-    """How much of the beam has each arc."""
+    """Return the share of the beam that has each arc."""
     total = sum(trees.values()) or 1.0
     return [sum(p for tree, p in trees.items() if tree[i] == arc) / total for i, arc in enumerate(best)]
 
 
 def pinned_rows(sentences: Sequence[Sentence], pins: Sequence[Pins], labels: Vocabulary, system: str, n: int) -> Pinned:
-    """What is known, for kernels; heads need a system that knows which arcs can still be reached."""
+    """Return the pins as arrays for kernels; heads need a system that knows which arcs can still be reached."""
     allowed_arcs(sentences, pins, n)  # refuses words and heads that are not there
     heads, names = np.full((len(sentences), n + 1), -1), np.full((len(sentences), n + 1), -1)
     for row, known in enumerate(pins):

@@ -1,4 +1,4 @@
-"""How an attention model answers: beams, samples, constraints, and the alignment of what it writes."""
+"""Answers of attention models: beams, samples, constraints, and the alignment of what is written."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class SourceGenerator:
 
 
 class AttentionSearch:
-    """What an attention network answers with; `self` is the network."""
+    """Answers of an attention network; `self` is the network."""
 
     config: Any
     constraint: Callable[[Sequence[Symbols]], Constraint] | None = None  # made for each batch of sources
 
     def transduced(self: Any, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        """The best of a beam; as many as it has of the `top_k` best."""
+        """Return the best of a beam; as many as it has of the `top_k` best."""
         pairs = self.encode([Sentence(symbols) for symbols in batch])
         size, answers = max(1, ROWS // self.config.beam), list[Transduced]()
         for i in range(0, len(pairs), size):
@@ -64,7 +64,7 @@ class AttentionSearch:
         return answers
 
     def generation(self: Any, pairs: Sequence[EncodedPair], read: Any) -> Generation:
-        """All targets that may be written."""
+        """Return the generation of all targets that may be written."""
         n = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
         limits = torch.ceil((self.config.longest or LONGEST) * (n + BEYOND)).long()
         limits = limits.clamp(1, self.config.max_target or None)
@@ -73,7 +73,7 @@ class AttentionSearch:
         return Generation(model, read.memory, begin=BEGIN, end=END, limits=limits, constraint=constraint)
 
     def written(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
-        """The hypotheses of the beam, best first."""
+        """Return the hypotheses of the beam, best first."""
         read = self.read(pairs)
         generation = self.generation(pairs, read)
         rank = length_penalty(self.config.length_penalty)
@@ -91,7 +91,7 @@ class AttentionSearch:
         change: Callable[[Tensor], Tensor] | None = None,
         generator: torch.Generator | None = None,
     ) -> list[list[Written]]:
-        """Independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
+        """Return independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
 
         Probabilities are those of what was drawn from.
         """
@@ -104,7 +104,7 @@ class AttentionSearch:
         return _ordered(sample(generation, score, n_samples, generator=generator), None)
 
     def _chosen(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
-        """The hypotheses of the beam or, for decoding by minimum risk, the targets that agree best with all samples."""
+        """Return the hypotheses of the beam, or for minimum risk the targets that agree best with all samples."""
         if self.config.decoding == "beam":
             beams: list[list[Written]] = self.written(pairs)
             return beams
@@ -112,19 +112,19 @@ class AttentionSearch:
         return [by_agreement(each) for each in samples]
 
     def _strings(self: Any, pair: EncodedPair, written: Sequence[Written]) -> list[tuple[Symbols, float]]:
-        """As symbols, none twice: subwords may spell one word in several ways."""
+        """Return targets as symbols, none twice: subwords may spell one word in several ways."""
         log_probs: dict[Symbols, float] = {}
         for pieces, log_p in written:
             log_probs.setdefault(self.pieces.join(self.spelled(pair, pieces)), log_p)
         return list(log_probs.items())
 
     def spelled(self: Any, pair: EncodedPair, pieces: Sequence[int]) -> Symbols:
-        """The pieces of a target; those beyond the vocabulary were copied."""
+        """Return the pieces of a target; those beyond the vocabulary were copied."""
         v = len(self.target)
         return tuple(self.target[i] if i < v else pair.symbols[i - v] for i in pieces)
 
     def _parts(self: Any, pairs: Sequence[EncodedPair], best: Sequence[tuple[int, ...]]) -> list[list[PartProbability]]:
-        """Each symbol with the source position that it attends to most, and its probability."""
+        """Return each symbol with the source position that it attends to most, and its probability."""
         known = [
             EncodedPair(pair.source, torch.tensor(pieces, dtype=torch.long), pair.symbols)
             for pair, pieces in zip(pairs, best, strict=True)
@@ -153,7 +153,7 @@ class AttentionSearch:
 
 
 def _ordered(hypotheses: Hypotheses[Any], keys: Tensor | None) -> list[list[Written]]:
-    """Hypotheses as plain values, by falling keys, without the end."""
+    """Return hypotheses as plain values, by falling keys, without the end."""
     results = []
     for row in range(len(hypotheses.scores)):
         order = list(range(hypotheses.scores.shape[1]))

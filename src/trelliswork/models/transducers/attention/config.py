@@ -28,7 +28,7 @@ def _with(*decoders: Decoder) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class AttentionConfig(Settings):
-    """What reads a source, what writes a target, and how the best target is searched.
+    """Settings of an attention model: its encoder, its decoder, and the search for the best target.
 
     >>> AttentionConfig(hidden=512).decoder
     'luong'

@@ -81,7 +81,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     def from_data(
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
     ) -> Self:
-        """A new model of the symbols of some pairs, or of their subwords."""
+        """Return a new model of the symbols of some pairs, or of their subwords."""
         config = config or cls.CONFIG()
         format = format or PairFormat("characters", "characters", "none")
         if config.subwords and not {format.source, format.target} & set(WORD_UNITS):
@@ -131,7 +131,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return [replace(each, target=self._copied(pair)) for each, pair in zip(encoded, cut, strict=True)]
 
     def _copied(self, pair: Sentence) -> Int[Tensor, " m"]:
-        """The target, whose unknown symbols are places of the source if they are there."""
+        """Return the target, whose unknown symbols are places of the source if they are there."""
         unknown = {s: len(self.target) + i for i, s in reversed(list(enumerate(pair.words))) if s not in self.target}
         return torch.tensor([unknown.get(s, self.target.index(s)) for s in pair.target or ()], dtype=torch.long)
 
@@ -148,7 +148,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return Read(self.decoder.remember(encoded, mask), mask, places, symbols, keys)
 
     def _places(self, sources: Sequence[Symbols]) -> Int[Tensor, "batch n"]:
-        """The numbers of source symbols among the outputs."""
+        """Return the numbers of source symbols among the outputs."""
         v, rows = len(self.target), []
         for source in sources:
             first = {s: i for i, s in reversed(list(enumerate(source)))}
@@ -156,17 +156,17 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return pad_sequence(rows, batch_first=True).to(self.device)
 
     def embed(self, symbols: Int[Tensor, "batch t"]) -> Float[Tensor, "batch t e"]:
-        """The vectors of target symbols; those that were copied are unknown."""
+        """Return the vectors of target symbols; those that were copied are unknown."""
         if self.pointer is not None:
             symbols = symbols.where(symbols < len(self.target), UNKNOWN_PLACE)
         return self.dropout(self._scaled(self.target_vectors(symbols), self.config.decoder))
 
     def _scaled(self, vectors: Float[Tensor, "batch t e"], reader: str) -> Float[Tensor, "batch t e"]:
-        """Times √dim for a transformer, whose positions would drown them otherwise."""  # [S4, embeddings]
+        """Multiply by √dim for a transformer, whose positions would drown the vectors otherwise."""  # [S4, embeddings]
         return vectors * self.config.dim**0.5 if reader == "transformer" else vectors
 
     def symbol_log_probs(self, read: Read, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
-        """ln p of every symbol after each step; unknown symbols and the begin are never written."""
+        """Return ln p of every symbol after each step; unknown symbols and the begin are never written."""
         log_probs = self._log_probs(read, unrolled)
         log_probs[..., [UNKNOWN_PLACE, BEGIN_PLACE]] = -torch.inf
         return log_probs
@@ -183,12 +183,12 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     # Learning
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """What training makes small, by the setting `learn_by`; -log p(target | source) by default."""
+        """Return the loss that the setting `learn_by` names; by default it is -log p(target | source), summed."""
         pairs = self.encoded(batch)
         return LOSSES[self.config.learn_by](self, pairs)
 
     def given(self, pairs: Sequence[EncodedPair]) -> tuple[Tensor, Tensor, Bool[Tensor, "batch t"]]:
-        """What the decoder reads and should write, [batch, t], and where that is no padding."""
+        """Return what the decoder reads and should write, [batch, t], and a mask that is False for padding."""
         targets = [pair.target for pair in pairs if pair.target is not None]
         if len(targets) != len(pairs):
             raise TrellisworkError("expected pairs with targets, got a source alone; encode(..., with_tags=True)")
@@ -201,7 +201,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     def target_loss(
         self, read: Read, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
     ) -> Float[Tensor, ""]:
-        """The loss of the output layer, summed over all targets."""
+        """Return the loss of the output layer, summed over all targets."""
         hidden = unrolled.hidden[mask]
         if self.pointer is None or read.places is None:
             loss = self.output.total_loss(hidden, outputs[mask])
@@ -214,7 +214,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     def target_log_probs(
         self, read: Read, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
-        """ln p of each symbol of given targets."""
+        """Return ln p of each symbol of given targets."""
         if isinstance(self.pointer, JointCopy):
             return self._log_probs(read, unrolled).gather(2, outputs[:, :, None]).squeeze(2)
         v = len(self.target)
@@ -226,7 +226,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return self.pointer.target_log_probs(log_probs, unrolled.hidden, unrolled.weights, read.places, outputs)
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
-        """Scheduled sampling grows from epoch to epoch."""
+        """Let scheduled sampling grow from epoch to epoch."""
         self.own_share = self.config.own_symbols * (epoch - 1) / max(1, n_epochs - 1)
 
     # Disk
@@ -241,7 +241,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return cls(settings, format, source, target, Pieces.from_stored(config["merges"]))
 
     def stored_weights(self) -> dict[str, Tensor]:
-        """Tables that are shared are stored once."""
+        """Return the weights, with tables that are shared only once."""
         weights = self.state_dict()
         twice = (["source_vectors.weight"] if self.config.shared else []) + (
             ["output.weight"] if self.config.tied else []
@@ -256,7 +256,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
 
 
 def _longest(pairs: Sequence[tuple[Symbols, Symbols]]) -> float:
-    """Room for nearly all targets of training, and half as much again."""
+    """Return the ratio that has room for nearly all targets of training, and half as much again."""
     ratios = sorted((len(target) + 1) / (len(source) + BEYOND) for source, target in pairs)
     return round(1.5 * ratios[int(0.999 * (len(ratios) - 1))], 3) if ratios else LONGEST
 
@@ -278,7 +278,7 @@ class Pieces:
 
     @classmethod
     def learned(cls, train: Sequence[Sentence], n_merges: int) -> Pieces:
-        """Merges of both sides together, so that names and numbers are cut alike."""
+        """Learn merges of both sides together, so that names and numbers are cut alike."""
         if not n_merges:
             return cls()
         counts = Counter(word for pair in train for side in (pair.words, pair.target or ()) for word in side)
@@ -286,13 +286,13 @@ class Pieces:
 
     @classmethod
     def from_stored(cls, merges: Sequence[str]) -> Pieces:
-        """The inverse of `stored`."""
+        """Invert `stored`."""
         if not merges:
             return cls()
         return cls(BytePairs([(left, right) for left, right in (each.split(" ") for each in merges)]))
 
     def stored(self) -> list[str]:
-        """Plain values; pieces have no blanks."""
+        """Return plain values; pieces have no blanks."""
         return [] if self.pairs is None else [" ".join(pair) for pair in self.pairs.merges]
 
     def cut(self, symbols: Symbols) -> Symbols:
@@ -302,7 +302,7 @@ class Pieces:
         return pieces if self.pairs is None else joined(pieces)
 
     def places(self, pieces: Symbols) -> list[range]:
-        """Where the pieces of each symbol are."""
+        """Return the places of the pieces of each symbol."""
         return [range(i, i + 1) for i in range(len(pieces))] if self.pairs is None else spans(pieces)
 
 
@@ -310,7 +310,7 @@ class Pieces:
 
 
 def make_encoder(config: AttentionConfig) -> TokenEncoder:
-    """What reads a source, `hidden` wide."""
+    """Make the encoder of sources, `hidden` wide."""
     if config.encoder == "transformer":
         return TransformerEncoder(
             config.dim, hidden=config.hidden, layers=config.layers, heads=config.heads, dropout=config.dropout,
@@ -321,7 +321,7 @@ def make_encoder(config: AttentionConfig) -> TokenEncoder:
 
 
 def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
-    """What writes a target."""
+    """Make the decoder of targets."""
     sizes, hidden, dropout = (config.dim, source_dim), config.hidden, config.dropout
     if config.decoder == "bahdanau":
         return BahdanauDecoder(*sizes, hidden=hidden, dropout=dropout, coverage=config.coverage)
@@ -338,14 +338,14 @@ def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
 
 
 def make_pointer(config: AttentionConfig, source_dim: int) -> PointerMixture | JointCopy | None:
-    """What copies symbols of the source."""
+    """Make the layer that copies symbols of the source, None without copying."""
     if not config.copy:
         return None
     return JointCopy(config.hidden, source_dim) if config.copying == "joint" else PointerMixture(config.hidden)
 
 
 def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> OutputLayer:
-    """The distribution over the next symbol; `vectors` are those of the target symbols."""
+    """Make the distribution over the next symbol; `vectors` are those of the target symbols."""
     hidden, drawn = config.hidden, config.n_samples
     if config.output == "softmax":
         return SoftmaxLayer(hidden, n_symbols, smoothing=config.smoothing, tied=vectors if config.tied else None)

@@ -69,7 +69,7 @@ class EditTransducer(PairNetwork):
     # Learning
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
-        """Pairs as indices, to be reused from epoch to epoch."""
+        """Return pairs as indices, to be reused from epoch to epoch."""
         encoded = super().encode(pairs, with_tags=with_tags)
         return [self._encoded(each, pair) for each, pair in zip(encoded, pairs, strict=True)]
 
@@ -83,11 +83,11 @@ class EditTransducer(PairNetwork):
         return EncodedEdit(source, target, pair.symbols, _numbers(copies), strange)
 
     def _strange(self, symbols: Symbols) -> Symbols:
-        """Symbols that were never seen on either side."""
+        """Return symbols that were never seen on either side."""
         return tuple(dict.fromkeys(s for s in symbols if s not in self.source and s not in self.target))
 
     def _number(self, symbol: str, strange: Symbols) -> int:
-        """The number of a symbol that is written; -1 if nothing writes it."""
+        """Return the number of a symbol that is written; -1 if nothing writes it."""
         place = self.target.index(symbol) if symbol in self.target else 0
         if place >= SPECIAL:
             return place - SPECIAL
@@ -114,7 +114,7 @@ class EditTransducer(PairNetwork):
     # Answers
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """Each prefix of a target is scored in a window of the source; the longer that is, the more beams are tried."""
+        """Return seconds; each prefix of a target is scored in a window, and long sources have wider beams."""
         first, *wider = beam_widths(n, self.config.beam)
         prefixes = n * (first + sum(wider) * min(n / HARD, 1.0))
         best = 1e-4 * top_k * min(n, HARD)
@@ -122,11 +122,11 @@ class EditTransducer(PairNetwork):
 
     @property
     def copies_unknown(self) -> bool:
-        """Whether sources and targets have one alphabet, as a word and its lemma; a word and its sounds do not."""
+        """True if sources and targets have one alphabet, as a word and its lemma; a word and its sounds do not."""
         return self.copying and self._one_alphabet
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """log p(target | source) of each pair; -inf where no script writes the target."""
+        """Return log p(target | source) of each pair; -inf where no script writes the target."""
         pairs = [replace(pair, words=self.read_as(pair.words)) for pair in pairs]
         with self.evaluating():
             written = self._written(self.encode(pairs, with_tags=True))
@@ -134,7 +134,7 @@ class EditTransducer(PairNetwork):
             return values
 
     def alignments(self, pairs: Sequence[Sentence]) -> EditAlignment:
-        """p(script | source, target) of a batch of pairs, with every query: marginals, the best script, samples, ..."""
+        """Return p(script | source, target) of pairs, with every query: marginals, the best script, samples, ..."""
         with self.evaluating():
             return self._written(self.encode(pairs, with_tags=True)).scripts
 
@@ -156,7 +156,7 @@ class EditTransducer(PairNetwork):
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
-        """The best targets that agree with the pins, and the probability of each together with the pins: how probable
+        """Return the best targets that agree with the pins, each with its joint probability with the pins: how probable
         those are in all, a network that reads what it wrote cannot sum up."""
         answers = []
         for source, known in zip(batch, pins, strict=True):
@@ -185,7 +185,7 @@ class EditTransducer(PairNetwork):
     def _parts(
         self, sources: Sequence[Symbols], targets: Sequence[Symbols], strings: Sequence[ScoredString]
     ) -> list[list[PartProbability]]:
-        """Each symbol with the one that it stands for in the most probable script; an inserted one has no width."""
+        """Return each symbol with the one that it stands for in the best script; an inserted one has no width."""
         pairs = [Sentence(source, target=target) for source, target in zip(sources, targets, strict=True)]
         scripts = self.alignments(pairs)
         parts = []

@@ -23,14 +23,14 @@ LEAST_GAIN = 1e-4  # of the mean log-likelihood, for a further iteration
 
 
 class Limits(NamedTuple):
-    """How long chunks may be."""
+    """Maximum sizes of chunks."""
 
     source: int = 2
     target: int = 2
     both: bool = False  # whether both sides of a chunk pair may have several symbols
 
     def covers(self, pair: Pair) -> bool:
-        """Whether a pair can be aligned: source symbols may vanish, target symbols must come from somewhere."""
+        """Return whether a pair can be aligned: source symbols may vanish, target symbols must come from somewhere."""
         return 0 < len(pair[1]) <= self.target * len(pair[0])
 
 
@@ -43,7 +43,7 @@ class Aligned(NamedTuple):
 
 
 def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float) -> Aligned:
-    """The best alignment of each pair; where the limits do not cover one, its chunks are as long as they must be.
+    """Return the best alignment of each pair; chunks grow beyond the limits where these do not cover a pair.
 
     `penalty` is the exponent of a chunk pair's probability for each symbol beyond one on either side: without it,
     alignments of few long chunks would always be the best.
@@ -67,7 +67,7 @@ def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float
 
 
 def needed(pair: Pair) -> int:
-    """The shortest longest target chunk with which a pair can be aligned."""
+    """Return the shortest longest target chunk with which a pair can be aligned."""
     return -(-len(pair[1]) // len(pair[0]))
 
 
@@ -95,14 +95,14 @@ class _Chunks:
 
 
 def _sizes(sources: _Chunks, targets: _Chunks, penalty: float) -> tuple[Array, Array]:
-    """How much longer than one symbol each chunk is, times the penalty."""
+    """Return by how much each chunk is longer than one symbol, times the penalty."""
     a = np.array([len(each) - 1 for each in sources.names])
     b = np.array([0, *(len(each) - 1 for each in targets.names)])
     return penalty * a, penalty * b
 
 
 def _maximised(pairs: ChunkedPairs, iterations: int, sizes: tuple[Array, Array]) -> tuple[Array, Array, list[float]]:
-    """The table of chunk pairs, their scores, and the mean log-likelihood after each iteration."""
+    """Return the table of chunk pairs, their scores, and the mean log-likelihood after each iteration."""
     keys = _table(pairs)
     used = np.flatnonzero(keys != EMPTY)
     power = 1.0 + sizes[0][keys[used] // pairs.n_targets] + sizes[1][keys[used] % pairs.n_targets]
@@ -120,7 +120,7 @@ def _maximised(pairs: ChunkedPairs, iterations: int, sizes: tuple[Array, Array])
 
 
 def _table(pairs: ChunkedPairs) -> Array:
-    """An open-addressing table of all chunk pairs, at most half full."""
+    """Return an open-addressing table of all chunk pairs, at most half full."""
     size = 1 << 16
     while True:
         keys = np.full(size, EMPTY, np.int64)

@@ -82,11 +82,11 @@ class PairNgram(Transducer):
     # Answers
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """Short sources are searched to the end; for long ones the search is given up after a while."""
+        """Return seconds; short sources are searched to the end, and the search of long ones is given up."""
         return (5e-4 + 3e-4 * n + 0.4 * (n > EASY)) * (1 + choices + explain) + 2e-5 * top_k * n
 
     def evaluating(self) -> AbstractContextManager[Any]:
-        """Nothing is learned while answers are given."""
+        """Return a context in which answers are given and nothing is learned."""
         return nullcontext()
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
@@ -99,7 +99,7 @@ class PairNgram(Transducer):
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
-        """The best targets given the pins, with p(target | source, pins)."""
+        """Return the best targets given the pins, with p(target | source, pins)."""
         return [self._one(source, known, top_k, sure) for source, known in zip(batch, pins, strict=True)]
 
     def _one(self, source: Symbols, pins: Sequence[SpanPin], top_k: int, sure: bool) -> Transduced:
@@ -112,13 +112,13 @@ class PairNgram(Transducer):
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, whole.certain)
 
     def _unaligned(self, source: Symbols, known: Sequence[Any], targets: Targets) -> Transduced:
-        """The best targets of a source, some symbols of which are known."""
+        """Return the best targets of a source, some symbols of which are known."""
         if not targets.best:
             raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
         return Transduced(targets.best, certain=targets.certain and sums_all(len(known), len(targets.best[0][0])))
 
     def _found(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> tuple[list[int], SourceLattice, Targets]:
-        """The places of symbols that are known, the lattice of these, and the best targets."""
+        """Return the places of symbols that are known, the lattice of these, and the best targets."""
         places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
         left = within(pins, places)
         if left is not None:
@@ -129,7 +129,7 @@ class PairNgram(Transducer):
         raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
 
     def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
-        """What each piece of a source may become, by its exact probability given the pins.
+        """Return what each piece of a source may become, by its exact probability given the pins.
 
         The pieces are those of the best alignment; a label is as `pins` take it, and what is missing to a sum of 1 is
         that the source is cut elsewhere.
@@ -152,7 +152,7 @@ class PairNgram(Transducer):
         return choices
 
     def _parts(self, targets: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
-        """The symbols of the best target where its best alignment has them, each with p(symbol | those before it)."""
+        """Return the symbols of the best target where its best alignment has them, with p(symbol | those before)."""
         target = targets.best[0][0]
         return [
             PartProbability(places[start], places[end - 1] + 1, target[j], targets.shares[j])
@@ -161,18 +161,18 @@ class PairNgram(Transducer):
         ]
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """log p(target | source) of each pair, summed over all alignments; -inf where there is none."""
+        """Return log p(target | source) of each pair, summed over all alignments; -inf where there is none."""
         return [self.log_prob(pair.words, pair.target or ()) for pair in pairs]
 
     def log_prob(self, source: str | Symbols, target: str | Symbols) -> float:
-        """log p(target | source), summed over all alignments; -inf where there is none."""
+        """Return log p(target | source), summed over all alignments; -inf where there is none."""
         x = self.format.cut_source(source) if isinstance(source, str) else source
         y = self.format.cut_target(target) if isinstance(target, str) else target
         x = tuple(symbol for symbol in self.read_as(x) if symbol in self.model.known)
         return self.model.lattice(x).align(y).log_prob
 
     def explain(self, sentences: Sequence[Sentence]) -> list[StringExplanation]:
-        """How each source is aligned with its best target, and the strongest other targets."""
+        """Explain how each source is aligned with its best target, and name the strongest other targets."""
         return [self._explained(each.words) for each in sentences]
 
     def _explained(self, source: Symbols) -> StringExplanation:
@@ -207,7 +207,7 @@ class PairNgram(Transducer):
         return f"{len(self.model.chunks):,} chunk pairs, {self.n_parameters:,} n-grams up to order {self.config.order}"
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        """Pairs that needed longer chunks, and symbols of dev data that were never seen."""
+        """Return notes on pairs that needed longer chunks, and on symbols of dev data that were never seen."""
         unknown = sorted({symbol for pair in dev for symbol in pair.words if symbol not in self.model.known})
         if not unknown:
             return self.learned
@@ -254,7 +254,7 @@ class PairNgram(Transducer):
 
 
 def _alignable(train: Sequence[Sentence], limits: Limits, rule: str) -> tuple[list[Pair], list[str]]:
-    """The pairs to align, and what is to be said about those whose targets are too long for the chunks."""
+    """Return the pairs to align, and what is to be said about those whose targets are too long for the chunks."""
     pairs, beyond = list[Pair](), list[Sentence]()
     for each in train:
         _check(each)

@@ -15,7 +15,7 @@ from trelliswork.models.transducers.pair_ngram.model import PairNgram
 
 
 class AligningResult(CountingResult):
-    """How long aligning and counting took, and what came of it."""
+    """Duration of aligning and counting, and the size of the model."""
 
     @property
     def summary(self) -> str:
@@ -60,6 +60,6 @@ class PairNgramRecipe(CountingRecipe):
 
 
 def _decomposes(pair: Sentence) -> bool:
-    """Whether the two normal forms of a pair have different symbols."""
+    """Return whether the two normal forms of a pair have different symbols."""
     symbols = (*pair.words, *(pair.target or ()))
     return not all(symbol.isascii() or unicodedata.is_normalized("NFD", symbol) for symbol in symbols)

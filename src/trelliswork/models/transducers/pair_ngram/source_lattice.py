@@ -33,20 +33,20 @@ class Positions(NamedTuple):
 
 
 def plain_positions(n: int, longest: int, fitting: Fitting) -> Positions:
-    """Those of a source of `n` symbols about which nothing is known; chunks have at most `longest` of them."""
+    """Return the positions of a source of `n` symbols without pins; chunks have at most `longest` of them."""
     rows = plain_rows(n, longest, fitting)
     return Positions(np.array(rows, np.int32).reshape(n, longest, 3), list(range(n + 1)))
 
 
 def plain_rows(n: int, longest: int, fitting: Fitting) -> list[list[tuple[int, int, int]]]:
-    """The `spans` of such a source."""
+    """Return the `spans` of such a source."""
     return [[(*fitting(i, i + a), i + a) if i + a <= n else (0, 0, 0) for a in range(1, longest + 1)] for i in range(n)]
 
 
 def pinned_positions(
     n: int, longest: int, fitting: Fitting, pins: Sequence[SpanPin], written: Callable[[int], Symbols]
 ) -> Positions:
-    """Those that agree with pins, which lie apart and are sorted; `written` has the target of a chunk pair."""
+    """Return the positions that agree with pins, apart and sorted; `written` has the target of a chunk pair."""
     nodes = list(_nodes(n, pins))
     number = {node: i for i, node in enumerate(nodes)}
     rows = [
@@ -70,7 +70,7 @@ def _nodes(n: int, pins: Sequence[SpanPin]) -> Iterator[Node]:
 def _steps(
     node: Node, n: int, longest: int, fitting: Fitting, pins: Sequence[SpanPin], written: Callable[[int], Symbols]
 ) -> Iterator[tuple[int, int, Node]]:
-    """Ranges of chunk pairs that may follow, with the node behind them."""
+    """Yield ranges of chunk pairs that may follow a node, with the node behind them."""
     place, k = node
     pin = next((each for each in pins if each.start <= place < each.end), None)
     end = pin.end if pin is not None else min((each.start for each in pins if each.start > place), default=n)
@@ -139,7 +139,7 @@ class SourceLattice:
         return self._summed[1]
 
     def top_k(self, k: int, widest: int) -> Targets:
-        """The k best targets, exact if `certain`; none if no target agrees with the pins."""
+        """Return the k best targets, exact if `certain`; none if no target agrees with the pins."""
         n = len(self._positions.spans)
         if not n:
             return NOTHING_WRITTEN
@@ -150,7 +150,7 @@ class SourceLattice:
         return targets_of(answers, self._symbols)[0]
 
     def align(self, target: Symbols) -> Alignment:
-        """The best alignment with a target, and log p(target | source, pins) by all of them; -inf if there is none.
+        """Return the best alignment with a target, and log p(target | source, pins), which is -inf if there is none.
 
         Of pairs of more than `MOST_CELLS` source times target symbols, the alignments near the diagonal count.
         """
@@ -164,7 +164,7 @@ class SourceLattice:
         return Alignment(chunks, min(float(traced.log_sums[0]), 0.0))
 
     def posteriors(self, target: Symbols) -> Array:
-        """The probability that source symbol i and target symbol j belong together, given both strings [n, m]."""
+        """Return the probability [n, m] that source symbol i and target symbol j belong together, given both."""
         traced, table = self._traced(target), np.zeros((self._positions.places[-1], len(target)))
         if traced is not None:
             trace_kernels.posteriors(self._summed[0], traced.trace, traced.log_sums, table)
@@ -202,5 +202,5 @@ def targets_of(answers: search_kernels.Found, symbols: Sequence[str]) -> list[Ta
 
 
 def sums_all(n: int, m: int) -> bool:
-    """Whether all alignments of so many source and target symbols are summed."""
+    """Return whether all alignments of `n` source and `m` target symbols are summed."""
     return n * m <= MOST_CELLS

@@ -1,4 +1,4 @@
-"""What a tree in brackets may look like: brackets close, heads have their number of arguments, variables are bound.
+"""Constraints on trees in brackets: brackets close, heads have their number of arguments, variables are bound.
 
 The constraint is a pushdown machine: its state has a frame for each open bracket. What it lets through always reads as
 the form that it was made for.
@@ -32,8 +32,7 @@ MANY = 4  # arguments of a bracket: more are not counted, unless a head has as m
 
 
 def arities_in(trees: Iterable[Sequence[str]]) -> dict[str, Arity]:
-    """How many arguments each head, the name before a bracket, has: one number if it is always the same, else the
-    fewest and more.
+    """Count the arguments of each head, the name before a bracket: one number if always the same, else the fewest.
 
     >>> arities_in(["and ( f ( x ) f ( y ) )".split(), "and ( a b c )".split()])
     {'f': (1, 1), 'and': (2, None)}
@@ -55,7 +54,7 @@ def arities_in(trees: Iterable[Sequence[str]]) -> dict[str, Arity]:
 
 
 def names_alone(trees: Iterable[Sequence[str]]) -> set[str]:
-    """The names that stand somewhere without a bracket behind them."""
+    """Return the names that stand somewhere without a bracket behind them."""
     return {
         symbol
         for tree in trees
@@ -119,12 +118,12 @@ class BracketConstraint(PrefixConstraint):
         return self._owed(state) + own + (state.frames[0].n == 0) + 1
 
     def _owed(self, state: Open) -> int:
-        """How many symbols close all open brackets."""
+        """Return the number of symbols that close all open brackets."""
         frame = state.frames[-1]
         return frame.owed + (self._missing(frame) + 1 if len(state.frames) > 1 else 0)
 
     def _missing(self, frame: Frame) -> int:
-        """How many arguments a bracket lacks at least."""
+        """Return the number of arguments that a bracket lacks at least."""
         return max(0, self._limits(frame.head)[0] - frame.n)
 
     def _limits(self, head: str | None) -> Arity:
@@ -138,7 +137,7 @@ class BracketConstraint(PrefixConstraint):
         return (max(least, 2), most) if self._binds(head) else (least, most)
 
     def _binds(self, head: str | None) -> bool:
-        """Whether the first argument of a head is a variable that it binds."""
+        """Return whether the first argument of a head is a variable that it binds."""
         return self.form == "lambda" and (head == LAMBDA or head in BINDERS)
 
     def successors(self, state: Hashable) -> Mapping[int, Hashable]:
@@ -157,7 +156,7 @@ class BracketConstraint(PrefixConstraint):
         return following | self._named(state)
 
     def _opened(self, state: Open) -> dict[int, Hashable]:
-        """A bracket, behind a name that can have one; plain brackets may stand anywhere."""
+        """Return the state behind a bracket, after a name that can have one; plain brackets may stand anywhere."""
         may = self.form == "brackets" or state.last in self.arities
         if not may or OPEN not in self.brackets or len(state.frames) >= self.deepest:
             return {}
@@ -175,7 +174,7 @@ class BracketConstraint(PrefixConstraint):
         return most is not None and frame.n >= most
 
     def _binding(self, state: Open) -> dict[int, Hashable]:
-        """The next variable, which stays bound until the bracket closes."""
+        """Return the state behind the next variable, which stays bound until the bracket closes."""
         name = f"{VARIABLE}{state.n_bound}"
         if name not in self.names:
             return {}
@@ -184,7 +183,7 @@ class BracketConstraint(PrefixConstraint):
         return {self.names[name]: Open((*state.frames[:-1], bound), state.n_bound + 1)}
 
     def _named(self, state: Open) -> dict[int, Hashable]:
-        """One more argument, or the root."""
+        """Return the states behind one more argument, or behind the root."""
         refers = self._reference(state)
         deep = len(state.frames) >= self.deepest
         more = self._more(state)
@@ -198,7 +197,7 @@ class BracketConstraint(PrefixConstraint):
         return following
 
     def _reference(self, state: Open) -> Callable[[str], bool]:
-        """Whether a name stands for a variable that is known here, or for none."""
+        """Return a test whether a name stands for a variable that is known here, or for none."""
         if self.form == "lambda":
             bound = {name for each in state.frames for name in each.bound}
             return lambda name: not name.startswith(VARIABLE) or name in bound
@@ -210,7 +209,7 @@ class BracketConstraint(PrefixConstraint):
         return lambda name: True
 
     def _introduced(self, more: Open) -> Open:
-        """A new variable as the argument that was added, which those behind it may refer to, conjuncts aside."""
+        """Return the state in which the argument that was added is a new variable, known to those behind it."""
         frame = more.frames[-1]
         in_scope = min(frame.in_scope + (frame.head not in _APART), self.most["^"])
         n_bound = min(more.n_bound + 1, self.most["="])
@@ -219,7 +218,7 @@ class BracketConstraint(PrefixConstraint):
         )
 
     def _more(self, state: Open) -> Open:
-        """With one more argument in the innermost bracket."""
+        """Return the state with one more argument in the innermost bracket."""
         frame = state.frames[-1]
         return Open((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound)
 
@@ -231,12 +230,12 @@ DEEPER, LONGER = 2, 1.5  # than the deepest and the longest tree of the training
 
 
 def form_named(name: FormName) -> Form:
-    """The form of a name that is settled."""
+    """Return the form of a name that is not "auto"."""
     return SqlForm() if name == "sql" else FORMS[name]
 
 
 def tree_of(form: Form, pair: Sentence) -> Symbols:
-    """The target of a pair as it is learned."""
+    """Return the target of a pair as it is learned."""
     if pair.target is None:
         raise TrellisworkError("expected pairs with targets to learn from, got a source alone; give its target")
     try:
@@ -246,14 +245,14 @@ def tree_of(form: Form, pair: Sentence) -> Symbols:
 
 
 def opened_tree(form: Form, question: Opened, tree: Symbols) -> Symbols:
-    """A tree with the open names of its question; the order of conjuncts is that of open names, too."""
+    """Return a tree with the open names of its question; the order of conjuncts is that of open names, too."""
     return form.read(form.written(question.tree(tree))) if question.names else tree
 
 
 def opened_pairs(
     pairs: Sequence[Sentence], form: Form, open_names: bool
 ) -> tuple[Lexicon, list[Symbols], list[Symbols]]:
-    """A lexicon of the names in some pairs, and the pairs with open names; without names, as they are."""
+    """Return a lexicon of the names in some pairs, and the pairs with open names; without names, as they are."""
     trees, lexicon = [tree_of(form, pair) for pair in pairs], Lexicon({})
     if open_names and form.name == "lambda":
         lexicon = Lexicon.learned([(pair.words, tree) for pair, tree in zip(pairs, trees, strict=True)])
@@ -263,7 +262,7 @@ def opened_pairs(
 
 
 def limits_of(trees: Sequence[Symbols]) -> dict[str, Any]:
-    """The arities of heads, the names that may stand alone, and the sizes that trees may have."""
+    """Return the arities of heads, the names that may stand alone, and the sizes that trees may have."""
     return {
         "arities": arities_in(trees),
         "alone": sorted(names_alone(trees)),
@@ -290,7 +289,7 @@ def _is_size(given: Any) -> bool:
 
 
 def _depth(tree: Symbols) -> int:
-    """The deepest level of brackets."""
+    """Return the deepest level of brackets."""
     depth = deepest = 0
     for symbol in tree:
         depth += (symbol == OPEN) - (symbol == CLOSE)

@@ -1,4 +1,4 @@
-"""What targets are: how they are brought into one form before a network learns them, and back, and which are the same.
+"""Forms of targets: reading them into one form before a network learns them, writing them back, comparing them.
 
 >>> form = LambdaForm()
 >>> " ".join(form.read("( lambda x e ( and ( to x denver : ci ) ( flight x ) ) )".split()))
@@ -29,23 +29,23 @@ class Form:
     name: FormName = "brackets"
 
     def read(self, target: Sequence[str]) -> Symbols:
-        """What a network learns; a target that is broken is a `TermError`."""
+        """Return the symbols that a network learns; a target that is broken is a `TermError`."""
         _check_brackets(target)
         return tuple(target)
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        """The way back from `read`."""
+        """Invert `read`."""
         return tuple(symbols)
 
     def compared(self, target: Sequence[str]) -> Symbols:
-        """Equal for targets that mean the same; one that is broken is compared as it is."""
+        """Return symbols that are equal for targets that mean the same; a broken target is compared as it is."""
         try:
             return self.read(target)
         except TermError:
             return tuple(target)
 
     def is_repaired(self, target: Sequence[str]) -> bool:
-        """Whether `read` adds brackets that are missing."""
+        """Return whether `read` adds brackets that are missing."""
         return False
 
 
@@ -73,7 +73,7 @@ class LambdaForm(Form):
 
 
 def heads_out(symbols: Sequence[str]) -> Symbols:
-    """( f a ( g b ) ) as f ( a g ( b ) ): each head before its bracket.
+    """Return ( f a ( g b ) ) as f ( a g ( b ) ): each head before its bracket.
 
     >>> heads_out(["(", "f", "(", "g", "b", ")", ")"])
     ('f', '(', 'g', '(', 'b', ')', ')')
@@ -86,7 +86,7 @@ def heads_out(symbols: Sequence[str]) -> Symbols:
 
 
 def heads_in(symbols: Sequence[str]) -> Symbols:
-    """The way back from `heads_out`."""
+    """Invert `heads_out`."""
     moved = list(symbols)
     for i, symbol in enumerate(symbols):
         if symbol == OPEN and i:
@@ -115,7 +115,7 @@ class PrologForm(Form):
         return heads_out(_tokens(nested_clause(_clause(target))))
 
     def compared(self, target: Sequence[str]) -> Symbols:
-        """Up to names of variables and the order of conjuncts."""
+        """Return symbols that are equal for targets that mean the same; a broken target is compared as it is."""
         try:
             return tuple(_tokens(canonical_clause(_clause(target))))
         except TermError:
@@ -141,7 +141,7 @@ class PrologForm(Form):
 
 
 def _clause(target: Sequence[str]) -> Nested:
-    """A Prolog term as nested lists with the head first."""
+    """Return a Prolog term as nested lists with the head first."""
     _check_brackets(target)
     if marks := [symbol for symbol in target if symbol in (GROUP, BESIDE) or is_mark(symbol)]:
         raise TermError(
@@ -154,14 +154,14 @@ def _clause(target: Sequence[str]) -> Nested:
 
 
 def _tokens(clause: Nested) -> list[str]:
-    """The way back from `nest_tokens`."""
+    """Invert `nest_tokens`."""
     return (
         [clause] if isinstance(clause, str) else [OPEN, *(token for part in clause for token in _tokens(part)), CLOSE]
     )
 
 
 def _beside(target: Sequence[str], at: int) -> tuple[list[str], int]:
-    """One argument: a term, or several side by side, in prefix form; and the place behind it."""
+    """Return one argument: a term, or several side by side, in prefix form; and the place behind it."""
     terms: list[list[str]] = []
     while at < len(target) and target[at] not in (CLOSE, ","):
         term, at = _prolog(target, at)
@@ -174,7 +174,7 @@ def _beside(target: Sequence[str], at: int) -> tuple[list[str], int]:
 
 
 def _prolog(target: Sequence[str], at: int) -> tuple[list[str], int]:
-    """One term in prefix form, and the place behind it."""
+    """Return one term in prefix form, and the place behind it."""
     head = GROUP if target[at] == OPEN else target[at]
     at += target[at] != OPEN
     if at == len(target) or target[at] != OPEN:
@@ -199,7 +199,7 @@ KNOWN = tuple(name for name in get_args(FormName) if name != "auto")
 
 
 def form_of(targets: Sequence[Sequence[str]]) -> FormName:
-    """The form that all targets have: lambda terms if one of them has a lambda, then Prolog, then any brackets."""
+    """Return the form of all targets: lambda terms if one of them has a lambda, then Prolog, then any brackets."""
     has_lambda = any(LAMBDA in target for target in targets)
     for name in ("lambda", "prolog") if has_lambda else ("prolog",):
         if any("," in target for target in targets) == (name == "prolog") and _all_read(FORMS[name], targets):

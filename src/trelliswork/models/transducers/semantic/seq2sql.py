@@ -63,7 +63,7 @@ class Seq2SQL(Seq2Tree):
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
         vectors: WordVectors | None = None,
     ) -> Self:  # fmt: skip
-        """A new model of pairs of questions and queries; the settings name the database."""
+        """Return a new model of pairs of questions and queries; the settings name the database."""
         config = config or SqlConfig()
         if config.database is None:
             raise TrellisworkError("expected the database that questions are about, got none; add --database FILE")
@@ -75,7 +75,7 @@ class Seq2SQL(Seq2Tree):
 
     @cached_property
     def database(self) -> Database | None:
-        """What queries are tried on; None where the file is not."""
+        """Database that queries are tried on; None if the file does not exist."""
         file = self.config.database or ""
         return Database(file, seconds=self.config.seconds) if os.path.isfile(file) else None
 
@@ -90,11 +90,11 @@ class Seq2SQL(Seq2Tree):
     # Learning by reward
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
-        """The last epochs learn by reward, as many as the settings say."""
+        """Begin to learn by reward in the last epochs, as many as the settings say."""
         self.by_reward = self.database is not None and epoch > n_epochs - self.config.reward_epochs
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """-log p(query | question), or, in epochs that learn by reward, an estimate of minus the expected reward."""
+        """Return -log p(query | question) or, in epochs that learn by reward, an estimate of minus that reward."""
         if not (self.by_reward and self.training):
             return super().loss(batch)
         pairs = self.encoded(batch)
@@ -106,12 +106,12 @@ class Seq2SQL(Seq2Tree):
         return reinforce_loss(drawn.scores, torch.tensor(rewards, device=self.device))
 
     def drawn(self, sources: Sequence[Int[Tensor, " n"]], n_samples: int) -> Hypotheses[Any]:
-        """Queries drawn from what the constraint allows; their scores are their log probabilities."""
+        """Return queries drawn from what the constraint allows; their scores are their log probabilities."""
         generation = self.generation(sources)
         return sample(generation, generation.score, n_samples)
 
     def _reward(self, query: Sequence[int], pair: EncodedPair) -> float:
-        """By the answers of the database, with examples for what is left open."""
+        """Return the reward by the answers of the database, with examples for what is left open."""
         assert pair.target is not None
         answers, right = (self._tried(each) for each in (query, pair.target.tolist()))
         return execution_reward(None if None in answers else answers, right)
@@ -124,7 +124,7 @@ class Seq2SQL(Seq2Tree):
     # Answers
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        """The queries that run and find something come first, the others behind them."""
+        """Return the queries that run and find something first, the others behind them."""
         if self.database is None or not self.config.guided:
             return super().transduced(batch, top_k, sure)
         answers = super().transduced(batch, max(top_k, self.config.beam), False)
@@ -134,11 +134,11 @@ class Seq2SQL(Seq2Tree):
         return [Transduced(queries[:top_k], each) for queries, each in zip(ranked, parts, strict=True)]
 
     def _answers(self, query: Symbols) -> bool:
-        """Whether a query finds something, with one value or another for what it leaves open."""
+        """Return whether a query finds something, with one value or another for what it leaves open."""
         return any(answer not in (None, (), ((None,),)) for answer in self.answers(query))
 
     def answers(self, query: Symbols, values: Mapping[str, str] | None = None) -> list[Rows | None]:
-        """What the database answers; names that `values` do not have are tried with examples of their columns."""
+        """Return the answers of the database; names that `values` lack are tried with examples of their columns."""
         if self.database is None:
             raise TrellisworkError(f"expected the database {self.config.database}, got no such file; copy it there")
         text = filled(self.format.join_target(query), values or {})
@@ -160,7 +160,7 @@ class Seq2SQL(Seq2Tree):
         return [str(row[0]) for row in islice(self.database.answer(query) or (), N_EXAMPLES)]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """The share of questions whose query is answered as the right one is, and of those whose query is the same."""
+        """Return the share of questions with the right answer, and of those with the right query."""
         scores = super().evaluate(gold)
         if self.database is None:
             return scores
@@ -173,13 +173,13 @@ class Seq2SQL(Seq2Tree):
         return {**scores, "metric": "answer", "score": share, "answer": share}
 
     def _agree(self, query: Symbols, right: Symbols) -> bool:
-        """Whether two queries with the same open names are answered alike."""
+        """Return whether two queries with the same open names are answered alike."""
         expected = self.answers(right)
         return None not in expected and self.answers(query) == expected
 
 
 def filled(query: str, values: Mapping[str, str]) -> str:
-    """A query with the values of names that are left open.
+    """Return a query with the values of names that are left open.
 
     >>> filled('SELECT x FROM y WHERE z = "state_name0"', {"state_name0": "texas"})
     'SELECT x FROM y WHERE z = "texas"'

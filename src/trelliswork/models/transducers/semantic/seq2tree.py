@@ -97,7 +97,7 @@ class Seq2Tree(PairNetwork):
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
         vectors: WordVectors | None = None,
     ) -> Self:  # fmt: skip
-        """A new model of the words and symbols of some pairs; the form of targets is chosen by them, if it is open."""
+        """Return a new model of the words and symbols of some pairs; they choose the form of targets if it is open."""
         config = config or TreeConfig()
         if not train:
             raise TrellisworkError("expected pairs to build a model from, got none; check the data")
@@ -124,13 +124,13 @@ class Seq2Tree(PairNetwork):
 
     @classmethod
     def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
-        """What of the training data bounds the trees that are written."""
+        """Return what of the training data bounds the trees that are written."""
         return limits_of(trees)
 
     # Learning
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
-        """Pairs as indices; targets in the form that is learned."""
+        """Return pairs as indices; targets in the form that is learned."""
         encoded = []
         for pair in pairs:
             opened = self.lexicon.opened(pair.words)
@@ -145,12 +145,12 @@ class Seq2Tree(PairNetwork):
         return torch.tensor(self.source.indices(self._stemmed(opened.words)), dtype=torch.long)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """-log p(target | source), summed over the batch; in training with the smoothing of the settings."""
+        """Return -log p(target | source), summed over the batch; in training with the smoothing of the settings."""
         pairs = self.encoded(batch)
         return self._smoothed(pairs) if self.training else -self.log_likelihoods(pairs).sum()
 
     def _smoothed(self, pairs: Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """A share of the loss is that of all symbols alike: Szegedy et al. (2016), Rethinking the inception
+        """Return a share of the loss is that of all symbols alike: Szegedy et al. (2016), Rethinking the inception
         architecture."""
         unrolled, gold = self._unrolled(pairs)
         log_probs = self.next_log_probs(unrolled.hidden[gold >= 0])
@@ -161,7 +161,7 @@ class Seq2Tree(PairNetwork):
         return -(1 - self.config.smoothing) * right - self.config.smoothing * spread
 
     def _unrolled(self, pairs: Sequence[EncodedPair]) -> tuple[Unrolled, Int[Tensor, "batch t"]]:
-        """What the output layer reads before each symbol, the end included, and the symbols, -1 behind the end."""
+        """Return what the output layer reads before each symbol, the end included, and the symbols, then -1."""
         trees = [pair.target for pair in pairs if pair.target is not None]
         begin, end = (torch.tensor([self.target.index(name)]) for name in (BEGIN, END))
         read = pad_sequence([torch.cat([begin, tree]) for tree in trees], batch_first=True, padding_value=int(end))
@@ -170,14 +170,14 @@ class Seq2Tree(PairNetwork):
         return self.decoder(memory, self.embed(read.to(self.device))), gold.to(self.device)
 
     def log_likelihoods(self, pairs: Sequence[EncodedPair]) -> Float[Tensor, " batch"]:
-        """log p(target | source): the product of the sequences of the tree; training makes minus its sum small."""
+        """Return log p(target | source) of each pair: the sum over all symbols of the tree."""
         # [S4.246]
         unrolled, gold = self._unrolled(pairs)
         log_probs = self.next_log_probs(unrolled.hidden)
         return log_probs.gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).masked_fill(gold < 0, 0.0).sum(-1)
 
     def _memory(self, sources: Sequence[Int[Tensor, " n"]]) -> Any:
-        """What the decoder attends to: each word as it is, and as its neighbours make it."""
+        """Return what the decoder attends to: each word as it is, and as its neighbours make it."""
         words = pad_sequence(list(sources), batch_first=True, padding_value=-1).to(self.device)
         mask, words = words >= 0, words.clamp(min=0)
         vectors = self.dropout(self.inputs(words, self.config.word_dropout if self.training else 0.0))
@@ -187,13 +187,13 @@ class Seq2Tree(PairNetwork):
     # What generation asks
 
     def embed(self, symbols: Int[Tensor, "batch m"]) -> Float[Tensor, "batch m e"]:
-        """The vectors of symbols, and whether they open or close a bracket."""
+        """Return the vectors of symbols, and whether they open or close a bracket."""
         return torch.cat([self.dropout(self.symbols(symbols)), self.flags[symbols]], -1)
 
     def next_log_probs(
         self, hidden: Float[Tensor, "batch m d"], weights: Float[Tensor, "batch m n"] | None = None
     ) -> Float[Tensor, "batch m v"]:
-        """ln p(symbol | what was read so far); a symbol that no target has is impossible."""
+        """Return ln p(symbol | what was read so far); a symbol that no target has is impossible."""
         scores = self.output(hidden).masked_fill(self.never, -INF)
         return scores.log_softmax(-1)
 
@@ -201,7 +201,7 @@ class Seq2Tree(PairNetwork):
 
     @cached_property
     def constraint(self) -> Constraint | None:
-        """What may be written."""
+        """Constraint on the targets that may be written; None if the settings have none."""
         if not self.config.constrained:
             return None
         alone, deepest = self.limits["alone"], self.limits["deepest"]
@@ -209,11 +209,11 @@ class Seq2Tree(PairNetwork):
 
     @property
     def arities(self) -> Arities:
-        """How many arguments heads have: the fewest and the most."""
+        """Numbers of arguments of heads: the fewest and the most."""
         return {head: (least, most) for head, (least, most) in self.limits["arities"].items()}
 
     def generation(self, sources: Sequence[Int[Tensor, " n"]], names: Sequence[Container[str]] = ()) -> Generation:
-        """All that may be written for some sources, symbol by symbol; `names` are the open names of each."""
+        """Return all that may be written for some sources, symbol by symbol; `names` are the open names of each."""
         limits = torch.full((len(sources),), self.limits["longest"], device=self.device)
         begin, end = (self.target.index(name) for name in (BEGIN, END))
         model = NamingGenerator(self, names) if names else self
@@ -238,7 +238,7 @@ class Seq2Tree(PairNetwork):
         ]
 
     def _ranked(self, decisions: Sequence[Sequence[int]], scores: Sequence[float]) -> dict[Symbols, float]:
-        """Trees and their log probabilities, best first."""
+        """Return trees and their log probabilities, best first."""
         end, log_probs = self.target.index(END), dict[Symbols, float]()
         for hypothesis, score in zip(decisions, scores, strict=True):
             if score > -INF:
@@ -246,7 +246,7 @@ class Seq2Tree(PairNetwork):
         return log_probs
 
     def _parts(self, batch: Sequence[Symbols], trees: Sequence[Symbols]) -> list[list[PartProbability]]:
-        """For each symbol of the trees, the word that it looks at most, and its probability given those before it."""
+        """Return for each symbol of the trees the word that it looks at most, and its conditional probability."""
         opened = [self.lexicon.opened(words) for words in batch]
         pairs = [
             EncodedPair(self._numbers(own), torch.tensor(self.target.indices(tree), dtype=torch.long), own.words)
@@ -266,7 +266,7 @@ class Seq2Tree(PairNetwork):
         ]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """The share of questions whose meaning is right: equal in names of variables and order where they matter."""
+        """Return the share of right meanings: equal up to names of variables and orders that do not matter."""
         answers = answered(self.transduce, gold)
         right = [
             self.form.compared(answer.best[0][0]) == self.form.compared(pair.target or ())
@@ -276,7 +276,7 @@ class Seq2Tree(PairNetwork):
         return {"metric": "exact match", "score": share, "exact match": share, "n": len(right)}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """The shares of questions that are right."""
+        """Return the shares of questions that are right."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a meaning is one string; leave it out")
         scores = self.evaluate(gold)
@@ -286,14 +286,14 @@ class Seq2Tree(PairNetwork):
     # What it is
 
     def twin(self, word: str) -> str | None:
-        """None: words of questions are read as they are, for names in them need not have been seen."""
+        """Return None: words of questions are read as they are, for names in them need not have been seen."""
         return None
 
     def knows(self, word: str) -> bool:
         return super().knows(*self._stemmed((word,)))
 
     def vector_coverage(self, questions: Sequence[Sentence]) -> float:
-        """The share of the words, open names counted in, that have a pretrained vector."""
+        """Return the share of the words, open names counted in, that have a pretrained vector."""
         return self.inputs.coverage(self._numbers(self.lexicon.opened(pair.words)) for pair in questions)
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
@@ -323,7 +323,7 @@ class Seq2Tree(PairNetwork):
 
 
 def words_of(questions: Sequence[Sequence[str]], min_count: int, vectors: WordVectors | None) -> tuple[Vocabulary, int]:
-    """The words with learned vectors, behind them the others with pretrained ones; and how many the former are."""
+    """Return the words with learned vectors, then the others with pretrained ones; and the number of the former."""
     known = Vocabulary.from_items(
         (word for words in questions for word in words), min_count=min_count, unknown=UNKNOWN
     ).to_list()
@@ -352,14 +352,14 @@ class QuestionWords(nn.Module):
             self.pretrained.weight[[i for i, _ in pretrained]] = matrix[[row for _, row in pretrained]]
 
     def coverage(self, questions: Iterable[Int[Tensor, " n"]]) -> float:
-        """The share of the words that have a pretrained vector: another one than the unknown word."""
+        """Return the share of the words that have a pretrained vector: another one than the unknown word."""
         assert self.pretrained is not None
         words = torch.cat(list(questions)).to(self.pretrained.weight.device)
         table = self.pretrained.weight.detach()
         return float((table[words] != table[0]).any(-1).float().mean())
 
     def forward(self, words: Int[Tensor, "batch n"], dropped: float = 0.0) -> Float[Tensor, "batch n d"]:
-        """The vectors of words; a share `dropped` of them is learned as unknown."""
+        """Return the vectors of words; a share `dropped` of them is learned as unknown."""
         known = words.where(words < self.n_known, 0)
         if dropped:
             known = known.masked_fill(torch.rand(words.shape, device=words.device) < dropped, 0)
