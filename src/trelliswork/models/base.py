@@ -31,6 +31,7 @@ from trelliswork.training.exclusive import COLUMNS, LEMMAS, TOKENISER
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]
+Readable = str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]  # raw text, a sentence or several
 
 
 def count(n: int, noun: str) -> str:

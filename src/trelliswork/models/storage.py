@@ -37,6 +37,7 @@ from trelliswork.training.exclusive import KEPT, OF_TRAINING, TOKENISER, exclusi
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
+StoredConfig = Mapping[str, Any]  # config.json as it was read: what does not fit is an error where it is used
 
 RULES = "text_rules"  # of config.json: the version of the rules that read raw text when no tokeniser is kept
 WEIGHTS = "weights.safetensors"

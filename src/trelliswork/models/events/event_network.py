@@ -16,7 +16,7 @@ from trelliswork.data.events import Entity, Event, entities_of, events_of, sente
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import event_scores
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import EventConfig
 from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, Inventory, encoded_record
@@ -25,12 +25,13 @@ from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.crf import CRF
 from trelliswork.runtime.shapes import Float
 from trelliswork.tags.schemes import spans_of, tags_of
 
 Pins = Mapping[str, Sequence[Entity]]  # {"entities": [(start, end, type)]}: all of them, if they are known
-Known = Sequence[Sequence[Entity] | None]  # the same, sentence by sentence
+KnownEntities = Sequence[Sequence[Entity] | None]  # the same, sentence by sentence
 
 
 class EventNetwork(WordNetwork):
@@ -118,7 +119,7 @@ class EventNetwork(WordNetwork):
         """Return p(tags of entities | words)."""
         return self.crf.distribution(self.entity_scorer(batch.vectors), batch.tokens.mask)
 
-    def best_entities(self, batch: Batch, known: Known) -> list[list[Entity]]:
+    def best_entities(self, batch: Batch, known: KnownEntities) -> list[list[Entity]]:
         """Return the most probable entities of each sentence, or those that are known."""
         best = self.crf.decode(self.entity_scorer(batch.vectors), batch.tokens.mask)
         decoded = [self.spans_of(tags) for tags in best]
@@ -129,7 +130,7 @@ class EventNetwork(WordNetwork):
         return spans_of([self.inventory.tags[tag] for tag in tags], SCHEME)
 
     @abstractmethod
-    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
+    def extracted(self, batch: Batch, known: KnownEntities, top_k: int, *, confidence: bool) -> list[Extracted]:
         """Return entities and events of each record of a batch, with probabilities if `confidence` or `top_k` asks."""
 
     def extract(
@@ -162,7 +163,7 @@ class EventNetwork(WordNetwork):
                     raise TrellisworkError(f"{problem}, each in one sentence; got {(start, end, kind)} in the pins")
 
     def predict(
-        self, inputs: Any, *, top_k: int = 1, pins: Sequence[Pins] | None = None, confidence: bool = True
+        self, inputs: Readable, *, top_k: int = 1, pins: Sequence[Pins] | None = None, confidence: bool = True
     ) -> list[Answer]:
         """Return entities and events of each sentence or document, as {"entities": [...], "events": [...]}.
 
@@ -174,7 +175,7 @@ class EventNetwork(WordNetwork):
         every = zip(sentences, extractions, strict=True)
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return F1 of entities, triggers and arguments, all of them found; that of arguments counts."""
         scores = self._scores(gold, None)
         return {"metric": "argument f1", "score": scores["arguments"].f1} | {k: v.f1 for k, v in scores.items()}
@@ -212,11 +213,11 @@ class EventNetwork(WordNetwork):
         n_types, n_roles = len(self.inventory.types) - 1, len(self.inventory.roles) - 1
         return f"{n_types} types of events, {n_roles} roles, {self.n_parameters:,} parameters"
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"inventory": self.inventory.to_dict()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings = cls.CONFIG.from_dict(config["settings"])
         return cls(settings, TokenFeatures.from_stored(settings, config), Inventory.from_dict(config["inventory"]))
 
@@ -241,7 +242,7 @@ class Extracted:
     search: str = "exact"
     others: Sequence[Extracted] = ()
 
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, object]:
         """Return plain values."""
         return {
             "entities": [list(each) for each in self.entities],

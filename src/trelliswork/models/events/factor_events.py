@@ -1,4 +1,4 @@
-"""Triggers, arguments and entities judged together: learned factors, and the best assignment by AD3.
+"""Triggers, arguments and entities decided together: learned factors, and the best assignment by AD3.
 
 Yang and Mitchell (2016), Joint extraction of events and entities within a document context.
 """
@@ -18,23 +18,23 @@ from torch import Tensor, nn
 from trelliswork.data.events import Event
 from trelliswork.distributions import FactorGraph
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.event_network import EventNetwork, Extracted, Known
+from trelliswork.models.events.event_network import EventNetwork, Extracted, KnownEntities
 from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents, Inventory
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.nn.event_factors import Document, WithinEvent
+from trelliswork.nn.event_factors import DocumentFactors, WithinEvent
 from trelliswork.nn.scorers import RoleScorer
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 
 
 @dataclass(frozen=True)
-class Judged:
+class CandidateGraph:
     """The first token of each sentence of a record, its candidates for triggers and entities, and their graph."""
 
     starts: Sequence[int]
     triggers: Sequence[Sequence[int]]
-    spans: Sequence[Sequence[Span]]
-    document: Document
+    spans: Sequence[Sequence[TokenSpan]]
+    document: DocumentFactors
 
     @cached_property
     def graph(self) -> FactorGraph:
@@ -95,9 +95,9 @@ class Judged:
         return extracted
 
 
-UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is not judged
+UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is no candidate
 N_SHARED = 2  # marks of a pair of triggers: the same word, sentences that share a name
-Span = tuple[int, int]
+TokenSpan = tuple[int, int]
 
 
 class Candidates(NamedTuple):
@@ -105,7 +105,7 @@ class Candidates(NamedTuple):
 
     row: int
     triggers: list[int]
-    spans: list[Span]
+    spans: list[TokenSpan]
 
 
 class FactorEvents(EventNetwork):
@@ -155,7 +155,7 @@ class FactorEvents(EventNetwork):
             self.role_kinds.masked_fill(nobody, -INF),
         )  # fmt: skip
 
-    def relations(self, batch: Batch, given: Sequence[Candidates]) -> tuple[list[Span], Float[Tensor, "p t t"]]:
+    def relations(self, batch: Batch, given: Sequence[Candidates]) -> tuple[list[TokenSpan], Float[Tensor, "p t t"]]:
         """Return ln p(t_i, t_i') of each pair of triggers of a document that are near enough; each pair once.
 
         A pair is described by both tokens, by how many sentences are between them, and by whether they are the same
@@ -191,10 +191,10 @@ class FactorEvents(EventNetwork):
             for row in zip(places.tolist(), best.tolist(), strict=True)
         ]
 
-    def likely_entities(self, batch: Batch) -> list[list[Span]]:
+    def likely_entities(self, batch: Batch) -> list[list[TokenSpan]]:
         """Return the spans of entities in the best taggings of each sentence."""
         values, scores = self.entity_chain(batch).top_k(self.config.analyses)
-        spans_of_row: list[set[Span]] = [set() for _ in batch.sentences]
+        spans_of_row: list[set[TokenSpan]] = [set() for _ in batch.sentences]
         for value, score in zip(values.tolist(), scores.tolist(), strict=True):
             for row, each in enumerate(batch.sentences):
                 if score[row] > -INF:
@@ -225,7 +225,7 @@ class FactorEvents(EventNetwork):
             total = total - relations[torch.arange(len(pairs)), types[first], types[second]].sum()
         return total
 
-    def _with_gold(self, each: EncodedEvents, row: int, likely: Sequence[int], near: Sequence[Span]) -> Candidates:
+    def _with_gold(self, each: EncodedEvents, row: int, likely: Sequence[int], near: Sequence[TokenSpan]) -> Candidates:
         triggers = {event.trigger for event in each.events if event.type in self.inventory.types}
         spans = {(start, end) for start, end, _ in each.entities}
         return Candidates(row, sorted({*triggers, *likely}), sorted({*spans, *near}))
@@ -249,8 +249,8 @@ class FactorEvents(EventNetwork):
 
     # Answers
 
-    def judged(self, batch: Batch, known: Known) -> list[Judged]:
-        """Return triggers and entities to judge of each record, and their graph."""
+    def candidate_graphs(self, batch: Batch, known: KnownEntities) -> list[CandidateGraph]:
+        """Return the graph of each record, with its candidates for triggers and entities."""
         likely = self.likely_entities(batch)
         spans = [
             near if given is None else sorted({(start, end) for start, end, _ in given})
@@ -261,15 +261,19 @@ class FactorEvents(EventNetwork):
         for rows in batch.rows:
             given = [Candidates(row, triggers[row], spans[row]) for row in rows]
             pairs, relations = self.relations(batch, given)
-            document = Document(
+            document = DocumentFactors(
                 [self.within(batch, each) for each in given], pairs, relations, [kinds[row] for row in rows],
                 [_overlapping(each.spans) for each in given],
             )  # fmt: skip
             starts = [batch.sentences[row].start for row in rows]
-            graphs.append(Judged(starts, [each.triggers for each in given], [each.spans for each in given], document))
+            graphs.append(
+                CandidateGraph(starts, [each.triggers for each in given], [each.spans for each in given], document)
+            )
         return graphs
 
-    def _entity_scores(self, batch: Batch, spans: Sequence[Sequence[Span]], known: Known) -> list[Float[Tensor, "k a"]]:
+    def _entity_scores(
+        self, batch: Batch, spans: Sequence[Sequence[TokenSpan]], known: KnownEntities
+    ) -> list[Float[Tensor, "k a"]]:
         """Return ln p(a_j), exact by the CRF; of known entities 0 for their types alone."""  # [S4.289]
         names = self.inventory.kinds
         asked = [[(*span, kind) for span in of_row for kind in names] for of_row in spans]
@@ -286,11 +290,13 @@ class FactorEvents(EventNetwork):
             scores_of_row.append(scores)
         return scores_of_row
 
-    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
-        return [each.extracted(self.inventory, top_k, confidence=confidence) for each in self.judged(batch, known)]
+    def extracted(self, batch: Batch, known: KnownEntities, top_k: int, *, confidence: bool) -> list[Extracted]:
+        return [
+            each.extracted(self.inventory, top_k, confidence=confidence) for each in self.candidate_graphs(batch, known)
+        ]
 
 
-def _overlapping(spans: Sequence[Span]) -> list[tuple[int, int]]:
+def _overlapping(spans: Sequence[TokenSpan]) -> list[tuple[int, int]]:
     return [
         (i, j) for (i, first), (j, second) in combinations(enumerate(spans), 2)
         if max(first[0], second[0]) < min(first[1], second[1])

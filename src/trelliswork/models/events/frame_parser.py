@@ -21,13 +21,14 @@ from trelliswork.data import Sentence, WordVectors
 from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import frame_scores
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import FrameConfig
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
 from trelliswork.nn.transitions.unit import RecurrentSystem, unroll
@@ -186,7 +187,7 @@ class FrameParser(WordNetwork):
             ranked.append(sorted(graphs.values(), key=lambda each: -each.probability))
         return ranked
 
-    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+    def predict(self, inputs: Readable, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
         """Return the frames of each record: their types, mentions [start, end, frame] and slots [frame, role, target].
 
         The target of a slot is the number of a frame, or a constant as text. The `top_k` best are those that a beam
@@ -199,7 +200,7 @@ class FrameParser(WordNetwork):
         every = zip(sentences, framed, strict=True)
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return F1 of aligned frame graphs: of all parts together, which counts, and of each."""
         scores = self._scores(gold)
         parts = {name: each.f1 for name, each in scores.parts.items()}
@@ -237,11 +238,11 @@ class FrameParser(WordNetwork):
     def size(self) -> str:
         return f"{len(self.actions)} actions, {self.n_parameters:,} parameters"
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"actions": self.actions.to_list()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings, actions = cls.CONFIG.from_dict(config["settings"]), config["actions"]
         numbers = [part for row in actions for part in row if not isinstance(part, str)]
         if not all(type(each) is int and -1 <= each <= LARGEST for each in numbers):
@@ -271,12 +272,12 @@ class Framed:
     search: str = "greedy"
     others: Sequence[tuple[FrameGraph, float]] = ()
 
-    def value(self) -> dict[str, Any]:
+    def value(self) -> dict[str, object]:
         """Return plain values."""
         return graph_value(self.graph)
 
 
-def graph_value(graph: FrameGraph) -> dict[str, Any]:
+def graph_value(graph: FrameGraph) -> dict[str, object]:
     """Return types of frames, mentions [start, end, frame] and slots [frame, role, target]."""
     return {
         "frames": list(graph.types),

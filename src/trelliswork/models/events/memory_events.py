@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from trelliswork.data.events import Entity
 from trelliswork.distributions import LinearChain
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.event_network import EventNetwork, Extracted, Known
+from trelliswork.models.events.event_network import EventNetwork, Extracted, KnownEntities
 from trelliswork.models.events.inputs import SCHEME, Batch, Inventory
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
@@ -30,7 +30,7 @@ from trelliswork.nn.scorers.roles import best_events
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 
-Rows = Sequence[Sequence[Entity]]  # the entities of each sentence
+EntityRows = Sequence[Sequence[Entity]]  # the entities of each sentence
 Decisions = tuple[Tensor, Tensor]  # types [ways, n] and roles [ways, n, k]
 
 
@@ -55,7 +55,7 @@ class MemoryEvents(EventNetwork):
             dropout=config.event_dropout, remember=config.memory, across=config.across,
         )  # fmt: skip
 
-    def with_entities(self, batch: Batch, entities: Rows) -> EventInputs:
+    def with_entities(self, batch: Batch, entities: EntityRows) -> EventInputs:
         """Return x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder.
 
         What is read has a row for each record.
@@ -71,7 +71,7 @@ class MemoryEvents(EventNetwork):
         places = (tensor.to(device) for tensor in self._places(batch, entities))
         return EventInputs(hidden, batch.joined(batch.inputs), *places)
 
-    def _places(self, batch: Batch, entities: Rows) -> tuple[Tensor, ...]:
+    def _places(self, batch: Batch, entities: EntityRows) -> tuple[Tensor, ...]:
         """Return the mask of tokens; tokens, types and presence of entities; arcs, sentences, and who is the same."""
         n, k = max(map(len, batch.records)), max(sum(len(entities[row]) for row in rows) for rows in batch.rows)
         size = len(batch.records)
@@ -117,7 +117,7 @@ class MemoryEvents(EventNetwork):
 
     # Answers
 
-    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
+    def extracted(self, batch: Batch, known: KnownEntities, top_k: int, *, confidence: bool) -> list[Extracted]:
         """Return greedy decisions, or the best of a beam over the best entities and the events with each."""
         if not (confidence or top_k):
             best = self.best_entities(batch, known)
@@ -139,7 +139,9 @@ class MemoryEvents(EventNetwork):
                     ]
         return [best_first(each, width, "greedy" if width == 1 else "beam") for each in candidates]
 
-    def _ways(self, batch: Batch, chain: LinearChain, known: Known, k: int) -> Iterator[tuple[Rows, list[float]]]:
+    def _ways(
+        self, batch: Batch, chain: LinearChain, known: KnownEntities, k: int
+    ) -> Iterator[tuple[EntityRows, list[float]]]:
         """Yield the k best ways to tag entities, each with its ln p in each record; -inf where a record has fewer."""
         values, scores = chain.top_k(k)
         shares = (scores - chain.log_partition).tolist()
@@ -153,7 +155,9 @@ class MemoryEvents(EventNetwork):
             log_probs = [p if place < len(ways) else -INF for ways, (_, p) in zip(by_record, chosen, strict=True)]
             yield [spans for of_record, _ in chosen for spans in of_record], log_probs
 
-    def _judged(self, batch: Batch, entities: Rows, read: EventInputs, i: int, decided: Decisions) -> list[Extracted]:
+    def _judged(
+        self, batch: Batch, entities: EntityRows, read: EventInputs, i: int, decided: Decisions
+    ) -> list[Extracted]:
         """Return what was decided about record i, in each of several ways, with the probabilities of the decisions."""
         missing = read.mask.shape[1] - decided[0].shape[1]
         types, roles = F.pad(decided[0], (0, missing)), F.pad(decided[1], (0, 0, 0, missing))
@@ -169,7 +173,7 @@ class MemoryEvents(EventNetwork):
             extractions.append(replace(each, triggers=triggers, arguments=arguments, probability=probability))
         return extractions
 
-    def _record(self, batch: Batch, entities: Rows, i: int, types: Tensor, roles: Tensor) -> Extracted:
+    def _record(self, batch: Batch, entities: EntityRows, i: int, types: Tensor, roles: Tensor) -> Extracted:
         """Return entities and events of record i, by their positions in it."""
         spans = [
             (batch.sentences[row].start + start, batch.sentences[row].start + end, kind)

@@ -9,7 +9,7 @@ from trelliswork.models.language.config import TextFiles
 
 
 @dataclass(frozen=True)
-class Generation(Settings):
+class GenerationSettings(Settings):
     """Request to a language model, and the way it answers."""
 
     PANEL = TextFiles.PANEL

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Answer, Model, Report
+from trelliswork.models.base import Answer, Model, Report, Scores
 from trelliswork.models.examined import Examined, Example
 from trelliswork.text import Document, Token, tokenisation_scores
 
@@ -39,7 +39,7 @@ class TokeniserModel(Model):
         offsets = [(token.start, token.end) for token in tokens]
         return Answer(value, None, [each.text for each in tokens], offsets=offsets)
 
-    def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Document]) -> Scores:
         """Return F1 of tokens, words and sentences."""
         scores = tokenisation_scores(self, gold)
         return {"metric": "tokens F1", "score": scores["tokens"] / 100, **scores}

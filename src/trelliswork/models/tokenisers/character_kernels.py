@@ -151,7 +151,7 @@ def _next_words(lower, kinds, words, shapes):
         end = first
 
 
-class Words(NamedTuple):
+class WrittenWords(NamedTuple):
     """The written words around each character, as keys."""
 
     left: Array
@@ -164,7 +164,7 @@ class Words(NamedTuple):
 @kernel(EXACT)
 def _words_of(codes, lower, kinds):
     n = codes.shape[0]
-    words = Words(
+    words = WrittenWords(
         np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64),
         np.empty(n, np.uint64),
     )  # fmt: skip

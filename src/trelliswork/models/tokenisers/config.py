@@ -1,4 +1,4 @@
-"""The settings of a tokeniser, and the files that it is learned from beside the tokens."""
+"""The settings of a tokeniser, and the files that it is learned from in addition to the tokens."""
 
 from __future__ import annotations
 

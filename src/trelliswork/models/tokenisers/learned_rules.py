@@ -125,7 +125,7 @@ class LearnedRules(TokeniserModel):
 
     def __init__(self, habits: Habits, multiword: MultiwordTable = NO_MULTIWORD) -> None:
         self.habits, self.multiword = habits, multiword
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
 
     @classmethod
     def fit(cls, sentences: Sequence[Sequence[str]], multiword: MultiwordTable = NO_MULTIWORD) -> Self:
@@ -167,7 +167,7 @@ class LearnedRules(TokeniserModel):
         write_model(directory, StoredModel(self.KIND, config, {}, self.metrics, model_card(self), dict(extra or {})))
 
     @classmethod
-    def load(cls, directory: str | Path, *, features: Any = None) -> Self:
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
         """Read a model folder; what is missing or does not fit is a `ModelError`."""
         stored = read_model(directory, cls.KIND)
         try:

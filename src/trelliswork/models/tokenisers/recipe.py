@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
@@ -46,10 +45,10 @@ class TokeniserRecipe(Recipe):
         self.own = TokeniserConfig(**settings_given(options, TokeniserConfig))
         self.config = self.own.learning(options.get("seed", 0))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return options_of(self.own)
 
-    def search_values(self) -> dict[str, Any]:
+    def search_values(self) -> dict[str, object]:
         return self.own.to_dict()
 
     def read_files(self) -> None:

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class CharacterTokeniser(TokeniserModel):
     ) -> None:
         self.crf, self.multiword, self.config = crf, multiword, config
         self.spaces_inside = spaces_inside  # whether a token may have white space in it
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
 
     @classmethod
     def fit(
@@ -216,7 +216,7 @@ class CharacterTokeniser(TokeniserModel):
         )
 
     @classmethod
-    def load(cls, directory: str | Path, *, features: Any = None) -> Self:
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
         """Read a model folder; what is missing or does not fit is a `ModelError`."""
         stored = read_model(directory, cls.KIND)
         try:

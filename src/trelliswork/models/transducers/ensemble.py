@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,11 @@ class TransducerEnsemble(Transducer):
                 )
             if member.format != members[0].format:
                 raise TrellisworkError(
-                    f"expected transducers that cut texts alike, got {member.format} in number {i} and "
+                    f"expected transducers with the same format of pairs, got {member.format} in number {i} and "
                     f"{members[0].format} in number 1; train all on the same data"
                 )
         self.members, self.format = list(members), members[0].format
-        self.metrics: dict[str, Any] = {"data": members[0].metrics.get("data")}
+        self.metrics = {"data": members[0].metrics.get("data")}
         self.folders: list[str] = []
 
     @classmethod
@@ -62,7 +62,7 @@ class TransducerEnsemble(Transducer):
         for i, member in enumerate(self.members, 1):
             member.save(Path(directory) / f"model-{i}", extra=extra)
 
-    def evaluating(self) -> AbstractContextManager[Any]:
+    def evaluating(self) -> ExitStack:
         stack = ExitStack()
         for member in self.members:
             stack.enter_context(member.evaluating())  # type: ignore[attr-defined]

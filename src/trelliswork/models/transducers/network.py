@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.transducer import Symbols, Transducer
 from trelliswork.runtime.shapes import Float, Int
 
@@ -114,7 +115,7 @@ class PairNetwork(Transducer, StoredNetwork):
 
     # Disk
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return {
             "settings": self.config.to_dict(),
             "format": asdict(self.format),
@@ -123,7 +124,7 @@ class PairNetwork(Transducer, StoredNetwork):
         }
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         vocabularies = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         return cls(cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"]), *vocabularies)
 

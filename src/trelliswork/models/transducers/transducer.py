@@ -20,7 +20,7 @@ from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.data.unicode_forms import twins
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.strings import bleu, string_scores
-from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.training.shares import answered
 
@@ -159,7 +159,7 @@ class Transducer(Model):
         """The score that counts: exact match, or bleu."""
         return EXACT_MATCH
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Score whole strings and symbols; pairs of one source are several right targets.
 
         If both sides are words, BLEU too.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ LONGEST = 40  # characters of the words of a bracket that are shown
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedSpan:
     """One span of a tree: its constituents from the top down, the other labels it may have, and what crosses it."""
 
     brackets: tuple[BracketShare, ...]
@@ -29,11 +29,11 @@ class Explained:
     crossing: tuple[BracketShare, ...]
     reason: Reason | None = None
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest others and votes."""
         lists = {"brackets": self.brackets, "labels": self.labels[:most], "crossing": self.crossing[:most]}
         why = {} if self.reason is None else {"reason": self.reason.record(most)}
-        return {name: [asdict(each) for each in parts] for name, parts in lists.items()} | why
+        return {**{name: [asdict(each) for each in parts] for name, parts in lists.items()}, **why}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BracketExplanation:
     )
 
     words: tuple[str, ...]
-    spans: tuple[Explained, ...]
+    spans: tuple[ExplainedSpan, ...]
     is_sure: bool = True  # whether there are probabilities
     best: tuple[Alternative, ...] = ()
 
@@ -69,20 +69,20 @@ class BracketExplanation:
         """Make it from the brackets of a tree, outermost first, and the probabilities of all, or None."""
         groups = [list(group) for _, group in groupby(brackets, lambda each: each[:2])]
         if shares is None:
-            alone = [Explained(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
+            alone = [ExplainedSpan(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
             return cls(tuple(words), tuple(alone), False)
         spans = [replace(_explained(group, shares), reason=(reasons or {}).get(group[0][:2])) for group in groups]
         return cls(tuple(words), tuple(spans), best=tuple(best))
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values: the brackets of each span, the `most` strongest others and votes, and the best trees."""
         return {"spans": [each.record(most) for each in self.spans], "best": [each.record() for each in self.best]}
 
     def _rows(self) -> Iterator[tuple[str, BracketShare, Reason | None]]:
         """Yield every line: a mark, "" of the tree itself, and what it says; the last of a span with its reason."""
         for each in self.spans:
-            marked = (("", each.brackets), ("|", each.labels), ("x", each.crossing))
-            rows = [(mark, part) for mark, parts in marked for part in parts]
+            by_mark = (("", each.brackets), ("|", each.labels), ("x", each.crossing))
+            rows = [(mark, part) for mark, parts in by_mark for part in parts]
             for i, row in enumerate(rows, 1):
                 yield *row, each.reason if i == len(rows) else None
 
@@ -122,7 +122,7 @@ class BracketExplanation:
         return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
 
 
-def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
+def _explained(group: Sequence[Bracket], shares: BracketShares) -> ExplainedSpan:
     """Return one span with its alternatives."""
     start, end, _ = group[0]
     own = {label for *_, label in group}
@@ -130,7 +130,7 @@ def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
     order = [shares.labels[y] for y in np.argsort(-of_labels, kind="stable").tolist() if of_labels[y] >= LEAST]
     others = [shares.part(start, end, label) for label in order if label not in own][:MOST]
     crossing = [shares.best(i, j) for i, j in crossing_spans(shares.of_spans, start, end)]
-    return Explained(tuple(shares.part(*each) for each in group), tuple(others), tuple(crossing))
+    return ExplainedSpan(tuple(shares.part(*each) for each in group), tuple(others), tuple(crossing))
 
 
 def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ FAINT = 1e-7  # spans that are less probable cannot be worth any price: the root
 ROUNDS = 6  # at most, until the price of a constituent stays the same
 FIRST_PRICE = 0.4
 LOWEST = -1e30  # stands for -inf where it is subtracted
-Pinned = Mapping[tuple[int, int, int], "Bool[Tensor, 'c']"]  # which labels a span (row, start, end) may have
+PinnedSpans = Mapping[tuple[int, int, int], "Bool[Tensor, 'c']"]  # which labels a span (row, start, end) may have
 
 
 class Likely(NamedTuple):
@@ -46,7 +46,7 @@ class FoldedSpans:
 
     def __init__(
         self, scorer: SpanScorer, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"],
-        labels: ChainLabels, pinned: Pinned,
+        labels: ChainLabels, pinned: PinnedSpans,
     ):  # fmt: skip
         self.scorer, self.lengths, self.labels, self.pinned = scorer, lengths, labels, pinned
         self.batch, self.n = encoded.shape[:2]

@@ -111,8 +111,8 @@ class WordTags:
     ) -> WordTags:
         """Count how often each word had each tag; words seen at most `rare` times stand for unknown ones.
 
-        `weight` is that of the spelling beside what was seen of a word, `between` that of a coarser signature beside
-        what was seen of a finer one.
+        `weight` is that of the spelling against the counts of a word, `between` that of a coarser signature against
+        the counts of a finer one.
         """
         words: dict[str, Counter[str]] = {}
         for (word, tag), n in counts.items():

@@ -6,14 +6,14 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import tree_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.brackets import NOT_COUNTED, BracketReport, Parsed, bracket_scores
 from trelliswork.metrics.calibration import calibration
-from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.examined import Examined, Example
 from trelliswork.models.parsers.constituency.bracket_explanation import BracketExplanation, BracketShares
@@ -67,7 +67,7 @@ class ConstituencyParser(Model):
 
     def predict(
         self,
-        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
+        inputs: Readable,
         *,
         top_k: int = 1,
         pins: Sequence[Pins | Mapping[int, tuple[int, str | None]]] | None = None,
@@ -93,7 +93,7 @@ class ConstituencyParser(Model):
             empty=lambda: ParsedTree((), (), 1.0), budget=BUDGET,
         )  # fmt: skip
 
-    def explain(self, sentences: Any) -> list[BracketExplanation]:
+    def explain(self, sentences: Readable) -> list[BracketExplanation]:
         """Explain the brackets of each tree: the other labels of each, what crosses it, and what decided."""
         return [self._explained(each) for each in self.sentences_of(sentences)]
 
@@ -157,7 +157,7 @@ class ConstituencyParser(Model):
         problem = f"labels that training never saw count as mistakes, here with their first places: {shown}{more}"
         return [f"note: {problem}; add trees with them to the training data, or rename them"]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Compare labelled brackets with gold trees, as evalb counts them; tags are predicted, not read."""
         scores = _scored(gold, answered(lambda sentences: self._parse(sentences, None, 0, False), gold))
         shown = ("precision", "recall", "f1", "exact_match", "tagging_accuracy")

@@ -4,7 +4,7 @@
     >>> str(grammar.predict([["We", "sleep"]])[0].value)                     # doctest: +SKIP
     '(S (NP (PRP We)) (VP (VBP sleep)))'
 
-p(tree, words) is the product of the shares of its rules. Constituents are told apart by their parents, long ones are
+p(tree, words) is the product of the shares of its rules. Constituents are annotated with their parents, long ones are
 cut in two with markers, chains of unary rules are summed in closed form, and words that are rare or unknown go by their
 spelling. Probabilities are those of trees given the words, parts of speech included.
 
@@ -27,7 +27,7 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import ROOTS, tree_of
 from trelliswork.errors import ConstraintError, ModelError, TrellisworkError
-from trelliswork.models.base import Description, count
+from trelliswork.models.base import Description, Readable, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.parsers.constituency.bracket_explanation import BracketShares, diagonal, rival_text, summed
@@ -59,7 +59,7 @@ class TreebankGrammar(ConstituencyParser):
 
     def __init__(self, config: GrammarConfig, counts: RuleCounts):
         self.config, self.counts = config, counts
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
         self._index_symbols()
 
     def _index_symbols(self) -> None:
@@ -132,7 +132,7 @@ class TreebankGrammar(ConstituencyParser):
         tops = summed(sums.full * self.grammar.outside(sums), self._of_label)
         return BracketShares(self.labels, summed(self.grammar.posteriors(sums), self._of_label), tops.sum(-1), tops)
 
-    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+    def choices(self, inputs: Readable, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
         """Return the labels that some words may have together, each by its exact probability given the pins.
 
         Labels can be above each other on the same words: they are rivals of the empty label, none at all, alone.
@@ -151,7 +151,7 @@ class TreebankGrammar(ConstituencyParser):
 
     # Answers
 
-    def evaluating(self) -> AbstractContextManager[Any]:
+    def evaluating(self) -> AbstractContextManager[None]:
         """Return a context in which answers are given and nothing is learned."""
         return nullcontext()
 
@@ -347,4 +347,4 @@ def _rule_reason(own: Sequence[tuple[str, float]], other: Sequence[tuple[str, fl
 
 def _no_tree(words: Sequence[str]) -> ConstraintError:
     shown = " ".join(words[:8]) + (" ..." if len(words) > 8 else "")
-    return ConstraintError(f"expected pins that some tree of the grammar has, got others for {shown!r}; leave one out")
+    return ConstraintError(f"no tree of the grammar agrees with the pins of {shown!r}; leave one out")

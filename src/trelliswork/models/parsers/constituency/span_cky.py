@@ -16,7 +16,7 @@ going on in neural constituency parsers? An analysis; Goodman (1996), Parsing al
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -30,7 +30,7 @@ from trelliswork.data import Sentence, Vocabulary, WordVectors
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.distributions.span_values import allowed_by_nodes
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Description
+from trelliswork.models.base import Description, Readable
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.features import TokenFeatures
@@ -43,6 +43,7 @@ from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans
 from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
 from trelliswork.models.part_choices import NO_CONSTITUENT, PartChoices, span_choices
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.votes import Reason
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
@@ -54,7 +55,7 @@ _UNSURE: Sure = None, (), ()
 CHUNK = 1 << 16  # spans, padding included, whose charts are in memory at a time
 
 
-class Scored(NamedTuple):
+class BatchScores(NamedTuple):
     """A batch: its trees, and the scores of the tags of each word."""
 
     trees: SpanTree
@@ -107,12 +108,12 @@ class SpanParser(ConstituencyParser, WordNetwork):
         tags = [self.tags.index(tag) for tag in sentence.tags or ()]
         return [[*node, tag] for node, tag in zip(nodes, tags + [-1] * (len(sentence) - 1), strict=True)]
 
-    def forward(self, batch: TokenBatch) -> Scored:
+    def forward(self, batch: TokenBatch) -> BatchScores:
         """Return p(tree | words), and scores of tags."""
         vectors = self.encode_tokens(batch)
         lengths = batch.mask.sum(1)
         spans = self.scorer(vectors * batch.mask[..., None], lengths)
-        return Scored(SpanTree(spans, lengths=lengths, empty=0), self.tag_scorer(vectors))
+        return BatchScores(SpanTree(spans, lengths=lengths, empty=0), self.tag_scorer(vectors))
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
         """Return -log p(tree | words), and that of the tags times their weight, summed over the batch."""
@@ -151,7 +152,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         return Counting([trees], list(self.labels.single), of_label)
 
     def choices(
-        self, inputs: Any, *, pins: Sequence[Any] | None = None, most: int | None = None
+        self, inputs: Readable, *, pins: Sequence[Any] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
         """Return the labels of each span, chains of them as S+VP, with exact probabilities given the pins."""
         sentences = self.sentences_of(inputs)
@@ -312,11 +313,11 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def size(self) -> str:
         return f"{len(self.labels) - 1} labels of constituents, {self.n_parameters:,} parameters"
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"labels": self.labels.names, "tags": self.tags.to_list()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings = SpanConfig.from_dict(config["settings"])
         features = TokenFeatures.from_stored(settings, config)
         return cls(settings, features, ChainLabels(config["labels"]), Vocabulary(config["tags"]))

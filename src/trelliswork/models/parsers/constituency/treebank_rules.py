@@ -1,4 +1,4 @@
-"""From trees to the rules of a grammar: labels told apart, children one by one, and counts.
+"""From trees to the rules of a grammar: annotated labels, children one by one, and counts.
 
 >>> tree = Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))")
 >>> rules = RuleCounts.of([tree], GrammarConfig(mark_single=False, mark_base=False))

@@ -56,7 +56,7 @@ class ArcExplanation:
         others = [_others(table, arc.head or 0, i, labels) for i, arc in enumerate(chosen)]
         return cls(tuple(words), tuple(chosen), tuple(others), reasons or {}, tuple(best))
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values: each arc with the `most` strongest others and votes."""
         rows = [
             {**arc.record(), "others": [other.record() for other in others[:most]]}

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +28,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary, token_budget_batches
 from trelliswork.data.treebank import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
+from trelliswork.models.base import Readable
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution, affordable
@@ -36,7 +37,7 @@ from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation, arc_text
 from trelliswork.models.parsers.dependency.best_labels import BestLabels
 from trelliswork.models.parsers.dependency.config import ParserConfig
-from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of, labels_of
+from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, ParsedArcs, Pins, heads_of, labels_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
@@ -49,7 +50,7 @@ BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at 
 Value = Sequence[tuple[int, int]]  # head and label of each word
 
 
-class Scores(NamedTuple):
+class ArcScores(NamedTuple):
     """Of a batch: `arcs` sum out the labels."""
 
     arcs: Float[Tensor, "batch n+1 n+1"]
@@ -128,8 +129,8 @@ class BiaffineParser(DependencyParser):
         """Make probabilities as large as they should be: divide scores by the temperatures that sentences, which it
         has not learned from, are most probable with.
 
-        Networks grow too sure of what they have seen. One temperature of arcs and one of labels change no order among
-        the trees of arcs, and hardly the answers.
+        Networks grow too sure of what they have seen. One temperature of arcs and one of labels keep the order of the
+        trees of arcs, and nearly all answers.
 
         Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
         """
@@ -147,7 +148,7 @@ class BiaffineParser(DependencyParser):
             trees = self._labelled(self.encode_tokens(tokens), tokens)
             return trees if pins is None else self._pinned(trees, sentences, pins)
 
-    def explain(self, sentences: Any) -> list[ArcExplanation]:
+    def explain(self, sentences: Readable) -> list[ArcExplanation]:
         """Explain the arcs of each best tree: other heads of each word, and the words that decided."""
         return [self._explained(each) for each in self.sentences_of(sentences)]
 
@@ -211,7 +212,7 @@ class BiaffineParser(DependencyParser):
         return self.attribute(sentence, margins, len(compared))
 
     def choices(
-        self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
+        self, inputs: Readable, *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
         """Return the heads and labels that each word may have, by their exact probability given the pins."""
 
@@ -242,7 +243,9 @@ class BiaffineParser(DependencyParser):
             allowed[row, :, word + 1] &= only
         return trees.constrain(allowed.to(trees.labels.device))
 
-    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedArcs]:
         tokens = self.token_batch(self.encode(batch))
         vectors = self.encode_tokens(tokens)
         scores = self._scores(self.scorer.nodes(vectors), batch, pins)
@@ -255,17 +258,17 @@ class BiaffineParser(DependencyParser):
         if top_k > 1 or (top_k and self.config.decoding != "best"):
             best = self._best_trees(vectors, tokens, batch, pins, top_k)
         if not (sure or top_k):
-            return [Parsed(arcs, tags=tags[i]) for i, arcs in enumerate(best_arcs)]
+            return [ParsedArcs(arcs, tags=tags[i]) for i, arcs in enumerate(best_arcs)]
         whole = (trees.log_prob(heads) + (log_shares * tokens.mask).sum(1)).exp().tolist()
         if top_k == 1 and self.config.decoding == "best":
             best = [[(arcs, share)] for arcs, share in zip(best_arcs, whole, strict=True)]
         if not sure:
-            return [Parsed(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(best_arcs)]
+            return [ParsedArcs(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(best_arcs)]
         words = torch.arange(1, heads.shape[1] + 1)
         of_heads = trees.arc_marginals[torch.arange(len(heads))[:, None], heads, words]
         both = zip((log_shares.exp() * of_heads).tolist(), of_heads.tolist(), lengths, strict=True)
         sure_of = [(arcs[:n], of[:n]) for arcs, of, n in both]
-        return [Parsed(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(best_arcs)]
+        return [ParsedArcs(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(best_arcs)]
 
     def _arcs_of(self, heads: Tensor, labels: Tensor, lengths: Sequence[int]) -> list[list[Arc]]:
         names = self.label_names
@@ -276,17 +279,17 @@ class BiaffineParser(DependencyParser):
 
     def _scores(
         self, nodes: Float[Tensor, "batch n+1 d"], batch: Sequence[Sentence], pins: Sequence[Pins] | None
-    ) -> Scores:
+    ) -> ArcScores:
         """Return scores of all arcs as far as the pins allow them, and their labels."""
         arcs, labels = self._arcs(nodes), BestLabels(self.scorer, nodes, self.temperatures[1])
         if pins is None or not any(pins):
-            return Scores(arcs, labels)
+            return ArcScores(arcs, labels)
         arcs = torch.where(allowed_arcs(batch, pins, arcs.shape[-1] - 1).to(arcs.device), arcs, -INF)
         for row, word, label in pinned_labels(batch, pins, self.labels):
             arcs[row, :, word + 1] += labels.fix(row, word, label)
-        return Scores(arcs, labels)
+        return ArcScores(arcs, labels)
 
-    def _best_heads(self, trees: DependencyTree, scores: Scores, tokens: TokenBatch) -> Int[Tensor, "batch n"]:
+    def _best_heads(self, trees: DependencyTree, scores: ArcScores, tokens: TokenBatch) -> Int[Tensor, "batch n"]:
         """Return the heads of the answer."""
         expected = trees.arc_marginals if self.config.decoding == "expected" else None
 

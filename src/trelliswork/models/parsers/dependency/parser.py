@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.metrics.attachment import attachment
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.networks.features import TokenFeatures
@@ -24,6 +24,7 @@ from trelliswork.models.networks.word_network import EncodedSentence, WordNetwor
 from trelliswork.models.parsers.dependency.pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.training.shares import answered
@@ -35,7 +36,7 @@ Pins = Mapping[int, tuple[int | None, str | None]]  # word, counted from 0 -> it
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedArcs:
     """A tree of one sentence, its probability, that of each arc with its label, and the best trees, if asked for.
 
     `heads_sure` are the probabilities of heads, whatever the labels, if they are known.
@@ -137,7 +138,9 @@ class DependencyParser(WordNetwork):
     # Answers
 
     @abstractmethod
-    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedArcs]:
         """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
@@ -148,7 +151,7 @@ class DependencyParser(WordNetwork):
 
     def predict(
         self,
-        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
+        inputs: Readable,
         *,
         top_k: int = 1,
         pins: Sequence[Pins] | None = None,
@@ -166,17 +169,17 @@ class DependencyParser(WordNetwork):
             for sentence, each in zip(sentences, parses, strict=True)
         ]
 
-    def _lemmas(self, sentence: Sentence, parse: Parsed) -> list[str]:
+    def _lemmas(self, sentence: Sentence, parse: ParsedArcs) -> list[str]:
         """Return the lemmas of the words given their predicted tags, if the parser keeps a lemmatiser."""
         tags = parse.tags.get("UPOS") or parse.tags.get("XPOS")
         return [] if self.lemmatiser is None or not tags else self.lemmatiser.lemmas(sentence.words, tags)
 
     def _parse(
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
-    ) -> list[Parsed]:
+    ) -> list[ParsedArcs]:
         return in_batches(
             self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
-            empty=lambda: Parsed([], 1.0, best=[([], 1.0)] if top_k else ()), budget=self.budget,
+            empty=lambda: ParsedArcs([], 1.0, best=[([], 1.0)] if top_k else ()), budget=self.budget,
         )  # fmt: skip
 
     def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
@@ -195,13 +198,13 @@ class DependencyParser(WordNetwork):
     def pinned(self, text: str, n: int | None = None) -> tuple[int | None, str | None]:
         return head_pin(text, self.label_names, n)
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return attachment scores on sentences with heads, every word counted."""
         parses = answered(lambda sentences: self._parse(sentences, None, 0, False), gold)
         scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in parses])
         return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, parses)}
 
-    def _tag_scores(self, gold: Sequence[Sentence], parses: Sequence[Parsed]) -> dict[str, float]:
+    def _tag_scores(self, gold: Sequence[Sentence], parses: Sequence[ParsedArcs]) -> dict[str, float]:
         scores = {}
         for name in self.tags:
             pairs = [
@@ -253,12 +256,12 @@ class DependencyParser(WordNetwork):
     def label_names(self) -> list[str]:
         return self.labels.to_list()
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         tags = {name: vocabulary.to_list() for name, vocabulary in self.tags.items()}
         return super().stored_config() | {"labels": self.label_names, "tags": tags}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings = cls.CONFIG.from_dict(config["settings"])
         tags = {name: Vocabulary(items) for name, items in config["tags"].items()}
         return cls(settings, TokenFeatures.from_stored(settings, config), Vocabulary(config["labels"]), tags)
@@ -303,7 +306,7 @@ def _some(tags: list[str]) -> str:
     return ", ".join(tags[:MOST_SHOWN]) + more
 
 
-def _answer(sentence: Sentence, parse: Parsed) -> Answer:
+def _answer(sentence: Sentence, parse: ParsedArcs) -> Answer:
     of_heads: Sequence[float | None] = parse.heads_sure or [None] * len(parse.sure)
     sure = zip(parse.arcs, parse.sure, of_heads, strict=True) if parse.sure else ()
     columns = {"HEAD": [str(head) for head, _ in parse.arcs], "DEPREL": [label for _, label in parse.arcs]}

@@ -28,7 +28,7 @@ class TransitionConfig(NetworkConfig):
     --epochs, --beam and --global-epochs.
 
     `tags="joint"` also predicts UPOS, XPOS and FEATS from the encoder, as far as the data have them; with
-    `tags="chained"` a unit of its own does, and the parser reads the states of that unit beside the encoder.
+    `tags="chained"` a unit of its own does, and the parser reads the states of that unit in addition to the encoder.
     """
 
     LATER: ClassVar = ("beam", "global_epochs", "local_weight")  # may be given when a finished run goes on

@@ -29,7 +29,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Step:
+class DecisionStep:
     """A state, by the top of its stack and its next word (None: none is left); the decision; the strongest others."""
 
     top: int
@@ -39,7 +39,7 @@ class Step:
     rival: int | None = None  # the number of the strongest other decision
     reason: Reason | None = None
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest others and votes."""
         why = {} if self.reason is None else {"reason": self.reason.record(most)}
         others = [asdict(other) for other in self.others[:most]]
@@ -61,10 +61,10 @@ class DecisionExplanation:
     )
 
     words: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[DecisionStep, ...]
     best: tuple[Alternative, ...] = ()
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest others and votes of each decision."""
         return {"decisions": [step.record(most) for step in self.steps], "best": [each.record() for each in self.best]}
 
@@ -122,11 +122,13 @@ class DecisionExplanation:
         return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
 
 
-def _step(system: DependencySystem, state: ParseState, taken: int, shares: Tensor, labels: Sequence[str]) -> Step:
+def _step(
+    system: DependencySystem, state: ParseState, taken: int, shares: Tensor, labels: Sequence[str]
+) -> DecisionStep:
     order = [d for d in shares.argsort(descending=True, stable=True).tolist() if d != taken and shares[d] >= LEAST]
     decisions = [_decision(system, state, d, float(shares[d]), labels) for d in (taken, *order[:MOST])]
     ahead = int(state.next) if bool(system.has_more(state)) else None
-    return Step(int(state.below_top(0)), ahead, decisions[0], tuple(decisions[1:]), order[0] if order else None)
+    return DecisionStep(int(state.below_top(0)), ahead, decisions[0], tuple(decisions[1:]), order[0] if order else None)
 
 
 def _decision(system: DependencySystem, state: ParseState, d: int, share: float, labels: Sequence[str]) -> Decision:

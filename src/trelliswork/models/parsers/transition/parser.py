@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,9 +26,10 @@ from torch import Tensor
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.treebank import is_projective
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Readable
 from trelliswork.models.networks.attribution import affordable
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, ParsedArcs, Pins, heads_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
@@ -187,7 +188,9 @@ class TransitionParser(DependencyParser):
 
     # Answers
 
-    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedArcs]:
         tokens = self.token_batch(self.encode(batch))
         vectors, lengths = self.encode_tokens(tokens), list(map(len, batch))
         system, projected = self._system(tokens), self._projected(vectors)
@@ -204,21 +207,21 @@ class TransitionParser(DependencyParser):
             raise TrellisworkError(f"{problem}{projected.device.type}; leave them out, or load another parser")
         return answers(searched, lengths, self.labels, self.tags_of(vectors, lengths), top_k, sure)
 
-    def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> Searched:
+    def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> BuiltTrees:
         if beam == 1:
             one = greedy_parses(system, self.unit, projected, known)
             whole = one.log_prob.exp()[:, None]
-            return Searched(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
+            return BuiltTrees(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
         parses = beam_parses(system, self.unit, projected, beam, known)
-        return Searched(parses.heads, parses.labels, probabilities_of(parses.scores, bool(self.is_global)))
+        return BuiltTrees(parses.heads, parses.labels, probabilities_of(parses.scores, bool(self.is_global)))
 
-    def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> Searched:
+    def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> BuiltTrees:
         hypotheses = beam_search(*self.unit.connect_global(system, projected), beam)
         fields = dict(zip(ParseState._fields, hypotheses.state, strict=False))
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
-        return Searched(heads, labels, probabilities_of(hypotheses.scores, bool(self.is_global)))
+        return BuiltTrees(heads, labels, probabilities_of(hypotheses.scores, bool(self.is_global)))
 
-    def explain(self, sentences: Any) -> list[DecisionExplanation]:
+    def explain(self, sentences: Readable) -> list[DecisionExplanation]:
         """Explain the decisions that build each tree: the strongest others, and the words that decided."""
         with self.evaluating():
             return [self._explained(each) for each in self.sentences_of(sentences)]
@@ -279,7 +282,7 @@ class TransitionParser(DependencyParser):
 # From what a search found to trees: equal hypotheses are one, and arcs have their share of the beam.
 
 
-class Searched(NamedTuple):
+class BuiltTrees(NamedTuple):
     """Hypotheses of a batch and their probabilities; of greedy search also that of the decision for each arc."""
 
     heads: Int[Tensor, "batch beam n"]
@@ -294,13 +297,13 @@ def probabilities_of(scores: Float[Tensor, "batch beam"], is_global: bool) -> Fl
 
 
 def answers(
-    searched: Searched,
+    searched: BuiltTrees,
     lengths: Sequence[int],
     labels: Vocabulary,
     tags: Sequence[Mapping[str, list[str]]],
     top_k: int,
     sure: bool,
-) -> list[Parsed]:
+) -> list[ParsedArcs]:
     """Return the tree of each sentence and its `top_k` best; if `sure`, with the probability of each arc.
 
     A tree that several hypotheses have built has the probability of all of them.
@@ -318,7 +321,7 @@ def answers(
         of_arcs = () if not sure else _shares(best, trees) if shares is None else shares[i][:n]
         ranked = sorted(trees.items(), key=lambda each: -each[1])[:top_k]
         others = [(list(tree), p) for tree, p in ranked]
-        parsed.append(Parsed(list(best), trees[best], of_arcs, best=others, tags=tags[i]))
+        parsed.append(ParsedArcs(list(best), trees[best], of_arcs, best=others, tags=tags[i]))
     return parsed
 
 

@@ -23,9 +23,9 @@ from trelliswork.structures.beam.search import Hypotheses, sample
 
 ROWS = 400  # hypotheses that are continued at a time
 LONGEST = 3.0  # symbols of a target for each one of its source, where no training has said better
-BEYOND = 5  # symbols that a source is counted with beside its own
+BEYOND = 5  # symbols that are added to the length of a source
 BEGIN, END = 1, 2  # places in target vocabularies
-Written = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
+WrittenTarget = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
 
 
 class SourceGenerator:
@@ -72,7 +72,7 @@ class AttentionSearch:
         model = SourceGenerator(self, read)
         return Generation(model, read.memory, begin=BEGIN, end=END, limits=limits, constraint=constraint)
 
-    def written(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
+    def written(self: Any, pairs: Sequence[EncodedPair]) -> list[list[WrittenTarget]]:
         """Return the hypotheses of the beam, best first."""
         read = self.read(pairs)
         generation = self.generation(pairs, read)
@@ -90,7 +90,7 @@ class AttentionSearch:
         *,
         change: Callable[[Tensor], Tensor] | None = None,
         generator: torch.Generator | None = None,
-    ) -> list[list[Written]]:
+    ) -> list[list[WrittenTarget]]:
         """Return independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
 
         Probabilities are those of what was drawn from.
@@ -103,15 +103,15 @@ class AttentionSearch:
 
         return _ordered(sample(generation, score, n_samples, generator=generator), None)
 
-    def _chosen(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
+    def _chosen(self: Any, pairs: Sequence[EncodedPair]) -> list[list[WrittenTarget]]:
         """Return the hypotheses of the beam, or for minimum risk the targets that agree best with all samples."""
         if self.config.decoding == "beam":
-            beams: list[list[Written]] = self.written(pairs)
+            beams: list[list[WrittenTarget]] = self.written(pairs)
             return beams
         samples = self.samples(pairs, self.config.n_candidates, generator=torch.Generator().manual_seed(0))
         return [by_agreement(each) for each in samples]
 
-    def _strings(self: Any, pair: EncodedPair, written: Sequence[Written]) -> list[tuple[Symbols, float]]:
+    def _strings(self: Any, pair: EncodedPair, written: Sequence[WrittenTarget]) -> list[tuple[Symbols, float]]:
         """Return targets as symbols, none twice: subwords may spell one word in several ways."""
         log_probs: dict[Symbols, float] = {}
         for pieces, log_p in written:
@@ -152,7 +152,7 @@ class AttentionSearch:
         return parts
 
 
-def _ordered(hypotheses: Hypotheses[Any], keys: Tensor | None) -> list[list[Written]]:
+def _ordered(hypotheses: Hypotheses[Any], keys: Tensor | None) -> list[list[WrittenTarget]]:
     """Return hypotheses as plain values, by falling keys, without the end."""
     results = []
     for row in range(len(hypotheses.scores)):

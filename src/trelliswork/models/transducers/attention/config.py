@@ -102,6 +102,6 @@ class AttentionConfig(Settings):
             raise TrellisworkError(f"hidden must be even, half for each direction; got {self.hidden}")
         if self.tied and (self.dim != self.hidden or self.output != "softmax"):
             got = f"{self.dim}, {self.hidden} and {self.output}"
-            raise TrellisworkError(f"tied needs dim and hidden alike, and the output softmax; got {got}")
+            raise TrellisworkError(f"tied needs equal dim and hidden, and the output softmax; got {got}")
         if self.copy and self.output != "softmax":
             raise TrellisworkError(f"copy needs the output softmax; got {self.output}; leave one of them out")

@@ -15,6 +15,7 @@ from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.data.subwords import BytePairs, joined, spans
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
@@ -40,7 +41,7 @@ UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadSources:
     """Sources that were read: what the decoder attends to, where there are symbols, and what may be copied."""
 
     memory: Any
@@ -135,7 +136,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         unknown = {s: len(self.target) + i for i, s in reversed(list(enumerate(pair.words))) if s not in self.target}
         return torch.tensor([unknown.get(s, self.target.index(s)) for s in pair.target or ()], dtype=torch.long)
 
-    def read(self, pairs: Sequence[EncodedPair]) -> Read:
+    def read(self, pairs: Sequence[EncodedPair]) -> ReadSources:
         """Encode sources, and compute what is the same for all steps of the decoder."""
         source = pad_sequence([pair.source for pair in pairs], batch_first=True).to(self.device)
         lengths = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
@@ -145,7 +146,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         symbols = [pair.symbols for pair in pairs]
         places = self._places(symbols) if self.pointer is not None else None
         keys = self.pointer.keys(encoded) if isinstance(self.pointer, JointCopy) else None
-        return Read(self.decoder.remember(encoded, mask), mask, places, symbols, keys)
+        return ReadSources(self.decoder.remember(encoded, mask), mask, places, symbols, keys)
 
     def _places(self, sources: Sequence[Symbols]) -> Int[Tensor, "batch n"]:
         """Return the numbers of source symbols among the outputs."""
@@ -165,13 +166,13 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """Multiply by √dim for a transformer, whose positions would drown the vectors otherwise."""  # [S4, embeddings]
         return vectors * self.config.dim**0.5 if reader == "transformer" else vectors
 
-    def symbol_log_probs(self, read: Read, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
+    def symbol_log_probs(self, read: ReadSources, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
         """Return ln p of every symbol after each step; unknown symbols and the begin are never written."""
         log_probs = self._log_probs(read, unrolled)
         log_probs[..., [UNKNOWN_PLACE, BEGIN_PLACE]] = -torch.inf
         return log_probs
 
-    def _log_probs(self, read: Read, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
+    def _log_probs(self, read: ReadSources, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
         if self.pointer is None or read.places is None:
             return self.output.log_probs(unrolled.hidden)
         if isinstance(self.pointer, PointerMixture):
@@ -199,7 +200,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return inputs, outputs, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
 
     def target_loss(
-        self, read: Read, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
+        self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
     ) -> Float[Tensor, ""]:
         """Return the loss of the output layer, summed over all targets."""
         hidden = unrolled.hidden[mask]
@@ -212,7 +213,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return loss
 
     def target_log_probs(
-        self, read: Read, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
+        self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
         """Return ln p of each symbol of given targets."""
         if isinstance(self.pointer, JointCopy):
@@ -231,11 +232,11 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
 
     # Disk
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return {**super().stored_config(), "merges": self.pieces.stored()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
         return cls(settings, format, source, target, Pieces.from_stored(config["merges"]))

@@ -38,7 +38,7 @@ from trelliswork.nn.edit.search import ScoredString, beam_widths, best_strings, 
 SPECIAL = 3  # unknown, begin and end: entries of the vocabulary of targets that nothing writes
 NOTHING = -1
 ONE_ALPHABET = 0.9  # of the letters of sources that targets have too: what was never seen is then written as it is
-HARD = 60  # symbols of a source that hardly any beam is certain about
+HARD = 60  # symbols of a source from which on answers of a beam are rarely certain
 LONGEST_PINNED = 1_000  # symbols of a source whose answers may be pinned
 
 

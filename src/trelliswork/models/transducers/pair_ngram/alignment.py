@@ -17,24 +17,24 @@ from trelliswork.models.transducers.pair_ngram.alignment_kernels import EMPTY, C
 from trelliswork.models.transducers.transducer import Symbols
 from trelliswork.runtime.arrays import Array
 
-Pair = tuple[Symbols, Symbols]
+StringPair = tuple[Symbols, Symbols]
 ChunkPair = tuple[Symbols, Symbols]
 LEAST_GAIN = 1e-4  # of the mean log-likelihood, for a further iteration
 
 
-class Limits(NamedTuple):
+class ChunkLimits(NamedTuple):
     """Maximum sizes of chunks."""
 
     source: int = 2
     target: int = 2
     both: bool = False  # whether both sides of a chunk pair may have several symbols
 
-    def covers(self, pair: Pair) -> bool:
+    def covers(self, pair: StringPair) -> bool:
         """Return whether a pair can be aligned: source symbols may vanish, target symbols must come from somewhere."""
         return 0 < len(pair[1]) <= self.target * len(pair[0])
 
 
-class Aligned(NamedTuple):
+class AlignedPairs(NamedTuple):
     """Sequences of numbers of chunk pairs, and the chunk pairs."""
 
     sequences: list[Array]
@@ -42,7 +42,7 @@ class Aligned(NamedTuple):
     log_likelihoods: list[float]  # mean of a pair, after each iteration
 
 
-def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float) -> Aligned:
+def align(pairs: Sequence[StringPair], limits: ChunkLimits, iterations: int, penalty: float) -> AlignedPairs:
     """Return the best alignment of each pair; chunks grow beyond the limits where these do not cover a pair.
 
     `penalty` is the exponent of a chunk pair's probability for each symbol beyond one on either side: without it,
@@ -63,10 +63,10 @@ def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float
     taken = np.concatenate([steps[o : o + n] for o, n in zip(sources.offsets[:-1], lengths, strict=True)])
     used, flat = np.unique(keys[taken], return_inverse=True)
     chunks = [(sources.names[k // chunked.n_targets], ((), *targets.names)[k % chunked.n_targets]) for k in used]
-    return Aligned(np.split(flat, np.cumsum(lengths)[:-1]), chunks, history)
+    return AlignedPairs(np.split(flat, np.cumsum(lengths)[:-1]), chunks, history)
 
 
-def needed(pair: Pair) -> int:
+def needed(pair: StringPair) -> int:
     """Return the shortest longest target chunk with which a pair can be aligned."""
     return -(-len(pair[1]) // len(pair[0]))
 

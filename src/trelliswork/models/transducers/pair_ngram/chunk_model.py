@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair
+from trelliswork.models.transducers.pair_ngram.alignment import AlignedPairs, ChunkPair
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
 from trelliswork.models.transducers.pair_ngram.search_kernels import answer_all
 from trelliswork.models.transducers.pair_ngram.source_lattice import (
     NOTHING_WRITTEN,
+    BestTargets,
     Fitting,
     SourceLattice,
-    Targets,
     pinned_positions,
     plain_positions,
     plain_rows,
@@ -40,7 +40,7 @@ class ChunkModel:
         self.known = {symbol for source, _ in self.chunks for symbol in source}
 
     @classmethod
-    def of(cls, aligned: Aligned, order: int) -> ChunkModel:
+    def of(cls, aligned: AlignedPairs, order: int) -> ChunkModel:
         """Count the n-grams of alignments. Every source symbol may also vanish, so that every source has a target."""
         symbols = {symbol for source, _ in aligned.chunks for symbol in source}
         every: set[ChunkPair] = {((symbol,), ()) for symbol in symbols}
@@ -77,7 +77,7 @@ class ChunkModel:
         """Return the chunk pairs that fit between two places of a source."""
         return lambda start, end: self.ranges.get(source[start:end], (0, 0))
 
-    def targets(self, sources: Sequence[Symbols], k: int, widest: int) -> list[Targets]:
+    def targets(self, sources: Sequence[Symbols], k: int, widest: int) -> list[BestTargets]:
         """Return the k best targets of sources with known symbols, as `SourceLattice.top_k` has them, in one call."""
         asked = [source for source in sources if source]
         rows = [row for source in asked for row in plain_rows(len(source), self.longest, self._fitting(source))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from trelliswork.models.transducers.transducer import NOTHING
 
@@ -44,7 +44,7 @@ class StringExplanation:
         ]
         return "; ".join(parts)
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` best targets."""
         targets = [{"value": y, "probability": p} for y, p in self.targets[:most]]
         return {"chunks": [asdict(each) for each in self.chunks], "targets": targets}

@@ -26,17 +26,17 @@ import numpy as np
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
-from trelliswork.models.base import Description, PartProbability, count
+from trelliswork.models.base import Description, PartProbability, Readable, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits
 from trelliswork.models.storage import StoredModel, read_model, write_model
-from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
+from trelliswork.models.transducers.pair_ngram.alignment import ChunkLimits, StringPair, align, needed
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
 from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
-from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice, Targets, sums_all
+from trelliswork.models.transducers.pair_ngram.source_lattice import BestTargets, Chunks, SourceLattice, sums_all
 from trelliswork.models.transducers.transducer import (
     NOTHING,
     SpanPin,
@@ -61,7 +61,7 @@ class PairNgram(Transducer):
 
     def __init__(self, config: PairNgramConfig, format: PairFormat, model: ChunkModel) -> None:
         self.config, self.format, self.model = config, format, model
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
         self.learned: list[str] = []  # what is worth knowing about the pairs that it was learned from
 
     @classmethod
@@ -70,7 +70,7 @@ class PairNgram(Transducer):
     ) -> Self:
         """Learn from pairs; those that the chunks cannot cover are notes in `learned`."""
         config = config or PairNgramConfig()
-        limits = Limits(config.source_chunk, config.target_chunk, config.many_to_many)
+        limits = ChunkLimits(config.source_chunk, config.target_chunk, config.many_to_many)
         pairs, notes = _alignable(train, limits, config.unalignable)
         aligned = align(pairs, limits, config.em_iterations, config.length_penalty)
         model = cls(
@@ -85,7 +85,7 @@ class PairNgram(Transducer):
         """Return seconds; short sources are searched to the end, and the search of long ones is given up."""
         return (5e-4 + 3e-4 * n + 0.4 * (n > EASY)) * (1 + choices + explain) + 2e-5 * top_k * n
 
-    def evaluating(self) -> AbstractContextManager[Any]:
+    def evaluating(self) -> AbstractContextManager[None]:
         """Return a context in which answers are given and nothing is learned."""
         return nullcontext()
 
@@ -111,13 +111,15 @@ class PairNgram(Transducer):
         parts = self._parts(targets, aligned[0][1].chunks, places)
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, whole.certain)
 
-    def _unaligned(self, source: Symbols, known: Sequence[Any], targets: Targets) -> Transduced:
+    def _unaligned(self, source: Symbols, known: Sequence[Any], targets: BestTargets) -> Transduced:
         """Return the best targets of a source, some symbols of which are known."""
         if not targets.best:
             raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
         return Transduced(targets.best, certain=targets.certain and sums_all(len(known), len(targets.best[0][0])))
 
-    def _found(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> tuple[list[int], SourceLattice, Targets]:
+    def _found(
+        self, source: Symbols, pins: Sequence[SpanPin], top_k: int
+    ) -> tuple[list[int], SourceLattice, BestTargets]:
         """Return the places of symbols that are known, the lattice of these, and the best targets."""
         places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
         left = within(pins, places)
@@ -128,7 +130,7 @@ class PairNgram(Transducer):
                 return places, lattice, targets
         raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
 
-    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+    def choices(self, inputs: Readable, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
         """Return what each piece of a source may become, by its exact probability given the pins.
 
         The pieces are those of the best alignment; a label is as `pins` take it, and what is missing to a sum of 1 is
@@ -151,7 +153,7 @@ class PairNgram(Transducer):
             choices.append(PartChoices(a, b, tuple(parts), float(bits)))
         return choices
 
-    def _parts(self, targets: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
+    def _parts(self, targets: BestTargets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
         """Return the symbols of the best target where its best alignment has them, with p(symbol | those before)."""
         target = targets.best[0][0]
         return [
@@ -253,9 +255,9 @@ class PairNgram(Transducer):
         return with_kept(model, directory)
 
 
-def _alignable(train: Sequence[Sentence], limits: Limits, rule: str) -> tuple[list[Pair], list[str]]:
+def _alignable(train: Sequence[Sentence], limits: ChunkLimits, rule: str) -> tuple[list[StringPair], list[str]]:
     """Return the pairs to align, and what is to be said about those whose targets are too long for the chunks."""
-    pairs, beyond = list[Pair](), list[Sentence]()
+    pairs, beyond = list[StringPair](), list[Sentence]()
     for each in train:
         _check(each)
         pair = (each.words, each.target or ())

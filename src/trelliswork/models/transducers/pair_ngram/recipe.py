@@ -34,7 +34,7 @@ class PairNgramRecipe(CountingRecipe):
     def layout(self, choices: Choices) -> Choices:
         return replace(choices, pairs=self.files.format)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return super().settings() | options_of(self.files)
 
     def fitted(self) -> tuple[PairNgram, dict[str, Any]]:

@@ -15,7 +15,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import DataError, TermError, TrellisworkError
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN
 from trelliswork.models.transducers.semantic.forms import BESIDE, CLOSE, FORMS, OPEN, Form, FormName, Symbols
-from trelliswork.models.transducers.semantic.names import Lexicon, Opened
+from trelliswork.models.transducers.semantic.names import NameLexicon, OpenedQuestion
 from trelliswork.models.transducers.semantic.sql import SqlForm
 from trelliswork.nn.decoders.constraints import PrefixConstraint
 from trelliswork.terms.brackets import BINDERS, LAMBDA
@@ -63,7 +63,7 @@ def names_alone(trees: Iterable[Sequence[str]]) -> set[str]:
     }
 
 
-class Frame(NamedTuple):
+class BracketFrame(NamedTuple):
     """An open bracket, or the root: its head, how many arguments it has, and the variables that it binds.
 
     `in_scope` is how many variables without names the next argument may refer to, `owed` how many symbols the brackets
@@ -77,10 +77,10 @@ class Frame(NamedTuple):
     owed: int = 0
 
 
-class Open(NamedTuple):
+class BracketState(NamedTuple):
     """The frames from the root to the innermost, how many variables have been bound, and the name just written."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[BracketFrame, ...]
     n_bound: int = 0
     last: str | None = None
 
@@ -110,19 +110,19 @@ class BracketConstraint(PrefixConstraint):
         self.many = 2 + max((most for _, most in arities.values() if most is not None), default=MANY)
 
     def start(self, row: int) -> Hashable:
-        return Open((Frame(None, 0),))
+        return BracketState((BracketFrame(None, 0),))
 
     def distance(self, state: Hashable) -> int:
-        assert isinstance(state, Open)
+        assert isinstance(state, BracketState)
         own = 2 + self._limits(state.last)[0] if state.last in self.needing else 0
         return self._owed(state) + own + (state.frames[0].n == 0) + 1
 
-    def _owed(self, state: Open) -> int:
+    def _owed(self, state: BracketState) -> int:
         """Return the number of symbols that close all open brackets."""
         frame = state.frames[-1]
         return frame.owed + (self._missing(frame) + 1 if len(state.frames) > 1 else 0)
 
-    def _missing(self, frame: Frame) -> int:
+    def _missing(self, frame: BracketFrame) -> int:
         """Return the number of arguments that a bracket lacks at least."""
         return max(0, self._limits(frame.head)[0] - frame.n)
 
@@ -141,12 +141,12 @@ class BracketConstraint(PrefixConstraint):
         return self.form == "lambda" and (head == LAMBDA or head in BINDERS)
 
     def successors(self, state: Hashable) -> Mapping[int, Hashable]:
-        assert isinstance(state, Open)
+        assert isinstance(state, BracketState)
         frame, following = state.frames[-1], self._opened(state)
         if state.last in self.needing:
             return following
         if len(state.frames) > 1 and not self._missing(frame) and CLOSE in self.brackets:
-            following[self.brackets[CLOSE]] = Open(state.frames[:-1], state.n_bound)
+            following[self.brackets[CLOSE]] = BracketState(state.frames[:-1], state.n_bound)
         if self._is_full(state):
             return following
         if self._binds(frame.head) and frame.n == 0:
@@ -155,7 +155,7 @@ class BracketConstraint(PrefixConstraint):
             return following | dict.fromkeys(self.types.values(), self._more(state))
         return following | self._named(state)
 
-    def _opened(self, state: Open) -> dict[int, Hashable]:
+    def _opened(self, state: BracketState) -> dict[int, Hashable]:
         """Return the state behind a bracket, after a name that can have one; plain brackets may stand anywhere."""
         may = self.form == "brackets" or state.last in self.arities
         if not may or OPEN not in self.brackets or len(state.frames) >= self.deepest:
@@ -163,26 +163,26 @@ class BracketConstraint(PrefixConstraint):
         around = self._more(state) if self.form == "brackets" else state
         frame = around.frames[-1]
         in_scope = min(frame.in_scope + (state.last == NEW and frame.head in _APART), self.most["^"])
-        inner = Frame(state.last, 0, in_scope=in_scope, owed=self._owed(around))
-        return {self.brackets[OPEN]: Open((*around.frames, inner), state.n_bound)}
+        inner = BracketFrame(state.last, 0, in_scope=in_scope, owed=self._owed(around))
+        return {self.brackets[OPEN]: BracketState((*around.frames, inner), state.n_bound)}
 
-    def _is_full(self, state: Open) -> bool:
+    def _is_full(self, state: BracketState) -> bool:
         frame = state.frames[-1]
         if len(state.frames) == 1:
             return frame.n > 0 and self.form != "brackets"
         most = self._limits(frame.head)[1]
         return most is not None and frame.n >= most
 
-    def _binding(self, state: Open) -> dict[int, Hashable]:
+    def _binding(self, state: BracketState) -> dict[int, Hashable]:
         """Return the state behind the next variable, which stays bound until the bracket closes."""
         name = f"{VARIABLE}{state.n_bound}"
         if name not in self.names:
             return {}
         frame = state.frames[-1]
         bound = frame._replace(n=frame.n + 1, bound=(*frame.bound, name))
-        return {self.names[name]: Open((*state.frames[:-1], bound), state.n_bound + 1)}
+        return {self.names[name]: BracketState((*state.frames[:-1], bound), state.n_bound + 1)}
 
-    def _named(self, state: Open) -> dict[int, Hashable]:
+    def _named(self, state: BracketState) -> dict[int, Hashable]:
         """Return the states behind one more argument, or behind the root."""
         refers = self._reference(state)
         deep = len(state.frames) >= self.deepest
@@ -196,7 +196,7 @@ class BracketConstraint(PrefixConstraint):
             following[self.names[NEW]] = self._introduced(more)
         return following
 
-    def _reference(self, state: Open) -> Callable[[str], bool]:
+    def _reference(self, state: BracketState) -> Callable[[str], bool]:
         """Return a test whether a name stands for a variable that is known here, or for none."""
         if self.form == "lambda":
             bound = {name for each in state.frames for name in each.bound}
@@ -208,19 +208,19 @@ class BracketConstraint(PrefixConstraint):
             )
         return lambda name: True
 
-    def _introduced(self, more: Open) -> Open:
+    def _introduced(self, more: BracketState) -> BracketState:
         """Return the state in which the argument that was added is a new variable, known to those behind it."""
         frame = more.frames[-1]
         in_scope = min(frame.in_scope + (frame.head not in _APART), self.most["^"])
         n_bound = min(more.n_bound + 1, self.most["="])
-        return Open(
+        return BracketState(
             (*more.frames[:-1], frame._replace(in_scope=in_scope)), n_bound, NEW if NEW in self.arities else None
         )
 
-    def _more(self, state: Open) -> Open:
+    def _more(self, state: BracketState) -> BracketState:
         """Return the state with one more argument in the innermost bracket."""
         frame = state.frames[-1]
-        return Open((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound)
+        return BracketState((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound)
 
 
 # Targets as trees: the form that they are read in, and what of the training data bounds those that are written.
@@ -244,18 +244,18 @@ def tree_of(form: Form, pair: Sentence) -> Symbols:
         raise DataError(pair.file or "pairs", f"{error}; correct the target", line=pair.line) from error
 
 
-def opened_tree(form: Form, question: Opened, tree: Symbols) -> Symbols:
+def opened_tree(form: Form, question: OpenedQuestion, tree: Symbols) -> Symbols:
     """Return a tree with the open names of its question; the order of conjuncts is that of open names, too."""
     return form.read(form.written(question.tree(tree))) if question.names else tree
 
 
 def opened_pairs(
     pairs: Sequence[Sentence], form: Form, open_names: bool
-) -> tuple[Lexicon, list[Symbols], list[Symbols]]:
+) -> tuple[NameLexicon, list[Symbols], list[Symbols]]:
     """Return a lexicon of the names in some pairs, and the pairs with open names; without names, as they are."""
-    trees, lexicon = [tree_of(form, pair) for pair in pairs], Lexicon({})
+    trees, lexicon = [tree_of(form, pair) for pair in pairs], NameLexicon({})
     if open_names and form.name == "lambda":
-        lexicon = Lexicon.learned([(pair.words, tree) for pair, tree in zip(pairs, trees, strict=True)])
+        lexicon = NameLexicon.learned([(pair.words, tree) for pair, tree in zip(pairs, trees, strict=True)])
     opened = [lexicon.opened(pair.words) for pair in pairs]
     trees = [opened_tree(form, each, tree) for each, tree in zip(opened, trees, strict=True)]
     return lexicon, [each.words for each in opened], trees

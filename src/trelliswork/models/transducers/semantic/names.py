@@ -1,7 +1,7 @@
 """Names in questions: found by a lexicon, and left open in what a network reads and writes.
 
     >>> pairs = [("flights to denver".split(), "to ( $0 denver:ci )".split())] * 2
-    >>> lexicon = Lexicon.learned(pairs)
+    >>> lexicon = NameLexicon.learned(pairs)
     >>> opened = lexicon.opened("flights to denver".split())
     >>> opened.words, opened.names
     (('flights', 'to', 'ci0'), {'ci0': 'denver:ci'})
@@ -27,15 +27,15 @@ from trelliswork.models.transducers.semantic.forms import OPEN
 from trelliswork.runtime.shapes import Bool, Float
 
 Symbols = tuple[str, ...]
-Pair = tuple[Sequence[str], Sequence[str]]  # words of a question, symbols of its meaning
+QuestionPair = tuple[Sequence[str], Sequence[str]]  # words of a question, symbols of its meaning
 LONGEST = 3  # words of a phrase
 ABSENT = -100.0  # added to the log probabilities of open names that a question does not have
 SURE = 0.8  # share of the questions with a phrase whose meaning has the constant, at least
 SEEN = 2  # questions with a phrase, at least, unless it spells the name
-ROUNDS = 20  # phrases that a constant may have beside its name
+ROUNDS = 20  # phrases that a constant may have in addition to its name
 
 
-class Opened(NamedTuple):
+class OpenedQuestion(NamedTuple):
     """A question with open names: its words, the place of each in the question, and what the names stand for."""
 
     words: Symbols
@@ -56,7 +56,7 @@ class Opened(NamedTuple):
         return tuple(opened.get(symbol, symbol) for symbol in tree)
 
 
-class Lexicon:
+class NameLexicon:
     """From phrases to constants."""
 
     def __init__(self, phrases: Mapping[Symbols, str]) -> None:
@@ -73,12 +73,12 @@ class Lexicon:
         return {" ".join(phrase): constant for phrase, constant in self.phrases.items()}
 
     @classmethod
-    def from_stored(cls, phrases: Mapping[str, str]) -> Lexicon:
+    def from_stored(cls, phrases: Mapping[str, str]) -> NameLexicon:
         """Invert `stored`."""
         return cls({tuple(phrase.split(" ")): constant for phrase, constant in phrases.items()})
 
     @classmethod
-    def learned(cls, pairs: Sequence[Pair]) -> Lexicon:
+    def learned(cls, pairs: Sequence[QuestionPair]) -> NameLexicon:
         """Learn names as they are spelled first; then, repeatedly, the best phrase of each constant that is left."""
         lexicon = cls({})
         for spelled in (True, *[False] * ROUNDS):
@@ -88,7 +88,7 @@ class Lexicon:
             lexicon = better
         return lexicon
 
-    def extended(self, pairs: Sequence[Pair], spelled: bool) -> Lexicon:
+    def extended(self, pairs: Sequence[QuestionPair], spelled: bool) -> NameLexicon:
         """Return a lexicon with one more phrase for each constant whose questions have none, where one is sure enough.
 
         Only words that no phrase covers count. If `spelled`, phrases are the names themselves, as san francisco for
@@ -108,7 +108,7 @@ class Lexicon:
             is_name = phrase == _spelled(constant)
             if share >= SURE and (is_name if spelled else n >= SEEN):
                 best[constant] = max(best.get(constant, (0.0, ())), (n * share, phrase), key=_rank)
-        return Lexicon({phrase: constant for constant, (_, phrase) in best.items()} | self.phrases)
+        return NameLexicon({phrase: constant for constant, (_, phrase) in best.items()} | self.phrases)
 
     def _left(self, words: Sequence[str]) -> Iterator[Symbols]:
         """Yield the phrases of a question between those that are known."""
@@ -125,7 +125,7 @@ class Lexicon:
             constants += [constant] * n
         return constants
 
-    def opened(self, words: Sequence[str]) -> Opened:
+    def opened(self, words: Sequence[str]) -> OpenedQuestion:
         """Return a question with open names, from the left, the longest phrase first."""
         open_words, places, names = list[str](), list[range](), dict[str, str]()
         at = 0
@@ -134,7 +134,7 @@ class Lexicon:
             open_words.append(words[at] if constant is None else _name(constant, names))
             places.append(range(at, at + n))
             at += n
-        return Opened(tuple(open_words), tuple(places), names)
+        return OpenedQuestion(tuple(open_words), tuple(places), names)
 
     def _at(self, words: Sequence[str], at: int) -> tuple[int, str | None]:
         """Return the longest phrase at a place, and its constant."""

@@ -27,6 +27,7 @@ from torch import Tensor
 from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.data.database import Database, Rows
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Scores
 from trelliswork.models.transducers.network import END, EncodedPair
 from trelliswork.models.transducers.semantic.config import SqlConfig
 from trelliswork.models.transducers.semantic.constraints import SPECIAL
@@ -159,7 +160,7 @@ class Seq2SQL(Seq2Tree):
         query = f'SELECT DISTINCT "{column}" FROM "{next(tables)}" WHERE "{column}" IS NOT NULL'
         return [str(row[0]) for row in islice(self.database.answer(query) or (), N_EXAMPLES)]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return the share of questions with the right answer, and of those with the right query."""
         scores = super().evaluate(gold)
         if self.database is None:

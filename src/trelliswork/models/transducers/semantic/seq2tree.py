@@ -21,8 +21,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import PartProbability, Report, count
+from trelliswork.models.base import PartProbability, Report, Scores, count
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.semantic.config import TreeConfig
 from trelliswork.models.transducers.semantic.constraints import (
@@ -36,7 +37,7 @@ from trelliswork.models.transducers.semantic.constraints import (
     tree_of,
 )
 from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
-from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
+from trelliswork.models.transducers.semantic.names import NameLexicon, NamingGenerator, OpenedQuestion
 from trelliswork.models.transducers.semantic.stems import stemming
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
@@ -74,7 +75,7 @@ class Seq2Tree(PairNetwork):
         super().__init__(config, format, source, target)
         self.form: Form = form_named(config.form)
         self.limits = dict(limits)  # of the training data: arities of heads, levels and length of trees, names
-        self.lexicon, self._stemmed = Lexicon.from_stored(self.limits["lexicon"]), stemming(config.stem)
+        self.lexicon, self._stemmed = NameLexicon.from_stored(self.limits["lexicon"]), stemming(config.stem)
         self.inputs = QuestionWords(
             len(source), self.limits["known"], config.word_dim, config.vector_dim, tune=config.tune_vectors
         )
@@ -141,7 +142,7 @@ class Seq2Tree(PairNetwork):
             encoded.append(EncodedPair(self._numbers(opened), tree, pair.words))
         return encoded
 
-    def _numbers(self, opened: Opened) -> Int[Tensor, " n"]:
+    def _numbers(self, opened: OpenedQuestion) -> Int[Tensor, " n"]:
         return torch.tensor(self.source.indices(self._stemmed(opened.words)), dtype=torch.long)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
@@ -150,8 +151,10 @@ class Seq2Tree(PairNetwork):
         return self._smoothed(pairs) if self.training else -self.log_likelihoods(pairs).sum()
 
     def _smoothed(self, pairs: Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """Return a share of the loss is that of all symbols alike: Szegedy et al. (2016), Rethinking the inception
-        architecture."""
+        """Return the loss with label smoothing: a share of it is spread over all symbols.
+
+        Szegedy et al. (2016), Rethinking the inception architecture for computer vision.
+        """
         unrolled, gold = self._unrolled(pairs)
         log_probs = self.next_log_probs(unrolled.hidden[gold >= 0])
         right = log_probs.gather(-1, gold[gold >= 0][:, None]).sum()
@@ -265,7 +268,7 @@ class Seq2Tree(PairNetwork):
             for row, (own, tree) in enumerate(zip(opened, trees, strict=True))
         ]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return the share of right meanings: equal up to names of variables and orders that do not matter."""
         answers = answered(self.transduce, gold)
         right = [
@@ -308,11 +311,11 @@ class Seq2Tree(PairNetwork):
         opened = [replace(pair, words=self._stemmed(self.lexicon.opened(pair.words).words)) for pair in dev]
         return [*notes, *super().notes(train, opened)]
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"limits": self.limits}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
         check_limits(config["limits"])
