@@ -26,10 +26,10 @@ import numpy as np
 
 from trelliswork.data.readers import read_pretokenised
 from trelliswork.models.language.config import NgramConfig
-from trelliswork.models.language.corpus import Reading, read_corpus
+from trelliswork.models.language.corpus import TextReading, read_corpus
 from trelliswork.models.language.ngram import NgramLanguageModel
 
-READING = Reading(pretokenised=True)
+READING = TextReading(pretokenised=True)
 
 
 def trained(path: str, order: int) -> NgramLanguageModel:

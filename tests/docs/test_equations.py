@@ -10,7 +10,7 @@ import pytest
 from tests.docs import documents
 from tests.docs.documents import PACKAGE, Row, cited, equations_of, find_test, rows
 
-CITING = "data distributions draw fst metrics nn semirings structures terms"
+CITING = "data distributions draw fst metrics models nn semirings structures terms training"
 CITING_PAPERS = sorted(file for folder in CITING.split() for file in (PACKAGE / folder).rglob("*.py"))
 SOURCES = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md")]
 

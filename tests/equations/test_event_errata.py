@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from trelliswork.nn.event_factors import Document, WithinEvent
+from trelliswork.nn.event_factors import DocumentFactors, WithinEvent
 
 INF = float("inf")
 
@@ -33,7 +33,7 @@ def test_each_pair_of_events_counts_once() -> None:
         alone, torch.zeros(2, 0, 1).double(), torch.zeros(2, 1).double(), torch.zeros(2, 0, 1).double(),
         torch.zeros(1, 1).double(),
     )  # fmt: skip
-    document = Document([nobody], [(0, 1)], relation[None], [torch.zeros(0, 1).double()])
+    document = DocumentFactors([nobody], [(0, 1)], relation[None], [torch.zeros(0, 1).double()])
     assert document.best()[0].types == [[1, 1]]
 
 
@@ -55,6 +55,6 @@ def test_marginals_forget_which_roles_a_type_has() -> None:
     types, roles = joint.sum(1), joint.sum(0)
     printed = max(every, key=lambda y: math.log(types[y[0]]) + 2 * math.log(roles[y[1]]))  # p(r) and p(r, a), one a
     assert printed == (1, 1) and every[printed] == 0.0
-    document = Document([given], [], torch.zeros(0, 3, 3).double(), [torch.zeros(1, 1).double()])
+    document = DocumentFactors([given], [], torch.zeros(0, 3, 3).double(), [torch.zeros(1, 1).double()])
     found, _ = document.best()
     assert (found.types, found.roles) == ([[1]], [[[0]]])

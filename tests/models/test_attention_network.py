@@ -265,7 +265,7 @@ def test_a_very_long_source_has_a_target_like_those_of_training(kind: str) -> No
     [
         ({"hidden": 33}, "must be even"),
         ({"hidden": 36, **TRANSFORMER, "heads": 4}, "twice the heads"),
-        ({"tied": True, "dim": 8}, "tied needs dim and hidden alike"),
+        ({"tied": True, "dim": 8}, "tied needs equal dim and hidden"),
         ({"copy": True, "output": "nce"}, "copy needs the output softmax"),
         ({"beam": 0}, "beam must lie in 1.."),
     ],

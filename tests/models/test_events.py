@@ -121,7 +121,9 @@ def test_ad3_against_every_assignment_of_small_sentences() -> None:
     model = fitted(FactorEvents, 6)  # still unsure, so that the parts disagree
     judged = 0
     with model.evaluating():
-        documents = [each.document for each in model.judged(model.read(model.encode(DATA)), [None] * len(DATA))]
+        documents = [
+            each.document for each in model.candidate_graphs(model.read(model.encode(DATA)), [None] * len(DATA))
+        ]
     for document in documents:
         ((m, k),) = document.sizes
         m, k, within = min(m, 2), min(k, 2), document.within[0]
@@ -245,10 +247,10 @@ def test_probabilities_of_the_graph_are_those_of_all_assignments() -> None:
     """Of the whole, of the three best, and of each part."""
     model = fitted(FactorEvents, 8, replace(SMALL, proposals=2, analyses=1))
     with model.evaluating():
-        judged = model.judged(model.read(model.encode(DATA)), [None] * len(DATA))
+        graphs = model.candidate_graphs(model.read(model.encode(DATA)), [None] * len(DATA))
     answers = model.predict(DATA, top_k=3), model.predict(DATA, top_k=0, confidence=False)
     n_parts = 0
-    for each, answer, plain in zip(judged, *answers, strict=True):
+    for each, answer, plain in zip(graphs, *answers, strict=True):
         assert answer.search in ("AD3, certified", "exact") and plain.value == answer.value and not plain.parts
         sizes = each.graph.sizes
         everything = torch.cartesian_prod(*map(torch.arange, sizes))

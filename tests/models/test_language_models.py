@@ -19,8 +19,8 @@ from trelliswork.fst import read_arpa
 from trelliswork.models import load
 from trelliswork.models.language.config import NgramConfig
 from trelliswork.models.language.constraint import Constrained
-from trelliswork.models.language.corpus import Reading, corpus_of, learned_reading, read_corpus
-from trelliswork.models.language.generation import Generation
+from trelliswork.models.language.corpus import TextReading, corpus_of, learned_reading, read_corpus
+from trelliswork.models.language.generation import GenerationSettings
 from trelliswork.models.language.ngram import NgramLanguageModel
 from trelliswork.models.language.sampling import beam_search, samples
 from trelliswork.runtime.scratch import Scratch
@@ -135,7 +135,7 @@ def test_damaged_arrays_are_refused(tmp_path: Path, name: str) -> None:
 def test_a_corpus_has_units_by_frequency_and_rare_ones_are_unknown(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("b a b\n\nc b\n")
     for scratch in (None, Scratch(tmp_path / "scratch")):
-        corpus = read_corpus([str(tmp_path / "text")], Reading(pretokenised=True), 1, scratch)
+        corpus = read_corpus([str(tmp_path / "text")], TextReading(pretokenised=True), 1, scratch)
         assert corpus.names == ["b", "a", "c", "<unk>"] and corpus.counts.tolist() == [3, 1, 1, 0]
         assert corpus.tokens.tolist() == [5, 0, 1, 0, 4, 5, 2, 0, 4] and corpus.n_sentences == 2
     rare = corpus_of([["b", "a", "b"], ["c", "b", "<unk>"]], least_count=2)
@@ -144,14 +144,14 @@ def test_a_corpus_has_units_by_frequency_and_rare_ones_are_unknown(tmp_path: Pat
 
 def test_raw_text_is_cut_and_documents_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("One day. It\nrained!\n\nNext.\n")
-    lines = list(Reading().lines(str(tmp_path / "text")))
+    lines = list(TextReading().lines(str(tmp_path / "text")))
     assert lines == [("One", "day", "."), ("It", "rained", "!"), [], ("Next", ".")]
-    assert "".join(list(Reading("characters").lines(str(tmp_path / "text")))[1]) == "It▁rained!"
+    assert "".join(list(TextReading("characters").lines(str(tmp_path / "text")))[1]) == "It▁rained!"
 
 
 def test_subwords_are_joined_to_the_text_they_come_from(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("lower lowest newer newest\nlow new\n" * 3)
-    reading = learned_reading([str(tmp_path / "text")], Reading("subwords", pretokenised=True), 6)
+    reading = learned_reading([str(tmp_path / "text")], TextReading("subwords", pretokenised=True), 6)
     units = reading.cut(Sentence(("slower", "newest")))
     assert len(units) > 2 and reading.join(units) == "slower newest"
 
@@ -175,7 +175,7 @@ def test_perplexity_by_hand() -> None:
 
 
 def drawn(trained: NgramLanguageModel, n: int, top_k: int = 0, **settings: object) -> Counter[tuple[str, ...]]:
-    wanted = Generation(sample=n, longest=20, **settings)  # type: ignore[arg-type]
+    wanted = GenerationSettings(sample=n, longest=20, **settings)  # type: ignore[arg-type]
     return Counter(each.units for each in samples(trained, (), wanted, top_k))
 
 
@@ -276,7 +276,7 @@ def test_an_acceptor_in_a_file_constrains_as_well(tmp_path: Path) -> None:
 
 def test_characters_are_constrained_by_sets_of_them() -> None:
     corpus = corpus_of(["ab▁a", "ba", "abab", "b▁b"])
-    trained = NgramLanguageModel.fit(corpus, NgramConfig(order=2), format=Reading("characters"))
+    trained = NgramLanguageModel.fit(corpus, NgramConfig(order=2), format=TextReading("characters"))
     constrained = Constrained(trained, "[a-b] ?a")
     wanted = [("a", "a"), ("b", "a"), ("a", "▁", "a"), ("b", "▁", "a")]
     total = sum(math.exp(log_prob_of(trained, each)) for each in wanted)

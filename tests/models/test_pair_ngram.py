@@ -19,7 +19,7 @@ from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import DataError, ModelError, OutputError, TrellisworkError
 from trelliswork.fst import read_arpa
 from trelliswork.models.transducers.pair_ngram import alignment_kernels as kernels
-from trelliswork.models.transducers.pair_ngram.alignment import Limits, align
+from trelliswork.models.transducers.pair_ngram.alignment import ChunkLimits, align
 from trelliswork.models.transducers.pair_ngram.arpa import export_arpa, word_of
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
@@ -152,7 +152,7 @@ def test_parts_have_the_probability_of_each_symbol_given_those_before_it(model: 
 # Alignment
 
 
-def every_alignment(x: str, y: str, limits: Limits) -> Iterator[list[Chunk]]:
+def every_alignment(x: str, y: str, limits: ChunkLimits) -> Iterator[list[Chunk]]:
     if not x and not y:
         yield []
     for a, b in product(range(1, limits.source + 1), range(limits.target + 1)):
@@ -160,7 +160,7 @@ def every_alignment(x: str, y: str, limits: Limits) -> Iterator[list[Chunk]]:
             yield from ([(tuple(x[:a]), tuple(y[:b])), *rest] for rest in every_alignment(x[a:], y[b:], limits))
 
 
-def every_chunk(limits: Limits) -> set[Chunk]:
+def every_chunk(limits: ChunkLimits) -> set[Chunk]:
     """Those of all cells of the lattices, whether or not an alignment has them."""
     return {
         (tuple(x[i : i + a]), tuple(y[j : j + b]))
@@ -171,8 +171,8 @@ def every_chunk(limits: Limits) -> set[Chunk]:
     }
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(1, 2), Limits(3, 2, True)])
-def test_expectation_maximisation_is_that_of_enumeration(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [ChunkLimits(), ChunkLimits(1, 2), ChunkLimits(3, 2, True)])
+def test_expectation_maximisation_is_that_of_enumeration(limits: ChunkLimits) -> None:
     pairs = [(tuple(x), tuple(y)) for x, y in PAIRS]
     lattices = [list(every_alignment(x, y, limits)) for x, y in PAIRS]
     kinds = {chunk for each in lattices for path in each for chunk in path}
@@ -202,7 +202,7 @@ def test_more_chunk_pairs_than_the_table_has_room_for() -> None:
     pairs = [
         (tuple(map(str, draw.integers(0, 300, 12))), tuple(map(str, draw.integers(0, 300, 12)))) for _ in range(60)
     ]
-    aligned = align(pairs, Limits(2, 2, True), 2, 1.0)
+    aligned = align(pairs, ChunkLimits(2, 2, True), 2, 1.0)
     assert aligned.log_likelihoods[1] > aligned.log_likelihoods[0]
     for (x, y), sequence in zip(pairs, aligned.sequences, strict=True):
         chunks = [aligned.chunks[i] for i in sequence]

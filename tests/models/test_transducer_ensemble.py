@@ -92,7 +92,7 @@ def test_what_does_not_go_together_is_refused(ngrams: list[PairNgram]) -> None:
     with pytest.raises(TrellisworkError, match="got none"):
         TransducerEnsemble([])
     other = PairNgram.fit(sentences(PAIRS), PairNgramConfig(order=1), format=PairFormat("blanks", "blanks", "none"))
-    with pytest.raises(TrellisworkError, match=r"cut texts alike, got .* in number 2"):
+    with pytest.raises(TrellisworkError, match=r"the same format of pairs, got .* in number 2"):
         TransducerEnsemble([ngrams[0], other])
     with pytest.raises(TrellisworkError, match="whose answers can be pinned"):
         TransducerEnsemble(ngrams).predict("ab", pins=[{0: "X"}])

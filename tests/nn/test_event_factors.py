@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions import FactorGraph
-from trelliswork.nn.event_factors import Document, WithinEvent
+from trelliswork.nn.event_factors import DocumentFactors, WithinEvent
 
 INF = float("inf")
 T, R, A = 3, 2, 3
@@ -66,7 +66,7 @@ def test_the_gradient_of_the_likelihood() -> None:
     assert torch.autograd.gradcheck(loss, tuple(each.clone().requires_grad_() for each in parts))
 
 
-def objective(document: Document, y: tuple[int, ...]) -> float:
+def objective(document: DocumentFactors, y: tuple[int, ...]) -> float:
     """Σ_i E(t_i, r_i, a) + Σ_{i < i'} R(t_i, t_i') + Σ_j D(a_j); -inf for entities that exclude one another."""
     of_types, of_roles, of_kinds = document.split(y)
     everything = list(itertools.chain(*of_types))
@@ -81,7 +81,7 @@ def objective(document: Document, y: tuple[int, ...]) -> float:
     return total
 
 
-def check_against_everything(document: Document) -> None:
+def check_against_everything(document: DocumentFactors) -> None:
     """All assignments have their scores in the graph, and AD3 finds a best one."""
     graph = document.graph()
     everything = list(itertools.product(*map(range, graph.sizes)))
@@ -98,7 +98,7 @@ def test_ad3_finds_the_best_of_all_assignments(seed: int) -> None:
     """[S4.286-289], with event pairs counted once and the coupling of types and roles kept."""
     relations = draw(1, T * T, seed=seed + 90).log_softmax(-1).reshape(1, T, T)
     kinds = draw(2, A, seed=seed + 91).log_softmax(-1)
-    check_against_everything(Document([within(2, 2, seed=10 * seed)], [(0, 1)], relations, [kinds], [[(0, 1)]]))
+    check_against_everything(DocumentFactors([within(2, 2, seed=10 * seed)], [(0, 1)], relations, [kinds], [[(0, 1)]]))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))])
@@ -107,14 +107,14 @@ def test_events_of_several_sentences_are_decided_together(seed: int) -> None:
     parts = [within(1, 2, seed=seed), within(1, 0, seed=seed + 20), within(1, 1, seed=seed + 40)]
     relations = 3 * draw(2, T * T, seed=seed + 90).log_softmax(-1).reshape(2, T, T)
     kinds = [draw(k, A, seed=seed + 91 + k).log_softmax(-1) for k in (2, 0, 1)]
-    document = Document(parts, [(0, 1), (1, 2)], relations, kinds, [[(0, 1)], [], []])
+    document = DocumentFactors(parts, [(0, 1), (1, 2)], relations, kinds, [[(0, 1)], [], []])
     assert len(document.graph().sizes) == 3 + 3 + 3 and document.sizes == [(1, 2), (1, 0), (1, 1)]
     check_against_everything(document)
 
 
 def test_components_agree_on_what_each_alone_would_decide_otherwise() -> None:
     documents = [
-        Document([within(2, 2, seed=s)], [(0, 1)], 2 * draw(1, T, T, seed=s), [draw(2, A, seed=s + 1)])
+        DocumentFactors([within(2, 2, seed=s)], [(0, 1)], 2 * draw(1, T, T, seed=s), [draw(2, A, seed=s + 1)])
         for s in range(8)
     ]
     changed = 0
@@ -126,9 +126,9 @@ def test_components_agree_on_what_each_alone_would_decide_otherwise() -> None:
 
 
 def test_documents_without_triggers_or_without_entities() -> None:
-    nobody = Document([within(1, 0)], [], torch.zeros(0, T, T).double(), [torch.zeros(0, A).double()])
+    nobody = DocumentFactors([within(1, 0)], [], torch.zeros(0, T, T).double(), [torch.zeros(0, A).double()])
     best, _ = nobody.best()
     assert best.types == [[int(nobody.within[0].types.argmax())]] and best.roles == [[[]]]
-    quiet = Document([within(0, 2)], [], torch.zeros(0, T, T).double(), [draw(2, A, seed=5)])
+    quiet = DocumentFactors([within(0, 2)], [], torch.zeros(0, T, T).double(), [draw(2, A, seed=5)])
     assert quiet.best()[0].kinds == [quiet.entities[0].argmax(-1).tolist()]
     assert isinstance(quiet.graph(), FactorGraph)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory, Memory
+from trelliswork.nn.scorers.event_memory import OTHER, EventHistory, EventInputs, EventMemory
 from trelliswork.nn.scorers.roles import best_events
 
 N_TYPES, N_ROLES, N_KINDS, N_RELATIONS, D, W = 3, 4, 3, 2, 5, 2
@@ -179,7 +179,7 @@ def test_memories_matter_and_can_be_left_out() -> None:
     assert before.roles[0, 4].tolist() == [[0, 1, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
     assert before.role_types[0, 4].tolist() == [[0, 1, 1], [0, 0, 1], [0, 1, 0]]
     assert all(not each.any() for each in forgetful.before(read, TYPES, ROLES))
-    assert isinstance(before, Memory)
+    assert isinstance(before, EventHistory)
     assert not torch.isclose(model.loss(read, TYPES, ROLES), forgetful.loss(read, TYPES, ROLES))
 
 

@@ -15,13 +15,13 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.corpus import STOP
-from trelliswork.models.language.generation import Generation
+from trelliswork.models.language.generation import GenerationSettings
 from trelliswork.reading import numbered_lines
 
 
 def answer_lines(model: LanguageModel, file: str, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines to write: scores, samples or the most probable continuations."""
-    wanted = Generation(**settings_given(options, Generation))
+    wanted = GenerationSettings(**settings_given(options, GenerationSettings))
     top_k, as_json, with_scores = options["top_k"], options["json"], options["confidence"]
     if wanted.score and (wanted.sample or wanted.beam or wanted.constraint):
         raise TrellisworkError("--score scores FILE, and --sample, --beam and --constraint write text; choose one")
@@ -60,7 +60,7 @@ def _scores(model: LanguageModel, file: str, *, as_json: bool) -> Iterator[str]:
 Written = tuple[Sequence[str], float, dict[str, Any]]
 
 
-def _continued(model: LanguageModel, file: str, wanted: Generation, top_k: int) -> Iterator[Written]:
+def _continued(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
     sampling = "trelliswork.models.language.sampling"
     for prefix in _prefixes(model, file):
         if wanted.sample:
@@ -79,7 +79,7 @@ def _prefixes(model: LanguageModel, file: str) -> list[Sequence[str]]:
     return [model.format.cut(Sentence(tuple(model.format.words(line)))) for line in lines] or [()]
 
 
-def _constrained(model: LanguageModel, file: str, wanted: Generation, top_k: int) -> Iterator[Written]:
+def _constrained(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
     if not hasattr(model, "machine"):
         raise TrellisworkError(f"--constraint is for n-gram models, got a {type(model).__name__}")
     if file != "-" or top_k or wanted.nucleus != 1:

@@ -31,7 +31,7 @@ Heads = Literal["projective", "spanning", "independent"]
 
 
 class Attended(NamedTuple):
-    """What attention returns: the context, and the weights it was summed with."""
+    """Result of attention: the context, and the weights it was summed with."""
 
     context: Tensor
     weights: Tensor
@@ -116,7 +116,7 @@ class ChainAttention(StructuredLayer):
         lengths: Int[Tensor, "*batch"] | None = None,
         transitions: Float[Tensor, "*batch n-1 2 2"] | None = None,
     ) -> LinearChain:
-        """The distribution over selections: tag 1 where a position is selected."""
+        """Return the distribution over selections: tag 1 where a position is selected."""
         # [S4.314]
         emissions = torch.stack([torch.zeros_like(scores), scores], -1)
         arcs = self.transitions if transitions is None else self.transitions + transitions
@@ -159,7 +159,7 @@ class SegmentAttention(StructuredLayer):
     def distribution(
         self, scores: Float[Tensor, "*batch n"], lengths: Int[Tensor, "*batch"] | None = None
     ) -> SemiMarkov:
-        """The distribution over segmentations: label 1 is selected, label 0 a single skipped position."""
+        """Return the distribution over segmentations: label 1 is selected, label 0 a single skipped position."""
         # [S4.312]
         width = self.max_width
         padded = nn.functional.pad(scores, (0, width - 1))
@@ -197,7 +197,7 @@ class TreeAttention(StructuredLayer):
         values: Float[Tensor, "*batch n+1 d"],
         lengths: Int[Tensor, "*batch"] | None = None,
     ) -> Attended:
-        """The context [*batch, n, d] of each word and its weights [*batch, n, n+1] over heads; 0 for padding."""
+        """Return the context [*batch, n, d] of each word and its weights [*batch, n, n+1] over heads; padding has 0."""
         if values.dim() < 2 or values.shape[:-1] != arcs.shape[:-1]:
             raise ScoreError(f"values must be {(*arcs.shape[:-1], 'd')}, the root's first; got {tuple(values.shape)}")
         trees = self.distribution(arcs, lengths)
@@ -209,14 +209,14 @@ class TreeAttention(StructuredLayer):
     def distribution(
         self, arcs: Float[Tensor, "*batch n+1 n+1"], lengths: Int[Tensor, "*batch"] | None = None
     ) -> ProjectiveTree | SpanningTree:
-        """The distribution over trees; spanning trees for independent heads too."""
+        """Return the distribution over trees; spanning trees for independent heads too."""
         # [S4.312]
         family = ProjectiveTree if self.kind == "projective" else SpanningTree
         return family(arcs, lengths=lengths, single_root=self.single_root, backend=self.backend)
 
 
 def _product(weights: Float[Tensor, "*batch n m"], values: Float[Tensor, "*batch m d"]) -> Float[Tensor, "*batch n d"]:
-    """weights @ values, on one thread if it is small."""
+    """Return weights @ values, on one thread if it is small."""
     if n_threads() == 1 or not weights.is_cpu or out_of_reach() or torch.is_autocast_enabled("cpu"):
         return torch.matmul(weights, values)
     product: Tensor = fused(_ProductOnOneThread(), weights, values)
@@ -243,7 +243,7 @@ class _ProductOnOneThread:
 
 
 def _own_heads(trees: ProjectiveTree | SpanningTree) -> Float[Tensor, "*batch n n+1"]:
-    """A softmax over the possible heads of each word."""  # [S4.310]
+    """Return a softmax over the possible heads of each word."""  # [S4.310]
     words = trees.valid
     is_node = nn.functional.pad(words, (1, 0), value=True)
     n = words.shape[-1]
@@ -264,7 +264,7 @@ def _softmax(scores: Float[Tensor, "*batch n"], valid: Bool[Tensor, "*batch n"])
 
 
 def _coverage(segments: Float[Tensor, "*batch n k"]) -> Float[Tensor, "*batch n"]:
-    """How many of the segments (by first position and width - 1) cover each position, on average."""
+    """Return how many segments (by first position and width - 1) cover each position, on average."""
     n, k = segments.shape[-2:]
     reaching = segments.flip(-1).cumsum(-1).flip(-1)  # at [..., i, o]: those that begin at i and cover i + o
     shifted = [nn.functional.pad(reaching[..., : n - o, o], (o, 0)) for o in range(min(k, n))]
@@ -274,7 +274,7 @@ def _coverage(segments: Float[Tensor, "*batch n k"]) -> Float[Tensor, "*batch n"
 def _attend(
     weights: Float[Tensor, "*batch n"], values: Float[Tensor, "*batch n d"], valid: Bool[Tensor, "*batch n"]
 ) -> Attended:
-    """c = Σ_t p(t is selected | x) values_t; padding has no weight, and its values are not read."""
+    """Return c = Σ_t p(t is selected | x) values_t; padding has no weight, and its values are not read."""
     # [S4.309, 313]
     weights = torch.where(valid, weights, 0.0)
     kept = torch.where(valid[..., None], values, 0.0)
@@ -284,7 +284,7 @@ def _attend(
 def _checked(
     scores: Tensor, values: Tensor, lengths: Tensor | None
 ) -> tuple[Float[Tensor, "*batch n"], Bool[Tensor, "*batch n"]]:
-    """Scores, 0 at padding, and where they are no padding."""
+    """Return scores, 0 at padding, and a mask that is False for padding."""
     if scores.dim() < 1 or not scores.shape[-1] or not scores.dtype.is_floating_point:
         raise ScoreError(f"scores must be floating point [*batch, n], n >= 1; got {scores.dtype} {tuple(scores.shape)}")
     if values.shape[:-1] != scores.shape:

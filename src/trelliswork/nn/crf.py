@@ -64,7 +64,7 @@ class CRF(StructuredLayer):
     def from_tags(
         cls, tags: Sequence[str], scheme: str = "IOBES", batch_first: bool = False, *, backend: Backend = "auto"
     ) -> CRF:
-        """A layer for named tags that forbids the transitions their scheme forbids (IOB1, IOB2, IOBES, plain).
+        """Make a layer for named tags that forbids the transitions their scheme forbids (IOB1, IOB2, IOBES, plain).
 
         A tag that no legal sequence can have, such as I-Y without B-Y, is a warning.
         """
@@ -105,7 +105,7 @@ class CRF(StructuredLayer):
         token_weights: Float[Tensor, "n batch"] | None = None,
         label_weights: Float[Tensor, "c"] | None = None,
     ) -> Tensor:
-        """The log likelihood of the tags; its negative is the loss.
+        """Return the log likelihood of the tags; its negative is the loss.
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". Weights multiply each
         token's share of the log likelihood, log p(y_t | y_1..y_{t-1}, x), by its own weight and by that of its label;
@@ -115,10 +115,10 @@ class CRF(StructuredLayer):
         mask = self._validate(emissions, tags, mask, lengths)
         check_reduction(reduction)
         if token_weights is None and label_weights is None:
-            found = self._log_likelihood(emissions, tags, mask)
+            log_prob = self._log_likelihood(emissions, tags, mask)
         else:
-            found = self._weighted_log_likelihood(emissions, tags, mask, token_weights, label_weights)
-        return reduce(found, reduction, tags.numel if mask is None else mask.sum)
+            log_prob = self._weighted_log_likelihood(emissions, tags, mask, token_weights, label_weights)
+        return reduce(log_prob, reduction, tags.numel if mask is None else mask.sum)
 
     def decode(
         self,
@@ -127,7 +127,7 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> list[list[int]]:
-        """The best tags of each row as lists, valid positions only."""
+        """Return the best tags of each row as lists, valid positions only."""
         mask = self._validate(emissions, None, mask, lengths)
         return self._distribution(emissions, mask).argmax_lists()
 
@@ -138,7 +138,7 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, "batch"]]:
-        """The best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
+        """Return the best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
         chain = self.distribution(emissions, mask, lengths=lengths)
         best = chain.argmax
         return self._rows(best), chain.score(best)
@@ -150,7 +150,7 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "n batch c"]:
-        """p(tag at t | x), 0 at invalid positions."""
+        """Return p(tag at t | x), 0 at invalid positions."""
         return self._rows(self.distribution(emissions, mask, lengths=lengths).marginals)
 
     def top_k(
@@ -161,7 +161,7 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Int[Tensor, "k n batch"], Float[Tensor, "k batch"]]:
-        """The k best tag sequences of each row, best first, and their scores."""
+        """Return the k best tag sequences of each row, best first, and their scores."""
         tags, scores = self.distribution(emissions, mask, lengths=lengths).top_k(k)
         return tags if self.batch_first else tags.transpose(1, 2), scores
 
@@ -173,7 +173,7 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Int[Tensor, "samples n batch"]:
-        """Independent exact samples."""
+        """Return independent exact samples."""
         tags = self.distribution(emissions, mask, lengths=lengths).sample((n_samples,))
         return tags if self.batch_first else tags.transpose(1, 2)
 
@@ -187,7 +187,7 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch"]:
-        """P(tokens first..last-1 are exactly one `label` span) of each row; needs a layer made by `from_tags`."""
+        """Return P(tokens first..last-1 are exactly one `label` span) of each row, of a layer made by `from_tags`."""
         if self.tags is None or self.scheme is None:
             raise ScoreError("span probabilities need the tags' names; make the layer with CRF.from_tags(tags, scheme)")
         chain = self.distribution(emissions, mask, lengths=lengths)
@@ -201,7 +201,7 @@ class CRF(StructuredLayer):
         lengths: Int[Tensor, "batch"] | None = None,
         pair_scores: Float[Tensor, "batch n-1 c c"] | None = None,
     ) -> LinearChain:
-        """The distribution over tag sequences [batch, n], with every query of `LinearChain`.
+        """Return the distribution over tag sequences [batch, n], with every query of `LinearChain`.
 
         `pair_scores` are added to the transitions: a network's scores of the tags of tokens t and t + 1, batch first
         in every layer.
@@ -212,11 +212,11 @@ class CRF(StructuredLayer):
     # --- parts -----------------------------------------------------------------------------------------------
 
     def _rows(self, tensor: Tensor) -> Tensor:
-        """From the caller's layout to batch first, and back."""
+        """Transpose from the caller's layout to batch first, or back."""
         return tensor if self.batch_first else tensor.transpose(0, 1)
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(transitions, start, end) with -inf where the scheme forbids."""
+        """Return (transitions, start, end) with -inf where the scheme forbids."""
         scores = self._own("transitions"), self._own("start_transitions"), self._own("end_transitions")
         if self.allowed_transitions is None or self.allowed_start is None or self.allowed_end is None:
             return scores
@@ -227,7 +227,7 @@ class CRF(StructuredLayer):
         )
 
     def _own(self, name: str) -> Tensor:
-        """A parameter, or what a parametrization or replica has put in its place. Reading the attribute alone is
+        """Return a parameter, or what a parametrization or replica has put in its place. Reading the attribute alone is
         right too, but takes five times as long, and decoding one sentence is a matter of 20 µs."""
         parameter = self._parameters.get(name)
         return getattr(self, name) if parameter is None else parameter
@@ -240,19 +240,19 @@ class CRF(StructuredLayer):
         return LinearChain(self._rows(emissions), transitions, start, end, mask=rows, backend=self.backend)
 
     def _log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Float[Tensor, "batch"]:
-        """Of each row; unknown tags are summed over."""
+        """Return that of each row; unknown tags are summed over."""
         chain, rows = self._distribution(emissions, mask), self._rows(tags)
         if values_are_hidden():
-            found = chain.log_prob_of_set(self._partial(chain, rows))
+            log_prob = chain.log_prob_of_set(self._partial(chain, rows))
         else:
             try:
-                found = chain.log_prob(rows)
+                log_prob = chain.log_prob(rows)
             except ScoreError:  # raised for unknown tags too; looking for them first would cost every batch more
                 if not bool((chain.valid & (rows < 0)).any()):
                     raise
-                found = chain.log_prob_of_set(self._partial(chain, rows))
-        self._check_allowed(found, chain, rows)
-        return found
+                log_prob = chain.log_prob_of_set(self._partial(chain, rows))
+        self._check_allowed(log_prob, chain, rows)
+        return log_prob
 
     def _weighted_log_likelihood(
         self,
@@ -262,7 +262,7 @@ class CRF(StructuredLayer):
         token_weights: Tensor | None,
         label_weights: Tensor | None,
     ) -> Float[Tensor, "batch"]:
-        """Σ_t of each token's share times its weight."""
+        """Return Σ_t of each token's share times its weight."""
         chain, rows = self._distribution(emissions, mask), self._rows(tags)
         partial = self._partial(chain, rows)
         weights, shares = self._weights(partial, token_weights, label_weights), chain.token_log_probs(partial)
@@ -270,7 +270,7 @@ class CRF(StructuredLayer):
         return torch.where(weights != 0, shares * weights, 0.0).sum(1)
 
     def _partial(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
-        """Tags with -100 for unknown; any other negative, at a valid position, is a mistake."""
+        """Return tags with -100 for unknown; any other negative, at a valid position, is an error."""
         wrong = chain.valid & (tags < 0) & (tags != UNKNOWN)
         if any_seen(wrong):
             row, position = wrong.nonzero()[0].tolist()
@@ -293,7 +293,7 @@ class CRF(StructuredLayer):
         return weights * torch.where(tags >= 0, label_weights[tags.clamp(min=0)], 1.0)
 
     def _check_allowed(self, log_likelihood: Tensor, chain: LinearChain, tags: Tensor) -> None:
-        """Gold tags that the constraints forbid have no likelihood: say which, instead of training on -inf."""
+        """Raise for gold tags that the constraints forbid, instead of training on -inf."""
         forbidden = None if self.allowed_transitions is None else log_likelihood.detach() == -INF
         if forbidden is None or not any_seen(forbidden):
             return
@@ -305,7 +305,7 @@ class CRF(StructuredLayer):
         )
 
     def _first_forbidden(self, tags: Int[Tensor, "n"], valid: Bool[Tensor, "n"]) -> str:
-        """Where and why a row breaks the scheme: between two known tags, or else across unknown ones."""
+        """Return where and why a row breaks the scheme: between two known tags, or else across unknown ones."""
         names = [self.tags[tag] if tag >= 0 else "?" for tag in tags[valid].tolist()] if self.tags else []
         for index, why in violations(["O" if name == "?" else name for name in names], self.scheme or ""):
             if "?" not in names[max(index - 1, 0) : index + 1]:
@@ -315,7 +315,7 @@ class CRF(StructuredLayer):
     def _validate(
         self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, lengths: Tensor | None
     ) -> Tensor | None:
-        """The mask, which may be given as lengths; shapes are checked."""
+        """Return the mask, which may be given as lengths, after checks of the shapes."""
         if not (isinstance(emissions, Tensor) and isinstance(tags, KIND) and isinstance(mask, KIND)):
             check_tensors(emissions=emissions, tags=tags, mask=mask)
         if emissions.dim() != 3:

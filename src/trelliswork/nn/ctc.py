@@ -52,7 +52,7 @@ class CTC(StructuredLayer):
         input_lengths: Lengths,
         target_lengths: Lengths,
     ) -> Tensor:
-        """The loss. `targets` may also be all labels in one row, `log_probs` a single sequence [t, c]."""
+        """Return the loss. `targets` may also be all labels in one row, `log_probs` a single sequence [t, c]."""
         check_tensor("log_probs", log_probs)
         single = log_probs.dim() == 2
         if single:
@@ -72,7 +72,7 @@ class CTC(StructuredLayer):
     def distribution(
         self, log_probs: Float[Tensor, "t batch c"], input_lengths: Lengths | None = None
     ) -> distributions.CTC:
-        """p(label string | frames), to decode, align and sample from; without batch for a single sequence [t, c]."""
+        """Return p(label string | frames), to decode, align and sample from; a single sequence [t, c] has no batch."""
         check_tensor("log_probs", log_probs)
         if log_probs.dim() not in (2, 3):
             raise ScoreError(f"log_probs must be [t, batch, c] or [t, c]; got {tuple(log_probs.shape)}")
@@ -108,7 +108,7 @@ class CTC(StructuredLayer):
 
 
 def _parts(scores: Tensor, *, targets: Tensor, lengths: Tensor, sizes: Tensor, blank: int) -> Labelling:
-    """The parts that belong to scores [t, batch, c]."""
+    """Return the parts that belong to scores [t, batch, c]."""
     return Labelling.of(scores.transpose(0, 1), targets, lengths, sizes, blank)
 
 
@@ -118,7 +118,7 @@ def _rows(lengths: Lengths) -> Tensor:
 
 
 def _padded(targets: Tensor, sizes: Tensor, batch: torch.Size, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Targets as padded rows [batch, u] and their lengths; in one row they lie behind one another."""
+    """Return targets as padded rows [batch, u] and their lengths; in one row they lie behind one another."""
     check_tensor("targets", targets)
     if targets.dtype.is_floating_point or targets.dtype == torch.bool:
         raise ScoreError(f"targets must be whole numbers; got {targets.dtype}; call .long() on them")

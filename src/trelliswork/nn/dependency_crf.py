@@ -46,7 +46,7 @@ class DependencyCRF(StructuredLayer):
         lengths: Int[Tensor, "batch"] | None = None,
         reduction: str = "sum",
     ) -> Tensor:
-        """The log likelihood of the trees; its negative is the loss.
+        """Return the log likelihood of the trees; its negative is the loss.
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". An impossible tree is an
         error that names its row.
@@ -58,12 +58,12 @@ class DependencyCRF(StructuredLayer):
         heads = whole_values("heads", heads, trees.valid.shape)
         value = heads if labels is None else torch.stack([heads, whole_values("labels", labels, heads.shape)], -1)
         unknown = (value < 0) & (trees.valid if trees.labels is None else trees.valid[..., None])
-        found = trees.log_prob_of_set(value) if bool(unknown.any()) else trees.log_prob(value)
+        log_prob = trees.log_prob_of_set(value) if bool(unknown.any()) else trees.log_prob(value)
         require_possible(
-            found,
+            log_prob,
             "one of its arcs scores -inf, or no tree agrees with the known heads; allow its arcs, or leave the row out",
         )
-        return reduce(found, reduction, trees.lengths.sum)
+        return reduce(log_prob, reduction, trees.lengths.sum)
 
     def decode(
         self,
@@ -73,7 +73,7 @@ class DependencyCRF(StructuredLayer):
         mask: Bool[Tensor, "batch n"] | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> list[list[int]] | list[list[tuple[int, int]]]:
-        """The heads of the best tree of each row as lists; with labels, lists of (head, label)."""
+        """Return the heads of the best tree of each row as lists; with labels, lists of (head, label)."""
         labels = None if label_scores is None else label_scores.detach()
         trees = self.distribution(arcs.detach(), labels, mask=mask, lengths=lengths)
         rows = zip(trees.argmax.tolist(), trees.lengths.tolist(), strict=True)
@@ -89,7 +89,7 @@ class DependencyCRF(StructuredLayer):
         mask: Bool[Tensor, "batch n"] | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch n+1 n+1 *l"]:
-        """p(arc | x), or of arcs with labels; differentiable."""
+        """Return p(arc | x), or of arcs with labels; differentiable."""
         return self.distribution(arcs, label_scores, mask=mask, lengths=lengths).marginals
 
     def distribution(
@@ -100,7 +100,7 @@ class DependencyCRF(StructuredLayer):
         mask: Bool[Tensor, "batch n"] | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> DependencyTree:
-        """The distribution over trees, with every query of `ProjectiveTree` or `SpanningTree`."""
+        """Return the distribution over trees, with every query of `ProjectiveTree` or `SpanningTree`."""
         check_tensor("arcs", arcs)
         family = ProjectiveTree if self.projective else SpanningTree
         lengths = lengths_of(mask, lengths, torch.Size((*arcs.shape[:-2], arcs.shape[-1] - 1)), ", without the root")

@@ -81,7 +81,7 @@ class Assignment(NamedTuple):
     kinds: list[list[int]]
 
 
-class Document(NamedTuple):
+class DocumentFactors(NamedTuple):
     """The scores of a document to decode; a trigger takes its roles from the entities of its own sentence.
 
     Attributes:

@@ -79,7 +79,7 @@ class SemiCRF(StructuredLayer):
         max_lengths: dict[str, int] | None = None,
         **options: Any,
     ) -> SemiCRF:
-        """A layer for named labels. Tokens that no gold segment covers are `outside`, each a segment of its own.
+        """Make a layer for named labels. Tokens that no gold segment covers are `outside`, each a segment of its own.
 
         `max_lengths` limits some labels; the others, but for `outside`, may be `max_length` long.
         """
@@ -119,8 +119,7 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Tensor:
-        """The log likelihood of segmentations; its negative is the loss. A segment that is too long is an error that
-        names it.
+        """Return the log likelihood of segmentations; its negative is the loss. A segment that is too long is an error.
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean".
         """
@@ -141,7 +140,7 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Tensor:
-        """Minus the log likelihood."""
+        """Return minus the log likelihood."""
         return -self(scores, segments, lengths, reduction, mask=mask)
 
     def decode(
@@ -151,7 +150,7 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> list[list[Any]]:
-        """The best segmentation of each row: lists of (start, end, label)."""
+        """Return the best segmentation of each row: lists of (start, end, label)."""
         return [self._named(row) for row in self.distribution(scores, lengths, mask=mask).argmax]
 
     def marginals(
@@ -161,7 +160,7 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n k c"]:
-        """p(segment | x) at [row, start, duration - 1, label]."""
+        """Return p(segment | x) at [row, start, duration - 1, label]."""
         return self.distribution(scores, lengths, mask=mask).marginals
 
     def top_k(
@@ -172,9 +171,9 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> tuple[list[list[list[Any]]], Float[Tensor, "k batch"]]:
-        """The k best segmentations of each row, best first, and their scores; -inf fills up where there are fewer."""
-        values, found = self.distribution(scores, lengths, mask=mask).top_k(k)
-        return [[self._named(row) for row in rank] for rank in values], found
+        """Return the k best segmentations of each row, best first, and their scores; -inf where there are fewer."""
+        values, scores_found = self.distribution(scores, lengths, mask=mask).top_k(k)
+        return [[self._named(row) for row in rank] for rank in values], scores_found
 
     def span_probability(
         self,
@@ -186,7 +185,7 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch"]:
-        """P(tokens first..last-1 are exactly one segment with this label) of each row."""
+        """Return P(tokens first..last-1 are exactly one segment with this label) of each row."""
         return self.distribution(scores, lengths, mask=mask).span_probability(first, last, label, labels=self.labels)
 
     def distribution(
@@ -196,7 +195,7 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> SemiMarkov:
-        """The distribution over segmentations, with every query of `SemiMarkov`."""
+        """Return the distribution over segmentations, with every query of `SemiMarkov`."""
         self._validate(scores)
         return self._distribution(scores, lengths_of(mask, lengths, scores.shape[:2]))
 
@@ -224,7 +223,7 @@ class SemiCRF(StructuredLayer):
         return SemiMarkov.factored(tokens, self.durations, starts, ends, *edges, **options)
 
     def _starts(self, dist: SemiMarkov, segments: Any) -> Int[Tensor, "batch n"]:
-        """Gold segmentations in their tensor form, gaps filled in, names as indices."""
+        """Return gold segmentations in their tensor form, gaps filled in, names as indices."""
         shape = (*dist.batch_shape, *dist.event_shape)
         if isinstance(segments, Tensor):
             if segments.shape != shape:
@@ -236,8 +235,8 @@ class SemiCRF(StructuredLayer):
         return dist.to_starts([self._filled(row, index, end) for index, (row, end) in enumerate(pairs)])
 
     def _filled(self, segments: Sequence[Any], row: int, length: int) -> list[tuple[int, int, int]]:
-        """A row's segments with labels as indices, and what lies between them as `outside`."""
-        found: list[tuple[int, int, int]] = []
+        """Return a row's segments with labels as indices, and what lies between them as `outside`."""
+        filled: list[tuple[int, int, int]] = []
         place = 0
         wrong = next((segment for segment in segments if len(segment) != 3), None)
         if wrong is not None:
@@ -246,12 +245,12 @@ class SemiCRF(StructuredLayer):
             sorted(segments, key=lambda segment: segment[:2]) if self.outside is not None else segments
         ):
             if self.outside is not None:
-                found += [(i, i + 1, self.outside) for i in range(place, first)]
-            found.append((first, last, self._index(label, row)))
+                filled += [(i, i + 1, self.outside) for i in range(place, first)]
+            filled.append((first, last, self._index(label, row)))
             place = last
         if self.outside is not None:
-            found += [(i, i + 1, self.outside) for i in range(place, length)]
-        return found
+            filled += [(i, i + 1, self.outside) for i in range(place, length)]
+        return filled
 
     def _index(self, label: int | str, row: int) -> int:
         if not isinstance(label, str):

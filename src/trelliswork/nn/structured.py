@@ -1,4 +1,4 @@
-"""What the structured layers share: how ragged rows are given, and how log likelihoods are reduced."""
+"""Base of the structured layers: how ragged rows are given, and how log likelihoods are reduced."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_reduction(reduction: str) -> None:
 
 
 def reduce(log_likelihood: Float[Tensor, "batch"], reduction: str, n_tokens: Callable[[], int | Tensor]) -> Tensor:
-    """One value per row ("none"), their sum, their mean, or their sum over the number of tokens ("token_mean")."""
+    """Return one value per row ("none"), their sum, mean, or sum over the number of tokens ("token_mean")."""
     if reduction == "none":
         return log_likelihood
     if reduction == "sum":
@@ -45,7 +45,7 @@ def reduce(log_likelihood: Float[Tensor, "batch"], reduction: str, n_tokens: Cal
 def mask_of(
     lengths: Tensor | Sequence[int], mask: Tensor | None, batch: int, n: int, device: torch.device
 ) -> Bool[Tensor, "batch n"]:
-    """The mask that lengths stand for, lengths checked; only one of both may be given."""
+    """Return the mask that lengths stand for, lengths checked; only one of both may be given."""
     layout = layout_of(torch.Size([batch]), n, device, lengths, mask)
     return torch.arange(n, device=device) < layout.lengths[:, None]
 
@@ -53,7 +53,7 @@ def mask_of(
 def lengths_of(
     mask: Tensor | None, lengths: Tensor | Sequence[int] | None, shape: torch.Size, note: str = ""
 ) -> Int[Tensor, "batch"] | None:
-    """The lengths that a mask of this shape stands for, for layers whose rows are padded on the right."""
+    """Return the lengths that a mask of this shape stands for, for layers whose rows are padded on the right."""
     if mask is None:
         if lengths is None or isinstance(lengths, Tensor):
             return lengths
@@ -69,7 +69,7 @@ def lengths_of(
 
 
 def require_possible(log_likelihood: Tensor, reason: str) -> None:
-    """A gold tree without any probability is an error that names its row."""
+    """Raise an error that names the row of a gold tree without any probability."""
     impossible = log_likelihood == -INF
     if any_seen(impossible):
         raise ConstraintError(f"the tree of row {int(impossible.nonzero()[0])} is impossible: {reason}")

@@ -44,7 +44,7 @@ class TreeCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> SpanTree:
-        """p(tree | scores), with every query of `SpanTree`."""
+        """Return p(tree | scores), with every query of `SpanTree`."""
         check_tensor("spans", spans)
         if spans.shape[-1] != self.num_labels:
             raise ScoreError(f"spans must score {self.num_labels} labels; got {tuple(spans.shape)}")
@@ -59,7 +59,7 @@ class TreeCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Tensor:
-        """The log likelihood of gold trees, whole or partial; its negative is the loss.
+        """Return the log likelihood of gold trees, whole or partial; its negative is the loss.
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". An impossible tree is an
         error that names its row.
@@ -80,7 +80,7 @@ class TreeCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Any:
-        """The best tree of each row, as a list of (start, end, label)."""
+        """Return the best tree of each row, as a list of (start, end, label)."""
         with torch.no_grad():
             return self.distribution(spans, lengths, mask=mask).argmax
 
@@ -91,7 +91,7 @@ class TreeCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n n c"]:
-        """p(tokens first..last are a node with this label)."""
+        """Return p(tokens first..last are a node with this label)."""
         return self.distribution(spans, lengths, mask=mask).marginals
 
     def extra_repr(self) -> str:
@@ -99,5 +99,5 @@ class TreeCRF(StructuredLayer):
 
 
 def _is_whole(tree: Sequence[Node], length: int) -> bool:
-    """Whether every node of a binary tree is there, and labelled."""
+    """Return whether every node of a binary tree is there, and labelled."""
     return len(tree) == 2 * length - 1 and all(len(node) < 3 or node[2] is not None for node in tree)

@@ -8,6 +8,8 @@ risk         the expected cost
 
 The cost of a value is the number of tokens that have another label (of trees: another head or label) than gold or, of
 segments, lie in a segment that gold does not have; of constituency trees, it is the number of nodes that gold lacks.
+
+Collins (2002), Discriminative training methods for hidden Markov models.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def local(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
 
 
 def perceptron(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
-    """max_y score(y) - score(gold): its gradient steps towards gold and away from the prediction [S4.221]."""
+    """Return max_y score(y) - score(gold): its gradient steps towards gold and away from the prediction."""
+    # [S4.221]
     return _best_score(found) - found.score(gold)
 
 

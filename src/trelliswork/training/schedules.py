@@ -1,4 +1,7 @@
-"""How learning rates rise and fall: factors of the initial rate, by step."""
+"""How learning rates rise and fall: factors of the initial rate, by step.
+
+Howard and Ruder (2018), Universal language model fine-tuning for text classification.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +136,8 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
 
 
 def _by_layer(model: nn.Module, groups: list[dict[str, Any]], config: TrainingConfig) -> list[dict[str, Any]]:
-    """Split optimizer groups so that each layer group has a rate of its own: η^(l-1) = η^l / layer_decay [S4.477]."""
+    """Split optimizer groups so that each layer group has a rate of its own: η^(l-1) = η^l / layer_decay."""
+    # [S4.477]
     if config.layer_decay == 1:
         return groups
     layers = layer_groups(model)

@@ -10,7 +10,7 @@ import torch
 import trelliswork as tw
 from trelliswork.data import Sentence
 from trelliswork.models.transducers.semantic.config import TreeConfig
-from trelliswork.models.transducers.semantic.names import Lexicon, constants_of, is_open_name
+from trelliswork.models.transducers.semantic.names import NameLexicon, constants_of, is_open_name
 from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.loop import train
@@ -38,17 +38,17 @@ def drawn(n: int, seed: int = 0) -> list[tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def test_phrases_name_constants_as_they_are_spelled_or_as_they_occur_together() -> None:
-    lexicon = Lexicon.learned(drawn(300))
+    lexicon = NameLexicon.learned(drawn(300))
     expected = {tuple(city.split()): f"{city.replace(' ', '_')}:ci" for city in CITIES}
     expected |= {(word,): constant for word, constant in AIRLINES.items()}
     assert lexicon.phrases == expected | {("in", "may"): "may:mn"}  # "may" alone is polite too often
-    assert Lexicon.from_stored(lexicon.stored()).phrases == lexicon.phrases
+    assert NameLexicon.from_stored(lexicon.stored()).phrases == lexicon.phrases
 
 
 def test_a_phrase_beside_a_name_does_not_take_its_place() -> None:
     """Both questions with "cheap" are about boston, which its own name explains."""
     pairs = [(symbols("cheap boston flights"), symbols("to ( $0 boston:ci )"))] * 2
-    assert Lexicon.learned(pairs).phrases == {("boston",): "boston:ci"}
+    assert NameLexicon.learned(pairs).phrases == {("boston",): "boston:ci"}
 
 
 def test_heads_with_a_kind_are_no_constants() -> None:
@@ -58,7 +58,7 @@ def test_heads_with_a_kind_are_no_constants() -> None:
 
 
 def test_open_names_are_numbered_by_kind_and_closed_again() -> None:
-    lexicon = Lexicon({("new", "york"): "new_york:ci", ("york",): "york:ci", ("delta",): "dl:al"})
+    lexicon = NameLexicon({("new", "york"): "new_york:ci", ("york",): "york:ci", ("delta",): "dl:al"})
     words = symbols("delta from new york to york or new york")
     opened = lexicon.opened(words)
     assert opened.words == ("al0", "from", "ci0", "to", "ci1", "or", "ci0")
@@ -69,7 +69,7 @@ def test_open_names_are_numbered_by_kind_and_closed_again() -> None:
     tree = symbols("and ( from ( $0 new_york:ci ) to ( $0 york:ci ) stop ( $0 denver:ci ) )")
     assert opened.tree(tree) == symbols("and ( from ( $0 ci0 ) to ( $0 ci1 ) stop ( $0 denver:ci ) )")
     assert opened.closed(opened.tree(tree)) == tree
-    assert Lexicon({}).opened(words).words == words
+    assert NameLexicon({}).opened(words).words == words
 
 
 def pair(question: str, target: str) -> Sentence:

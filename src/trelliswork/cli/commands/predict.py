@@ -30,7 +30,7 @@ from trelliswork.data.readers import foreign_formats
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.language.config import PLAIN_TEXT
-from trelliswork.models.language.generation import Generation
+from trelliswork.models.language.generation import GenerationSettings
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 
@@ -65,7 +65,7 @@ class Engine(StrEnum):
     ray = "ray"
 
 
-@with_options(TO_READ, panel_of(Generation))
+@with_options(TO_READ, panel_of(GenerationSettings))
 def predict(
     model: ModelFolder,
     files: Annotated[

@@ -14,7 +14,7 @@ _MEMORY, _FACTORS = {"kind": ("MemoryEvents",)}, {"kind": ("FactorEvents",)}
 
 @dataclass(frozen=True)
 class EventConfig(NetworkConfig):
-    """What a model of events is made of: inputs and encoder as in `NetworkConfig`, and what decides on top of them.
+    """Settings of a model of events: inputs and encoder as in `NetworkConfig`, and what decides on top of them.
 
     If all sentences of the training data have dependencies, the network reads them, and needs them ever after;
     `dependencies=False` leaves them out.
@@ -42,7 +42,7 @@ class EventConfig(NetworkConfig):
 
 @dataclass(frozen=True)
 class FrameConfig(NetworkConfig):
-    """What a frame parser is made of: inputs and encoder as in `NetworkConfig`, and a unit over states."""
+    """Settings of a frame parser: inputs and encoder as in `NetworkConfig`, and a unit over states."""
 
     state_dim: int = setting(128, "Hidden units of the network over parser states.", at_least=1)
     state_dropout: float = setting(0.2, "Dropout on these units.", at_least=0, below=1)

@@ -1,4 +1,4 @@
-"""What models of events have in common: inputs with dependencies, a CRF of entities, answers and scores."""
+"""Base of the models of events: inputs with dependencies, a CRF of entities, answers and scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trelliswork.data.events import Entity, Event, entities_of, events_of, sente
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import event_scores
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import EventConfig
 from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, Inventory, encoded_record
@@ -25,12 +25,13 @@ from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.crf import CRF
 from trelliswork.runtime.shapes import Float
 from trelliswork.tags.schemes import spans_of, tags_of
 
 Pins = Mapping[str, Sequence[Entity]]  # {"entities": [(start, end, type)]}: all of them, if they are known
-Known = Sequence[Sequence[Entity] | None]  # the same, sentence by sentence
+KnownEntities = Sequence[Sequence[Entity] | None]  # the same, sentence by sentence
 
 
 class EventNetwork(WordNetwork):
@@ -62,7 +63,7 @@ class EventNetwork(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new model for the entities, events and roles of some sentences."""
+        """Return a new model for the entities, events and roles of some sentences."""
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
         inventory = Inventory.from_sentences(train, dependencies=config.dependencies)
         features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
@@ -75,7 +76,7 @@ class EventNetwork(WordNetwork):
     # Learning
 
     def gold(self, sentence: Sentence) -> list[int]:
-        """The number of the entity tag of each word."""
+        """Return the number of the entity tag of each word."""
         known = [each for each in entities_of(sentence) if each[2] in self.inventory.kinds]
         tags = self.inventory.tags
         return [tags.index(tag) for tag in tags_of(known, len(sentence), SCHEME)]
@@ -85,7 +86,7 @@ class EventNetwork(WordNetwork):
         return [encoded_record(self.inventory, features, each, with_tags=with_tags) for features, each in every]
 
     def read(self, encoded: Sequence[EncodedRecord]) -> Batch:
-        """Vectors of words, and of words among their neighbours, a row for each sentence."""
+        """Return vectors of words, and of words among their neighbours, a row for each sentence."""
         rows = [sentence for record in encoded for sentence in record.sentences]
         tokens = self.token_batch(rows)  # type: ignore[arg-type]
         inputs = self.inputs(tokens)
@@ -98,7 +99,7 @@ class EventNetwork(WordNetwork):
         return Batch(encoded, tokens, dependencies, inputs, vectors)
 
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
-        """-log p(entities | words) and the loss of events, summed over the batch."""
+        """Return -log p(entities | words) and the loss of events, summed over the batch."""
         encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
         read = self.read(encoded)
         known = [each.tags for each in read.sentences if each.tags is not None]
@@ -110,27 +111,27 @@ class EventNetwork(WordNetwork):
 
     @abstractmethod
     def event_loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """The loss of the events of a batch."""
+        """Return the loss of the events of a batch."""
 
     # Answers
 
     def entity_chain(self, batch: Batch) -> LinearChain:
-        """p(tags of entities | words)."""
+        """Return p(tags of entities | words)."""
         return self.crf.distribution(self.entity_scorer(batch.vectors), batch.tokens.mask)
 
-    def best_entities(self, batch: Batch, known: Known) -> list[list[Entity]]:
-        """The most probable entities of each sentence, or those that are known."""
+    def best_entities(self, batch: Batch, known: KnownEntities) -> list[list[Entity]]:
+        """Return the most probable entities of each sentence, or those that are known."""
         best = self.crf.decode(self.entity_scorer(batch.vectors), batch.tokens.mask)
-        found = [self.spans_of(tags) for tags in best]
-        return [spans if given is None else list(given) for spans, given in zip(found, known, strict=True)]
+        decoded = [self.spans_of(tags) for tags in best]
+        return [spans if given is None else list(given) for spans, given in zip(decoded, known, strict=True)]
 
     def spans_of(self, tags: Sequence[int]) -> list[Entity]:
-        """The entities that the numbers of tags spell."""
+        """Return the entities that the numbers of tags spell."""
         return spans_of([self.inventory.tags[tag] for tag in tags], SCHEME)
 
     @abstractmethod
-    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
-        """The entities and events of each record of a batch; probabilities if `confidence` or several are wanted."""
+    def extracted(self, batch: Batch, known: KnownEntities, top_k: int, *, confidence: bool) -> list[Extracted]:
+        """Return entities and events of each record of a batch, with probabilities if `confidence` or `top_k` asks."""
 
     def extract(
         self,
@@ -140,7 +141,7 @@ class EventNetwork(WordNetwork):
         top_k: int = 1,
         confidence: bool = False,
     ) -> list[Extracted]:
-        """Entities and events of sentences or documents, as `predict` answers with them."""
+        """Return entities and events of sentences or documents, as `predict` answers with them."""
 
         def answer(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Extracted]:
             encoded = self.encode(batch)
@@ -162,39 +163,39 @@ class EventNetwork(WordNetwork):
                     raise TrellisworkError(f"{problem}, each in one sentence; got {(start, end, kind)} in the pins")
 
     def predict(
-        self, inputs: Any, *, top_k: int = 1, pins: Sequence[Pins] | None = None, confidence: bool = True
+        self, inputs: Readable, *, top_k: int = 1, pins: Sequence[Pins] | None = None, confidence: bool = True
     ) -> list[Answer]:
-        """Entities and events of each sentence or document, as {"entities": [...], "events": [...]}.
+        """Return entities and events of each sentence or document, as {"entities": [...], "events": [...]}.
 
         `pins` has for each of them {"entities": [(start, end, type)]}, all of them, or {} if they are not known.
-        `Answer.search` says how the value was found, and so whether it is surely the most probable one.
+        `Answer.search` says how the value was extractions, and so whether it is surely the most probable one.
         """
         sentences = self.sentences_of(inputs)
-        found = self.extract(sentences, pins, top_k=top_k, confidence=confidence)
-        every = zip(sentences, found, strict=True)
+        extractions = self.extract(sentences, pins, top_k=top_k, confidence=confidence)
+        every = zip(sentences, extractions, strict=True)
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """F1 of entities, triggers and arguments, all of them found; that of arguments counts."""
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
+        """Return F1 of entities, triggers and arguments, all of them found; that of arguments counts."""
         scores = self._scores(gold, None)
         return {"metric": "argument f1", "score": scores["arguments"].f1} | {k: v.f1 for k, v in scores.items()}
 
     def _scores(self, gold: Sequence[Sentence], pins: Sequence[Pins] | None) -> dict[str, Any]:
-        found = self.extract(gold, pins)
+        extractions = self.extract(gold, pins)
         right = [(entities_of(each), events_of(each)) for each in gold]
-        return event_scores(right, [(each.entities, each.events) for each in found])
+        return event_scores(right, [(each.entities, each.events) for each in extractions])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Precision, recall and F1, also with gold entities."""
+        """Report precision, recall and F1, also with gold entities."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans of a tagger; leave it out for a model of events")
         pins = [{"entities": [e for e in entities_of(each) if e[2] in self.inventory.kinds]} for each in gold]
-        found, given = self._scores(gold, None), self._scores(gold, pins)
+        scores, given = self._scores(gold, None), self._scores(gold, pins)
         rows = [f"{'':<28}{'precision':>10}{'recall':>10}{'F1':>10}"]
-        named = [*found.items(), *((f"{name}, entities given", given[name]) for name in ("triggers", "arguments"))]
+        named = [*scores.items(), *((f"{name}, entities given", given[name]) for name in ("triggers", "arguments"))]
         rows += [f"{name:<28}{100 * s.precision:>10.2f}{100 * s.recall:>10.2f}{100 * s.f1:>10.2f}" for name, s in named]
         record = {name: each.to_dict() for name, each in named}
-        return Report("\n".join(rows), {"metric": "argument f1", "score": found["arguments"].f1, **record})
+        return Report("\n".join(rows), {"metric": "argument f1", "score": scores["arguments"].f1, **record})
 
     # What it is
 
@@ -212,11 +213,11 @@ class EventNetwork(WordNetwork):
         n_types, n_roles = len(self.inventory.types) - 1, len(self.inventory.roles) - 1
         return f"{n_types} types of events, {n_roles} roles, {self.n_parameters:,} parameters"
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"inventory": self.inventory.to_dict()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings = cls.CONFIG.from_dict(config["settings"])
         return cls(settings, TokenFeatures.from_stored(settings, config), Inventory.from_dict(config["inventory"]))
 
@@ -241,28 +242,28 @@ class Extracted:
     search: str = "exact"
     others: Sequence[Extracted] = ()
 
-    def value(self) -> dict[str, Any]:
-        """As plain values."""
+    def value(self) -> dict[str, object]:
+        """Return plain values."""
         return {
             "entities": [list(each) for each in self.entities],
             "events": [event.record() for event in self.events],
         }  # fmt: skip
 
 
-def answer_of(sentence: Sentence, found: Extracted, top_k: int, *, confidence: bool) -> Answer:
-    """The answer about a record.
+def answer_of(sentence: Sentence, extracted: Extracted, top_k: int, *, confidence: bool) -> Answer:
+    """Return the answer about a record.
 
     Parts are triggers, and arguments with the trigger as their head; spans are entities.
     """
     parts, spans = list[PartProbability](), list[PartProbability]()
     if confidence:
-        for event, sure, of_roles in zip(found.events, found.triggers, found.arguments, strict=True):
+        for event, sure, of_roles in zip(extracted.events, extracted.triggers, extracted.arguments, strict=True):
             parts.append(PartProbability(event.trigger, event.trigger + 1, event.type, sure))
             for (start, end, role), chance in zip(event.arguments, of_roles, strict=True):
                 parts.append(PartProbability(start, end, role, chance, head=event.trigger + 1))
-        spans = [PartProbability(*each, p) for each, p in zip(found.entities, found.entity_probs, strict=True)]
-    ranked = [each for each in (found.others or [found])[:top_k] if each.probability is not None]
+        spans = [PartProbability(*each, p) for each, p in zip(extracted.entities, extracted.entity_probs, strict=True)]
+    ranked = [each for each in (extracted.others or [extracted])[:top_k] if each.probability is not None]
     return Answer(
-        found.value(), found.probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
-        alternatives=[Alternative(each.value(), each.probability or 0.0) for each in ranked], search=found.search,
+        extracted.value(), extracted.probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
+        alternatives=[Alternative(each.value(), each.probability or 0.0) for each in ranked], search=extracted.search,
     )  # fmt: skip

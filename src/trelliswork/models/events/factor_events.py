@@ -1,4 +1,4 @@
-"""Triggers, arguments and entities judged together: learned factors, and the best assignment by AD3.
+"""Triggers, arguments and entities decided together: learned factors, and the best assignment by AD3.
 
 Yang and Mitchell (2016), Joint extraction of events and entities within a document context.
 """
@@ -18,30 +18,30 @@ from torch import Tensor, nn
 from trelliswork.data.events import Event
 from trelliswork.distributions import FactorGraph
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.event_network import EventNetwork, Extracted, Known
+from trelliswork.models.events.event_network import EventNetwork, Extracted, KnownEntities
 from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents, Inventory
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.nn.event_factors import Document, WithinEvent
+from trelliswork.nn.event_factors import DocumentFactors, WithinEvent
 from trelliswork.nn.scorers import RoleScorer
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 
 
 @dataclass(frozen=True)
-class Judged:
+class CandidateGraph:
     """The first token of each sentence of a record, its candidates for triggers and entities, and their graph."""
 
     starts: Sequence[int]
     triggers: Sequence[Sequence[int]]
-    spans: Sequence[Sequence[Span]]
-    document: Document
+    spans: Sequence[Sequence[TokenSpan]]
+    document: DocumentFactors
 
     @cached_property
     def graph(self) -> FactorGraph:
         return self.document.graph()
 
     def extracted(self, inventory: Inventory, top_k: int, *, confidence: bool) -> Extracted:
-        """The best assignment that AD3 finds; where the graph is narrow enough, exact probabilities and the k best.
+        """Return the best assignment of AD3; where the graph is narrow enough, exact probabilities and the k best.
 
         In a wide graph the whole has no probability, those of parts are the beliefs of loopy propagation, and there is
         one value. If AD3 does not know that its value is the best, a narrow graph is solved exactly.
@@ -53,12 +53,12 @@ class Judged:
         marginals = None
         if confidence:
             marginals = self.graph.marginals if narrow else self.graph.propagate().marginals
-        found = self._values(inventory, value, marginals, search)
+        assignment = self._values(inventory, value, marginals, search)
         if not narrow:
-            return found
+            return assignment
         values, scores = self.graph.top_k(max(1, top_k))
         shares = (scores - self.graph.log_partition).exp().tolist()
-        best = replace(found, probability=float(self.graph.log_prob(value).exp()))
+        best = replace(assignment, probability=float(self.graph.log_prob(value).exp()))
         others = [
             replace(self._values(inventory, each, None, search), probability=share)
             for each, share in zip(values, shares, strict=True) if share > 0.0 and not bool((each == value).all())
@@ -66,46 +66,46 @@ class Judged:
         return replace(best, others=[best, *others][: max(1, top_k)])
 
     def _best(self) -> tuple[Tensor, str]:
-        found = self.graph.ad3()
-        assert found.value is not None
-        if bool(found.certified):
-            return found.value, "AD3, certified"
-        return (self.graph.argmax, "exact") if self.graph.is_narrow else (found.value, "AD3")
+        solution = self.graph.ad3()
+        assert solution.value is not None
+        if bool(solution.certified):
+            return solution.value, "AD3, certified"
+        return (self.graph.argmax, "exact") if self.graph.is_narrow else (solution.value, "AD3")
 
     def _values(self, inventory: Inventory, value: Tensor, marginals: Tensor | None, search: str) -> Extracted:
-        """Entities and events of an assignment, by their positions in the record, with probabilities if given."""
+        """Return entities and events of an assignment, by positions in the record, with probabilities if given."""
         chosen = value.tolist()
         types, roles, kinds = self.document.split(chosen)
         chances = marginals if marginals is not None else torch.ones(len(chosen), max(chosen) + 1)
         sure = self.document.split([float(p[v]) for p, v in zip(chances, chosen, strict=True)])
-        found = Extracted(search=search)
+        extracted = Extracted(search=search)
         for s, start in enumerate(self.starts):
             there = [j for j, kind in enumerate(kinds[s]) if kind]
             ends = [(start + self.spans[s][j][0], start + self.spans[s][j][1]) for j in there]
-            found.entities.extend(
+            extracted.entities.extend(
                 (*span, inventory.kinds[kinds[s][j] - 1]) for span, j in zip(ends, there, strict=True)
             )
-            found.entity_probs.extend(sure[2][s][j] for j in there)
+            extracted.entity_probs.extend(sure[2][s][j] for j in there)
             for i in (i for i, type_ in enumerate(types[s]) if type_):
                 taking_part = [(span, j) for span, j in zip(ends, there, strict=True) if roles[s][i][j]]
                 arguments = tuple((*span, inventory.roles[roles[s][i][j]]) for span, j in taking_part)
-                found.events.append(Event(start + self.triggers[s][i], inventory.types[types[s][i]], arguments))
-                found.triggers.append(sure[0][s][i])
-                found.arguments.append([sure[1][s][i][j] for _, j in taking_part])
-        return found
+                extracted.events.append(Event(start + self.triggers[s][i], inventory.types[types[s][i]], arguments))
+                extracted.triggers.append(sure[0][s][i])
+                extracted.arguments.append([sure[1][s][i][j] for _, j in taking_part])
+        return extracted
 
 
-UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is not judged
+UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is no candidate
 N_SHARED = 2  # marks of a pair of triggers: the same word, sentences that share a name
-Span = tuple[int, int]
+TokenSpan = tuple[int, int]
 
 
 class Candidates(NamedTuple):
-    """What is judged of one sentence: likely triggers, and spans of likely entities."""
+    """Candidates in one sentence: likely triggers, and spans of likely entities."""
 
     row: int
     triggers: list[int]
-    spans: list[Span]
+    spans: list[TokenSpan]
 
 
 class FactorEvents(EventNetwork):
@@ -130,7 +130,7 @@ class FactorEvents(EventNetwork):
         self.role_kinds = nn.Parameter(torch.zeros(n_roles, n_kinds))
 
     def within(self, batch: Batch, given: Candidates) -> WithinEvent:
-        """Scores of some triggers and entities of a sentence; no roles without a trigger or without an entity."""
+        """Score some triggers and entities of a sentence; no roles without a trigger or without an entity."""
         # [S4.282]
         row, triggers, spans = given
         vectors, m, k = batch.vectors[row], len(triggers), len(spans)
@@ -155,8 +155,8 @@ class FactorEvents(EventNetwork):
             self.role_kinds.masked_fill(nobody, -INF),
         )  # fmt: skip
 
-    def relations(self, batch: Batch, given: Sequence[Candidates]) -> tuple[list[Span], Float[Tensor, "p t t"]]:
-        """ln p(t_i, t_i') of each pair of triggers of a document that are near enough; each pair once.
+    def relations(self, batch: Batch, given: Sequence[Candidates]) -> tuple[list[TokenSpan], Float[Tensor, "p t t"]]:
+        """Return ln p(t_i, t_i') of each pair of triggers of a document that are near enough; each pair once.
 
         A pair is described by both tokens, by how many sentences are between them, and by whether they are the same
         word and their sentences share a name.
@@ -183,7 +183,7 @@ class FactorEvents(EventNetwork):
     # Candidates
 
     def likely_triggers(self, batch: Batch) -> list[list[int]]:
-        """The tokens of each sentence that are most likely triggers, by their place."""
+        """Return the tokens of each sentence that are most likely triggers, by their place."""
         shares = self.proposals(batch.vectors).squeeze(-1).sigmoid().masked_fill(~batch.tokens.mask, 0.0)
         best, places = shares.topk(min(self.config.proposals, shares.shape[1]), dim=1)
         return [
@@ -191,20 +191,20 @@ class FactorEvents(EventNetwork):
             for row in zip(places.tolist(), best.tolist(), strict=True)
         ]
 
-    def likely_entities(self, batch: Batch) -> list[list[Span]]:
-        """The spans of entities in the best taggings of each sentence."""
+    def likely_entities(self, batch: Batch) -> list[list[TokenSpan]]:
+        """Return the spans of entities in the best taggings of each sentence."""
         values, scores = self.entity_chain(batch).top_k(self.config.analyses)
-        found: list[set[Span]] = [set() for _ in batch.sentences]
+        spans_of_row: list[set[TokenSpan]] = [set() for _ in batch.sentences]
         for value, score in zip(values.tolist(), scores.tolist(), strict=True):
             for row, each in enumerate(batch.sentences):
                 if score[row] > -INF:
-                    found[row].update((start, end) for start, end, _ in self.spans_of(value[row][: len(each)]))
-        return [sorted(spans) for spans in found]
+                    spans_of_row[row].update((start, end) for start, end, _ in self.spans_of(value[row][: len(each)]))
+        return [sorted(spans) for spans in spans_of_row]
 
     # Learning
 
     def event_loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """-ln p of the proposals, of each event with all entities, and of each pair of triggers."""  # [S4.283-285]
+        """Return -ln p of the proposals, of each event with all entities, and of pairs of triggers."""  # [S4.283-285]
         is_trigger = torch.zeros(batch.tokens.mask.shape)
         for row, each in enumerate(batch.sentences):
             is_trigger[row, [event.trigger for event in each.events]] = 1.0
@@ -225,13 +225,13 @@ class FactorEvents(EventNetwork):
             total = total - relations[torch.arange(len(pairs)), types[first], types[second]].sum()
         return total
 
-    def _with_gold(self, each: EncodedEvents, row: int, likely: Sequence[int], near: Sequence[Span]) -> Candidates:
+    def _with_gold(self, each: EncodedEvents, row: int, likely: Sequence[int], near: Sequence[TokenSpan]) -> Candidates:
         triggers = {event.trigger for event in each.events if event.type in self.inventory.types}
         spans = {(start, end) for start, end, _ in each.entities}
         return Candidates(row, sorted({*triggers, *likely}), sorted({*spans, *near}))
 
     def _targets(self, each: EncodedEvents, given: Candidates) -> tuple[Tensor, Tensor, Tensor]:
-        """The right types, roles and types of entities of candidates; names that training never saw are none."""
+        """Return the right types, roles and types of entities of candidates; names that training never saw are none."""
         _, triggers, spans = given
         events = {event.trigger: event for event in each.events if event.type in self.inventory.types}
         kind_of = {(start, end): 1 + self.inventory.kinds.index(kind) for start, end, kind in each.entities}
@@ -249,32 +249,36 @@ class FactorEvents(EventNetwork):
 
     # Answers
 
-    def judged(self, batch: Batch, known: Known) -> list[Judged]:
-        """Triggers and entities to judge of each record, and their graph."""
+    def candidate_graphs(self, batch: Batch, known: KnownEntities) -> list[CandidateGraph]:
+        """Return the graph of each record, with its candidates for triggers and entities."""
         likely = self.likely_entities(batch)
         spans = [
             near if given is None else sorted({(start, end) for start, end, _ in given})
             for near, given in zip(likely, known, strict=True)
         ]
         kinds, triggers = self._entity_scores(batch, spans, known), self.likely_triggers(batch)
-        found = []
+        graphs = []
         for rows in batch.rows:
             given = [Candidates(row, triggers[row], spans[row]) for row in rows]
             pairs, relations = self.relations(batch, given)
-            document = Document(
+            document = DocumentFactors(
                 [self.within(batch, each) for each in given], pairs, relations, [kinds[row] for row in rows],
                 [_overlapping(each.spans) for each in given],
             )  # fmt: skip
             starts = [batch.sentences[row].start for row in rows]
-            found.append(Judged(starts, [each.triggers for each in given], [each.spans for each in given], document))
-        return found
+            graphs.append(
+                CandidateGraph(starts, [each.triggers for each in given], [each.spans for each in given], document)
+            )
+        return graphs
 
-    def _entity_scores(self, batch: Batch, spans: Sequence[Sequence[Span]], known: Known) -> list[Float[Tensor, "k a"]]:
-        """ln p(a_j), the exact probabilities of the CRF; of known entities 0 for their types alone."""  # [S4.289]
+    def _entity_scores(
+        self, batch: Batch, spans: Sequence[Sequence[TokenSpan]], known: KnownEntities
+    ) -> list[Float[Tensor, "k a"]]:
+        """Return ln p(a_j), exact by the CRF; of known entities 0 for their types alone."""  # [S4.289]
         names = self.inventory.kinds
         asked = [[(*span, kind) for span in of_row for kind in names] for of_row in spans]
         chain = self.entity_chain(batch)
-        found = []
+        scores_of_row = []
         for row, shares in enumerate(chain.span_probabilities(asked, tags=self.inventory.tags, scheme=SCHEME)):
             each = shares.reshape(-1, len(names))
             none = (1.0 - each.sum(-1, keepdim=True)).clamp(min=1e-6)
@@ -283,14 +287,16 @@ class FactorEvents(EventNetwork):
                 scores = torch.full_like(scores, -INF)
                 for start, end, kind in known[row] or ():
                     scores[spans[row].index((start, end)), 1 + names.index(kind)] = 0.0
-            found.append(scores)
-        return found
+            scores_of_row.append(scores)
+        return scores_of_row
 
-    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
-        return [each.extracted(self.inventory, top_k, confidence=confidence) for each in self.judged(batch, known)]
+    def extracted(self, batch: Batch, known: KnownEntities, top_k: int, *, confidence: bool) -> list[Extracted]:
+        return [
+            each.extracted(self.inventory, top_k, confidence=confidence) for each in self.candidate_graphs(batch, known)
+        ]
 
 
-def _overlapping(spans: Sequence[Span]) -> list[tuple[int, int]]:
+def _overlapping(spans: Sequence[TokenSpan]) -> list[tuple[int, int]]:
     return [
         (i, j) for (i, first), (j, second) in combinations(enumerate(spans), 2)
         if max(first[0], second[0]) < min(first[1], second[1])

@@ -21,13 +21,14 @@ from trelliswork.data import Sentence, WordVectors
 from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import frame_scores
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import FrameConfig
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
 from trelliswork.nn.transitions.unit import RecurrentSystem, unroll
@@ -94,7 +95,7 @@ class FrameParser(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new parser for the frames of some sentences."""
+        """Return a new parser for the frames of some sentences."""
         if not train:
             raise TrellisworkError("expected sentences with events to build a parser from, got none; check the data")
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
@@ -109,7 +110,7 @@ class FrameParser(WordNetwork):
     # Learning
 
     def gold(self, sentence: Sentence) -> list[int]:
-        """The decisions that build the frame graph of a sentence."""
+        """Return the decisions that build the frame graph of a sentence."""
         return [self.actions.number(each) for each in actions_of(frame_graph_of(sentence), len(sentence))[0]]
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedFrames]:  # type: ignore[override]
@@ -119,12 +120,12 @@ class FrameParser(WordNetwork):
         ]
 
     def connected(self, tokens: TokenBatch) -> tuple[FrameSystem, RecurrentSystem[FrameState]]:
-        """The system of a batch, and the unit run through it."""
+        """Return the system of a batch, and the unit run through it."""
         system = FrameSystem(tokens.mask.sum(1), self.actions)
         return system, self.unit.connect(system, self.encode_tokens(tokens))
 
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
-        """-log p(decisions | words), summed over the batch."""
+        """Return -log p(decisions | words), summed over the batch."""
         encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
         known = [each.decisions for each in encoded if each.decisions is not None]
         if len(known) != len(encoded):
@@ -136,7 +137,7 @@ class FrameParser(WordNetwork):
     # Answers
 
     def parse(self, sentences: Sequence[Sentence], *, top_k: int = 1) -> list[Framed]:
-        """The frame graph of each record."""
+        """Return the frame graph of each record."""
         return in_batches(
             self, sentences, None, lambda batch, _: self._parsed(batch, top_k), empty=lambda: Framed(probability=1.0)
         )
@@ -154,36 +155,40 @@ class FrameParser(WordNetwork):
             state = _advance(system, state, column)
         shares = torch.where(decisions[..., None] >= 0, run.scores, 0.0).log_softmax(-1)
         chances = shares.gather(2, decisions.clamp(min=0)[..., None]).squeeze(2).exp().clamp(max=1.0).tolist()
-        whole, found = run.log_prob(decisions).exp().tolist(), list[Framed]()
+        whole, framed = run.log_prob(decisions).exp().tolist(), list[Framed]()
         for row, taken in enumerate(decisions.tolist()):
             parts = decision_chances(system, state, row, taken, chances[row])
             others = [(each.graph, each.probability) for each in ranked[row]] if ranked else []
             probability, search = (others[0][1], "beam") if ranked else (whole[row], "greedy")
-            found.append(Framed(system.graph(state, row), probability, *parts, search, others))
-        return found
+            framed.append(Framed(system.graph(state, row), probability, *parts, search, others))
+        return framed
 
     def _ranked(
         self, system: FrameSystem, recurrent: RecurrentSystem[FrameState], width: int
     ) -> list[list[_Hypothesis]]:
-        """The graphs of each row that a beam finds, the most probable first.
+        """Return the graphs of each row that a beam finds, the most probable first.
 
         Sequences of decisions that build the same graph are one, with the probability of all of them.
         """
         scorer: Scorer[tuple[Tensor, ...]] = locally_normalised(recurrent, recurrent.score)  # type: ignore[assignment]
-        found = beam_search(recurrent, scorer, width)
-        state, shares, ranked = recurrent.inner(found.state), found.scores.exp().tolist(), list[list[_Hypothesis]]()
+        hypotheses = beam_search(recurrent, scorer, width)
+        state, shares, ranked = (
+            recurrent.inner(hypotheses.state),
+            hypotheses.scores.exp().tolist(),
+            list[list[_Hypothesis]](),
+        )
         for row, of_row in enumerate(shares):
             graphs = dict[FrameGraph, _Hypothesis]()
             for h, p in enumerate(of_row):
                 if p > 0:
                     graph = system.graph(state, row, h)
-                    best = graphs.setdefault(graph.in_order(), _Hypothesis(graph, found.decisions[row, h], 0.0))
+                    best = graphs.setdefault(graph.in_order(), _Hypothesis(graph, hypotheses.decisions[row, h], 0.0))
                     graphs[graph.in_order()] = replace(best, probability=best.probability + p)
             ranked.append(sorted(graphs.values(), key=lambda each: -each.probability))
         return ranked
 
-    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
-        """The frames of each record: their types, mentions [start, end, frame] and slots [frame, role, target].
+    def predict(self, inputs: Readable, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+        """Return the frames of each record: their types, mentions [start, end, frame] and slots [frame, role, target].
 
         The target of a slot is the number of a frame, or a constant as text. The `top_k` best are those that a beam
         finds. There are no pins.
@@ -191,12 +196,12 @@ class FrameParser(WordNetwork):
         if pins is not None:
             raise TrellisworkError("a frame parser takes no pins; leave them out")
         sentences = self.sentences_of(inputs)
-        found = self.parse(sentences, top_k=top_k)
-        every = zip(sentences, found, strict=True)
+        framed = self.parse(sentences, top_k=top_k)
+        every = zip(sentences, framed, strict=True)
         return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """F1 of aligned frame graphs: of all parts together, which counts, and of each."""
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
+        """Return F1 of aligned frame graphs: of all parts together, which counts, and of each."""
         scores = self._scores(gold)
         parts = {name: each.f1 for name, each in scores.parts.items()}
         return {"metric": "frame graph f1", "score": scores.combined.f1, **parts}
@@ -205,7 +210,7 @@ class FrameParser(WordNetwork):
         return frame_scores([frame_graph_of(each) for each in gold], [each.graph for each in self.parse(gold)])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Precision, recall and F1 of each part of the frame graphs."""
+        """Report precision, recall and F1 of each part of the frame graphs."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans of a tagger; leave it out for a frame parser")
         scores = self._scores(gold)
@@ -233,11 +238,11 @@ class FrameParser(WordNetwork):
     def size(self) -> str:
         return f"{len(self.actions)} actions, {self.n_parameters:,} parameters"
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"actions": self.actions.to_list()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings, actions = cls.CONFIG.from_dict(config["settings"]), config["actions"]
         numbers = [part for row in actions for part in row if not isinstance(part, str)]
         if not all(type(each) is int and -1 <= each <= LARGEST for each in numbers):
@@ -267,13 +272,13 @@ class Framed:
     search: str = "greedy"
     others: Sequence[tuple[FrameGraph, float]] = ()
 
-    def value(self) -> dict[str, Any]:
-        """As plain values."""
+    def value(self) -> dict[str, object]:
+        """Return plain values."""
         return graph_value(self.graph)
 
 
-def graph_value(graph: FrameGraph) -> dict[str, Any]:
-    """Types of frames, mentions [start, end, frame] and slots [frame, role, target]."""
+def graph_value(graph: FrameGraph) -> dict[str, object]:
+    """Return types of frames, mentions [start, end, frame] and slots [frame, role, target]."""
     return {
         "frames": list(graph.types),
         "mentions": [list(each) for each in graph.mentions],
@@ -284,7 +289,7 @@ def graph_value(graph: FrameGraph) -> dict[str, Any]:
 def decision_chances(
     system: FrameSystem, state: FrameState, row: int, decisions: Sequence[int], chances: Sequence[float]
 ) -> tuple[dict[Mention, float], dict[Slot, float]]:
-    """The probability of the decision that made each mention and each slot of the graph of a state."""
+    """Return the probability of the decision that made each mention and each slot of the graph of a state."""
     made = [(system.actions.items[d].kind, p) for d, p in zip(decisions, chances, strict=True) if d >= 0]
     mentions, slots = state.mentions[row, 0].tolist(), state.slots[row, 0].tolist()
     of_mentions = [p for kind, p in made if kind in MAKES_MENTION]
@@ -299,28 +304,28 @@ def decision_chances(
     )
 
 
-def answer_of(sentence: Sentence, found: Framed, top_k: int, *, confidence: bool) -> Answer:
-    """The answer about a record: spans are mentions, parts are slots.
+def answer_of(sentence: Sentence, framed: Framed, top_k: int, *, confidence: bool) -> Answer:
+    """Return the answer about a record: spans are mentions, parts are slots.
 
     A role is an arc from the last word of the first mention of its frame to the first mention of its target; a constant
     is at the first mention of its frame. Slots of frames without mentions are no parts.
     """
-    graph, first = found.graph, dict[int, Mention]()
+    graph, first = framed.graph, dict[int, Mention]()
     for mention in graph.mentions:
         first.setdefault(mention.frame, mention)
     spans, parts = list[PartProbability](), list[PartProbability]()
     for mention in graph.mentions if confidence else ():
-        spans.append(PartProbability(*mention[:2], graph.types[mention.frame], found.mentions[mention]))
+        spans.append(PartProbability(*mention[:2], graph.types[mention.frame], framed.mentions[mention]))
     for slot in graph.slots if confidence else ():
         source, role, target = slot
         is_constant = isinstance(target, str)
         at = first.get(source if is_constant else target)  # type: ignore[arg-type]
         if at is not None and source in first:
             label, head = (f"{role}={target}", None) if is_constant else (role, first[source].end)
-            parts.append(PartProbability(at.start, at.end, label, found.slots[slot], head=head))
-    ranked = (found.others or [(graph, found.probability or 0.0)])[:top_k]
-    probability = found.probability if confidence or top_k else None
+            parts.append(PartProbability(at.start, at.end, label, framed.slots[slot], head=head))
+    ranked = (framed.others or [(graph, framed.probability or 0.0)])[:top_k]
+    probability = framed.probability if confidence or top_k else None
     return Answer(
-        found.value(), probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
-        alternatives=[Alternative(graph_value(each), p) for each, p in ranked], search=found.search,
+        framed.value(), probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
+        alternatives=[Alternative(graph_value(each), p) for each, p in ranked], search=framed.search,
     )  # fmt: skip

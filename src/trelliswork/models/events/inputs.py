@@ -51,7 +51,7 @@ class EncodedRecord:
         return sum(map(len, self.sentences))
 
     def split(self, entities: Sequence[Entity] | None) -> Iterator[list[Entity] | None]:
-        """Entities of the record by sentence, with positions in it."""
+        """Yield entities of the record by sentence, with positions in it."""
         for each in self.sentences:
             yield None if entities is None else sorted(_within(entities, each.start, each.start + len(each)))
 
@@ -74,14 +74,14 @@ class Batch:
     @cached_property
     def rows(self) -> list[range]:
         """The rows of each record."""
-        found, first = list[range](), 0
+        rows, first = list[range](), 0
         for record in self.records:
-            found.append(range(first, first + len(record.sentences)))
+            rows.append(range(first, first + len(record.sentences)))
             first += len(record.sentences)
-        return found
+        return rows
 
     def joined(self, values: Float[Tensor, "rows n d"]) -> Float[Tensor, "batch m d"]:
-        """Values of tokens with all sentences of a record in one row."""
+        """Return values of tokens with all sentences of a record in one row."""
         return pad_sequence(
             [torch.cat([values[row, : len(self.sentences[row])] for row in rows]) for rows in self.rows],
             batch_first=True,
@@ -91,21 +91,21 @@ class Batch:
 def encoded_record(
     inventory: Inventory, features: Int[Tensor, "n f"], sentence: Sentence, *, with_tags: bool
 ) -> EncodedRecord:
-    """A record sentence by sentence; what reaches from one sentence into another is left out."""
+    """Encode a record sentence by sentence; what reaches from one sentence into another is left out."""
     arcs = inventory.arcs(sentence)
     entities = [each for each in entities_of(sentence) if each[2] in inventory.kinds] if with_tags else []
     events = events_of(sentence) if with_tags else []
-    found = []
+    sentences = []
     for start, end in sentences_in(sentence):
         own = sorted(_within(entities, start, end))
-        told = [_moved(event, start, end) for event in events if start <= event.trigger < end]
+        own_events = [_moved(event, start, end) for event in events if start <= event.trigger < end]
         names = tags_of(own, end - start, SCHEME)
-        found.append(EncodedEvents(
+        sentences.append(EncodedEvents(
             start, features[start:end], sentence.words[start:end],
             [(h - start, d - start, r) for h, d, r in arcs if start <= min(h, d) and max(h, d) < end],
-            torch.tensor([inventory.tags.index(tag) for tag in names]) if with_tags else None, own, told,
+            torch.tensor([inventory.tags.index(tag) for tag in names]) if with_tags else None, own, own_events,
         ))  # fmt: skip
-    return EncodedRecord(tuple(found))
+    return EncodedRecord(tuple(sentences))
 
 
 def _within(spans: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
@@ -113,7 +113,7 @@ def _within(spans: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
 
 
 def _moved(event: Event, start: int, end: int) -> Event:
-    """An event of a sentence, with the arguments that are there too."""
+    """Return an event of a sentence, with the arguments that are there too."""
     return Event(event.trigger - start, event.type, tuple(_within(event.arguments, start, end)), event.attributes)
 
 
@@ -133,7 +133,7 @@ class Inventory:
 
     @classmethod
     def from_sentences(cls, sentences: Sequence[Sentence], *, dependencies: bool) -> Inventory:
-        """The names in sentences with entities and events; one without any event is no data to learn from."""
+        """Return the names in sentences with entities and events; one without any event is no data to learn from."""
         events = [event for sentence in sentences for event in events_of(sentence)]
         if not events:
             raise TrellisworkError("expected sentences with events to learn from, got none; check the data")
@@ -145,17 +145,17 @@ class Inventory:
         return cls(tuple(sorted(kinds)), (NOTHING, *sorted(types)), (NOTHING, *sorted(roles)), tuple(sorted(relations)))
 
     def to_dict(self) -> dict[str, list[str]]:
-        """As plain values."""
+        """Return plain values."""
         return {name: list(names) for name, names in vars(self).items()}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Inventory:
-        """The inverse of `to_dict`."""
-        found = [tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")]
-        for names in found:
+        """Invert `to_dict`."""
+        fields = [tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")]
+        for names in fields:
             if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
                 raise ValueError("expected texts that differ as names of the inventory")
-        return cls(*found)
+        return cls(*fields)
 
     @property
     def tags(self) -> list[str]:
@@ -163,14 +163,14 @@ class Inventory:
         return [NOTHING, *(f"{role}-{kind}" for kind in self.kinds for role in "BIES")]
 
     def arcs(self, sentence: Sentence) -> list[tuple[int, int, int]]:
-        """Head, dependent and relation, as far as the relation is known."""
-        found = arcs_of(sentence) if self.relations else []
-        return [(h, d, self.relations.index(name)) for h, d, name in found if name in self.relations]
+        """Return head, dependent and relation, as far as the relation is known."""
+        named_arcs = arcs_of(sentence) if self.relations else []
+        return [(h, d, self.relations.index(name)) for h, d, name in named_arcs if name in self.relations]
 
     def events(
         self, types: Mapping[int, int], roles: Mapping[tuple[int, int], int], spans: list[Entity]
     ) -> list[Event]:
-        """Events from the types of triggers and the roles of (trigger, number of the entity)."""
+        """Return events from the types of triggers and the roles of (trigger, number of the entity)."""
         return [
             Event(token, self.types[type_], tuple(
                 (start, end, self.roles[roles[token, j]]) for j, (start, end, _) in enumerate(spans)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from trelliswork.data.events import Entity
 from trelliswork.distributions import LinearChain
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.event_network import EventNetwork, Extracted, Known
+from trelliswork.models.events.event_network import EventNetwork, Extracted, KnownEntities
 from trelliswork.models.events.inputs import SCHEME, Batch, Inventory
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
@@ -30,7 +30,7 @@ from trelliswork.nn.scorers.roles import best_events
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 
-Rows = Sequence[Sequence[Entity]]  # the entities of each sentence
+EntityRows = Sequence[Sequence[Entity]]  # the entities of each sentence
 Decisions = tuple[Tensor, Tensor]  # types [ways, n] and roles [ways, n, k]
 
 
@@ -55,8 +55,8 @@ class MemoryEvents(EventNetwork):
             dropout=config.event_dropout, remember=config.memory, across=config.across,
         )  # fmt: skip
 
-    def with_entities(self, batch: Batch, entities: Rows) -> EventInputs:
-        """x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder.
+    def with_entities(self, batch: Batch, entities: EntityRows) -> EventInputs:
+        """Return x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder.
 
         What is read has a row for each record.
         """
@@ -71,8 +71,8 @@ class MemoryEvents(EventNetwork):
         places = (tensor.to(device) for tensor in self._places(batch, entities))
         return EventInputs(hidden, batch.joined(batch.inputs), *places)
 
-    def _places(self, batch: Batch, entities: Rows) -> tuple[Tensor, ...]:
-        """The mask of tokens; tokens, types and presence of entities; dependencies, sentences, and who is the same."""
+    def _places(self, batch: Batch, entities: EntityRows) -> tuple[Tensor, ...]:
+        """Return the mask of tokens; tokens, types and presence of entities; arcs, sentences, and who is the same."""
         n, k = max(map(len, batch.records)), max(sum(len(entities[row]) for row in rows) for rows in batch.rows)
         size = len(batch.records)
         sentence, arcs = torch.full((size, n), -1), torch.zeros(size, n, n, dtype=torch.long)
@@ -98,7 +98,7 @@ class MemoryEvents(EventNetwork):
         return self.memory.loss(read, types, roles)
 
     def _targets(self, read: EventInputs, batch: Batch) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n k"]]:
-        """Types of tokens and roles of entities in their events; names that training never saw are none."""
+        """Return types of tokens and roles of entities in their events; names that training never saw are none."""
         types = torch.zeros(read.mask.shape, dtype=torch.long)
         roles = torch.zeros(*read.mask.shape, read.entity.shape[1], dtype=torch.long)
         known_types, known_roles = self.inventory.types, self.inventory.roles
@@ -117,13 +117,13 @@ class MemoryEvents(EventNetwork):
 
     # Answers
 
-    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
-        """Greedy decisions; several values are the best of a beam over the best entities and the events with each."""
+    def extracted(self, batch: Batch, known: KnownEntities, top_k: int, *, confidence: bool) -> list[Extracted]:
+        """Return greedy decisions, or the best of a beam over the best entities and the events with each."""
         if not (confidence or top_k):
             best = self.best_entities(batch, known)
             types, roles = self.memory.decode(self.with_entities(batch, best))
             return [self._record(batch, best, i, types[i], roles[i]) for i in range(len(batch.records))]
-        found: list[list[Extracted]] = [[] for _ in batch.records]
+        candidates: list[list[Extracted]] = [[] for _ in batch.records]
         chain, width = self.entity_chain(batch), max(1, top_k)
         for entities, log_probs in self._ways(batch, chain, known, width):
             read = self.with_entities(batch, entities)
@@ -133,14 +133,16 @@ class MemoryEvents(EventNetwork):
                 if log_prob > -INF:
                     decided = best_events(self.memory, read, i, width)[:2] if greedy is None else _only(greedy, i)
                     shares, share = [float(p) for row in batch.rows[i] for p in sure[row]], math.exp(log_prob)
-                    found[i] += [
+                    candidates[i] += [
                         replace(each, probability=share * (each.probability or 0.0), entity_probs=shares)
                         for each in self._judged(batch, entities, read, i, decided)
                     ]
-        return [best_first(each, width, "greedy" if width == 1 else "beam") for each in found]
+        return [best_first(each, width, "greedy" if width == 1 else "beam") for each in candidates]
 
-    def _ways(self, batch: Batch, chain: LinearChain, known: Known, k: int) -> Iterator[tuple[Rows, list[float]]]:
-        """The k best ways to tell entities, each with its ln p in each record; -inf where a record has fewer ways."""
+    def _ways(
+        self, batch: Batch, chain: LinearChain, known: KnownEntities, k: int
+    ) -> Iterator[tuple[EntityRows, list[float]]]:
+        """Yield the k best ways to tag entities, each with its ln p in each record; -inf where a record has fewer."""
         values, scores = chain.top_k(k)
         shares = (scores - chain.log_partition).tolist()
         by_row = list[list[tuple[list[Entity], float]]]()
@@ -153,24 +155,26 @@ class MemoryEvents(EventNetwork):
             log_probs = [p if place < len(ways) else -INF for ways, (_, p) in zip(by_record, chosen, strict=True)]
             yield [spans for of_record, _ in chosen for spans in of_record], log_probs
 
-    def _judged(self, batch: Batch, entities: Rows, read: EventInputs, i: int, decided: Decisions) -> list[Extracted]:
-        """What was decided about record i, in each of several ways, with the probabilities of the decisions."""
+    def _judged(
+        self, batch: Batch, entities: EntityRows, read: EventInputs, i: int, decided: Decisions
+    ) -> list[Extracted]:
+        """Return what was decided about record i, in each of several ways, with the probabilities of the decisions."""
         missing = read.mask.shape[1] - decided[0].shape[1]
         types, roles = F.pad(decided[0], (0, missing)), F.pad(decided[1], (0, 0, 0, missing))
         one = EventInputs(*(each[i : i + 1].expand(len(types), *each.shape[1:]) for each in read))
         of_types, of_roles = self.memory.log_probs(one, types, roles)
         whole = (of_types.sum(1) + of_roles.sum((1, 2))).exp().tolist()
-        found = list[Extracted]()
+        extractions = list[Extracted]()
         for way, probability in enumerate(whole):
             each = self._record(batch, entities, i, types[way], roles[way])
             at = [event.trigger for event in each.events]
             triggers = of_types[way, at].exp().tolist()
             arguments = [of_roles[way, t][roles[way, t] != OTHER].exp().tolist() for t in at]
-            found.append(replace(each, triggers=triggers, arguments=arguments, probability=probability))
-        return found
+            extractions.append(replace(each, triggers=triggers, arguments=arguments, probability=probability))
+        return extractions
 
-    def _record(self, batch: Batch, entities: Rows, i: int, types: Tensor, roles: Tensor) -> Extracted:
-        """Entities and events of record i, by their positions in it."""
+    def _record(self, batch: Batch, entities: EntityRows, i: int, types: Tensor, roles: Tensor) -> Extracted:
+        """Return entities and events of record i, by their positions in it."""
         spans = [
             (batch.sentences[row].start + start, batch.sentences[row].start + end, kind)
             for row in batch.rows[i] for start, end, kind in entities[row]
@@ -190,20 +194,20 @@ Way = TypeVar("Way")
 
 
 def best_products(parts: Sequence[Sequence[tuple[Way, float]]], k: int) -> list[tuple[list[Way], float]]:
-    """The k best choices of one way for each part, by the sum of their ln p; ways are given best first.
+    """Return the k best choices of one way for each part, by the sum of their ln p; ways are given best first.
 
     >>> best_products([[("a", -1.0), ("b", -2.0)], [("c", -1.0), ("d", -1.5)]], 3)
     [(['a', 'c'], -2.0), (['a', 'd'], -2.5), (['b', 'c'], -3.0)]
     """
-    found: list[tuple[list[Way], float]] = [([], 0.0)]
+    choices: list[tuple[list[Way], float]] = [([], 0.0)]
     for ways in parts:
-        longer = [([*chosen, way], before + p) for chosen, before in found for way, p in ways]
-        found = sorted(longer, key=lambda each: -each[1])[:k]
-    return found
+        longer = [([*chosen, way], before + p) for chosen, before in choices for way, p in ways]
+        choices = sorted(longer, key=lambda each: -each[1])[:k]
+    return choices
 
 
-def best_first(found: Sequence[Extracted], k: int, search: str) -> Extracted:
-    """The most probable of several values, with the k best."""
-    ranked = sorted(found, key=lambda each: -(each.probability or 0.0))[:k]
+def best_first(values: Sequence[Extracted], k: int, search: str) -> Extracted:
+    """Return the most probable of several values, with the k best."""
+    ranked = sorted(values, key=lambda each: -(each.probability or 0.0))[:k]
     ranked = [replace(each, search=search) for each in ranked]
     return replace(ranked[0], others=ranked)

@@ -1,4 +1,4 @@
-"""What every language model answers: log probabilities of tokens and sentences, and perplexity."""
+"""Base of all language models: log probabilities of tokens and sentences, and perplexity."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Answer, Model, PartProbability, Report, Scores
+from trelliswork.models.base import Answer, Model, PartProbability, Readable, Report, Scores
 from trelliswork.models.language.config import PLAIN_TEXT
-from trelliswork.models.language.corpus import STOP, UNKNOWN, Reading
+from trelliswork.models.language.corpus import STOP, UNKNOWN, TextReading
 from trelliswork.runtime.arrays import Array
 
 BANDS = (
@@ -27,7 +27,7 @@ class LanguageModel(Model):
 
     learns_from: ClassVar[str] = PLAIN_TEXT
     next_options = "--score"
-    format: Reading
+    format: TextReading
     names: list[str]  # of the units
     counts: Array  # of each in training
 
@@ -39,7 +39,7 @@ class LanguageModel(Model):
     def next_log_probs(self, prefix: Sequence[str]) -> Array:
         """Return the log probabilities of every unit, in the order of `names`, and of the end after a prefix."""
 
-    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+    def predict(self, inputs: Readable, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
         """Return log p of each sentence; its parts are the units with their probabilities, the end as the last."""
         if pins is not None:
             raise TrellisworkError("a language model scores what it is given, and has nothing to pin; leave pins out")
@@ -98,7 +98,7 @@ class LanguageModel(Model):
         return Report("\n".join(lines), dict(scores))
 
     def knows(self, word: str) -> bool | None:
-        """Whether a word was seen in training; None if the units are others."""
+        """Return whether a word was seen in training; None if the units are not words."""
         return word in self.names if self.format.units == "words" else None
 
 

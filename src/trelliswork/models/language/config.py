@@ -26,7 +26,7 @@ class TextFiles(Settings):
 
 @dataclass(frozen=True)
 class TextConfig(Settings):
-    """What a language model predicts."""
+    """Settings of the text: the units that a language model predicts."""
 
     PANEL = TextFiles.PANEL
 
@@ -44,7 +44,7 @@ class TextConfig(Settings):
 
 @dataclass(frozen=True)
 class NgramConfig(Settings):
-    """How n-grams are counted and smoothed.
+    """Settings of n-grams: how they are counted and smoothed.
 
     Chen and Goodman (1999), An empirical study of smoothing techniques for language modeling.
     """

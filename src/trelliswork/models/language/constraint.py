@@ -128,7 +128,7 @@ def read_constraint(constraint: str, symbols: Symbols, *, characters: bool = Fal
 
 
 def _unambiguous(language: Acceptor) -> Acceptor:
-    """Each string once, with weight 0."""
+    """Return an acceptor of each string once, with weight 0."""
     machine = language.machine.double()
     flat = machine.with_scores(*(torch.where(each > -torch.inf, 0.0, -torch.inf) for each in machine.scores))
     return Acceptor.from_machine(flat, language.symbols).determinise(Max())

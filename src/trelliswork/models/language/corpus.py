@@ -26,8 +26,8 @@ AT_A_TIME = 1 << 20  # units in memory before they go to disk
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How text is read, and what its units are."""
+class TextReading:
+    """Way of reading text: its tokeniser, and its units."""
 
     units: str = "words"
     pretokenised: bool = False
@@ -84,11 +84,11 @@ class Corpus(NamedTuple):
 
     @property
     def n_tokens(self) -> int:
-        """How many units there are, ends of sentences not counted."""
+        """Number of units, ends of sentences not counted."""
         return len(self.tokens) - 2 * self.n_sentences
 
 
-def learned_reading(paths: Sequence[str], reading: Reading, merges: int) -> Reading:
+def learned_reading(paths: Sequence[str], reading: TextReading, merges: int) -> TextReading:
     """Return a way of reading whose subwords are learned from the text."""
     if reading.units != "subwords":
         return reading
@@ -102,7 +102,9 @@ def learned_reading(paths: Sequence[str], reading: Reading, merges: int) -> Read
     return replace(reading, pairs=BytePairs.learned(words, merges))
 
 
-def read_corpus(paths: Sequence[str], reading: Reading, least_count: int = 1, scratch: Scratch | None = None) -> Corpus:
+def read_corpus(
+    paths: Sequence[str], reading: TextReading, least_count: int = 1, scratch: Scratch | None = None
+) -> Corpus:
     """Read all files; units seen fewer than `least_count` times are <unk>."""
     return _corpus(_lines(paths, reading), name_of(paths[0]), least_count, scratch or Scratch())
 
@@ -150,7 +152,7 @@ def _numbered(lines: Iterable[Sequence[str]], numbers: dict[str, int]) -> Iterat
     yield np.array(part, np.int32), n_sentences
 
 
-def _lines(paths: Iterable[str], reading: Reading) -> Iterator[Sequence[str]]:
+def _lines(paths: Iterable[str], reading: TextReading) -> Iterator[Sequence[str]]:
     for path in paths:
         yield from reading.lines(path)
         yield ()

@@ -1,4 +1,4 @@
-"""What a language model is asked for."""
+"""Requests to a language model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from trelliswork.models.language.config import TextFiles
 
 
 @dataclass(frozen=True)
-class Generation(Settings):
-    """What a language model is asked for, and how it answers."""
+class GenerationSettings(Settings):
+    """Request to a language model, and the way it answers."""
 
     PANEL = TextFiles.PANEL
 

@@ -24,7 +24,7 @@ from trelliswork.models.base import Description, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.config import NgramConfig, TextConfig
-from trelliswork.models.language.corpus import UNKNOWN, Corpus, Reading, corpus_of
+from trelliswork.models.language.corpus import UNKNOWN, Corpus, TextReading, corpus_of
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.arrays import Array
@@ -43,17 +43,17 @@ class NgramLanguageModel(LanguageModel):
 
     KIND = "NgramLanguageModel"
 
-    def __init__(self, config: NgramConfig, format: Reading, names: list[str], counts: Array, arrays: NgramArrays):
+    def __init__(self, config: NgramConfig, format: TextReading, names: list[str], counts: Array, arrays: NgramArrays):
         self.config, self.format, self.names, self.counts, self.arrays = config, format, names, counts, arrays
         self.tokeniser = format.tokeniser
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
 
     @classmethod
     def fit(
-        cls, text: Corpus | Iterable[str], config: NgramConfig | None = None, *, format: Reading | None = None
+        cls, text: Corpus | Iterable[str], config: NgramConfig | None = None, *, format: TextReading | None = None
     ) -> Self:
         """Learn from a corpus, or from sentences whose words have white space between them."""
-        config, format = config or NgramConfig(), format or Reading(pretokenised=True)
+        config, format = config or NgramConfig(), format or TextReading(pretokenised=True)
         corpus = text if isinstance(text, Corpus) else corpus_of([line.split() for line in text])
         check_smoothing(config.smoothing, config.order, None, config.least_counts)
         n = len(corpus.names)
@@ -69,7 +69,7 @@ class NgramLanguageModel(LanguageModel):
         names = list(model.symbols)[1:]
         counts = np.ones(len(names), np.int64)  # which a file does not say
         config = NgramConfig(order=min(model.order, 7))
-        return cls(config, Reading(pretokenised=True), names, counts, model.arrays.stored())
+        return cls(config, TextReading(pretokenised=True), names, counts, model.arrays.stored())
 
     # Answers
 
@@ -175,7 +175,7 @@ class NgramLanguageModel(LanguageModel):
         write_model(directory, StoredModel(self.KIND, config, weights, self.metrics, model_card(self), texts, kept))
 
     @classmethod
-    def load(cls, directory: str | Path, *, features: Any = None) -> Self:
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
         """Read a model folder; what is missing or does not fit is a `ModelError`."""
         stored = read_model(directory, cls.KIND)
         try:
@@ -185,14 +185,14 @@ class NgramLanguageModel(LanguageModel):
                 raise ValueError("units that are not texts with a count each")
             pairs = reading["pairs"]
             merges = None if pairs is None else BytePairs([(a, b) for a, b in (each.split(" ") for each in pairs)])
-            format = Reading(TextConfig(units=reading["units"]).units, bool(reading["pretokenised"]), merges)
+            format = TextReading(TextConfig(units=reading["units"]).units, bool(reading["pretokenised"]), merges)
             config = NgramConfig.from_dict(stored.config["config"])
             model = cls(config, format, names, stored.weights["counts"], arrays)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, TrellisworkError) as error:
             raise ModelError(f"{directory}: {error}: what is in it does not fit together; copy it again") from error
         model.metrics = dict(stored.metrics)
         model = with_kept(model, directory)
-        model.format = Reading(format.units, format.pretokenised, merges, model.tokeniser)
+        model.format = TextReading(format.units, format.pretokenised, merges, model.tokeniser)
         return model
 
 

@@ -11,7 +11,7 @@ from trelliswork.data.settings import options_of, settings_given
 from trelliswork.models.base import count
 from trelliswork.models.counting import CountingRecipe
 from trelliswork.models.language.config import TextConfig, TextFiles
-from trelliswork.models.language.corpus import Reading, learned_reading, read_corpus
+from trelliswork.models.language.corpus import TextReading, learned_reading, read_corpus
 from trelliswork.models.language.ngram import NgramLanguageModel
 from trelliswork.models.recipe import Material, Note, Options
 from trelliswork.runtime.scratch import Scratch
@@ -31,12 +31,12 @@ class NgramRecipe(CountingRecipe):
         self.scratch = Scratch.at(self.config.counts_on_disk)
 
     def layout(self, choices: Choices) -> Choices:
-        return replace(choices, pairs=Reading(self.text.units, self.files.pretokenised, None, choices.tokeniser))
+        return replace(choices, pairs=TextReading(self.text.units, self.files.pretokenised, None, choices.tokeniser))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return options_of(self.config) | options_of(self.text) | options_of(self.files)
 
-    def search_values(self) -> dict[str, Any]:
+    def search_values(self) -> dict[str, object]:
         return self.config.to_dict() | self.text.to_dict()
 
     def begin(self, material: Material, note: Note) -> None:
@@ -48,7 +48,7 @@ class NgramRecipe(CountingRecipe):
         sentences = count(self.corpus.n_sentences, "sentence")
         note(f"train: {sentences}, {n:,} {self.reading.units}, {n_different:,} different")
         if n + self.corpus.n_sentences < 2 * self.config.order:
-            note(f"note: the text is hardly longer than the order ({self.config.order}): most n-grams are never seen")
+            note(f"note: the text is not much longer than the order ({self.config.order}): most n-grams are never seen")
         if not material.dev:
             note("dev: none; all text is learned from (--dev FILE prints the perplexity of another)")
         self.material, self._note = material._replace(about=about), note

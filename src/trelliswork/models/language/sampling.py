@@ -1,4 +1,4 @@
-"""What a language model continues a text with: samples from its distribution or the likely part of it, and beams."""
+"""Continuations of a text: samples from the distribution of a language model or its likely part, and beams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from trelliswork.models.language.base import LanguageModel
-from trelliswork.models.language.generation import Generation
+from trelliswork.models.language.generation import GenerationSettings
 from trelliswork.nn.decoders.generation import keep_best, nucleus, tempered
 
 
@@ -21,7 +21,9 @@ class Continuation(NamedTuple):
     ended: bool
 
 
-def samples(model: LanguageModel, prefix: Sequence[str], wanted: Generation, top_k: int = 0) -> Iterator[Continuation]:
+def samples(
+    model: LanguageModel, prefix: Sequence[str], wanted: GenerationSettings, top_k: int = 0
+) -> Iterator[Continuation]:
     """Yield independent samples; the log probabilities are those of the model itself."""
     generator = torch.Generator().manual_seed(wanted.seed)
     for _ in range(wanted.sample):
@@ -35,7 +37,7 @@ def samples(model: LanguageModel, prefix: Sequence[str], wanted: Generation, top
         yield Continuation(tuple(units[len(prefix) :]), total, ended)
 
 
-def _shaped(logs: np.ndarray, wanted: Generation, top_k: int) -> torch.Tensor:
+def _shaped(logs: np.ndarray, wanted: GenerationSettings, top_k: int) -> torch.Tensor:
     """Return the distribution that is drawn from."""
     log_probs = torch.from_numpy(logs).double().log_softmax(-1)
     if wanted.temperature != 1:

@@ -1,4 +1,4 @@
-"""What every model that finds the tokens of a text answers."""
+"""Base of all models that find the tokens of a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Answer, Model, Report
+from trelliswork.models.base import Answer, Model, Report, Scores
 from trelliswork.models.examined import Examined, Example
 from trelliswork.text import Document, Token, tokenisation_scores
 
@@ -22,12 +22,12 @@ class TokeniserModel(Model):
 
     @abstractmethod
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
+        """Return the sentences of a text; a blank line always ends one."""
 
     def predict(
         self, inputs: str | Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
     ) -> list[Answer]:
-        """The tokens of each text, sentence by sentence; `confidence` adds nothing."""
+        """Return the tokens of each text, sentence by sentence; `confidence` adds nothing."""
         if top_k > 1 or pins is not None:
             raise TrellisworkError("a tokeniser gives its best tokens only; leave out top_k and pins")
         return [self._answer(text) for text in ([inputs] if isinstance(inputs, str) else inputs)]
@@ -39,13 +39,13 @@ class TokeniserModel(Model):
         offsets = [(token.start, token.end) for token in tokens]
         return Answer(value, None, [each.text for each in tokens], offsets=offsets)
 
-    def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
-        """F1 of tokens, words and sentences."""
-        found = tokenisation_scores(self, gold)
-        return {"metric": "tokens F1", "score": found["tokens"] / 100, **found}
+    def evaluate(self, gold: Sequence[Document]) -> Scores:
+        """Return F1 of tokens, words and sentences."""
+        scores = tokenisation_scores(self, gold)
+        return {"metric": "tokens F1", "score": scores["tokens"] / 100, **scores}
 
     def report(self, gold: Sequence[Any], *, threshold: float | None = None) -> Report:
-        """F1 of tokens, words and sentences, for people."""
+        """Report F1 of tokens, words and sentences, for people."""
         scores = self.evaluate(gold)
         parts = ("tokens", "words", "sentences")
         text = "\n".join(f"{f'F1 of {part}':<24}{scores[part]:6.2f}" for part in parts)
@@ -53,12 +53,12 @@ class TokeniserModel(Model):
         return Report(text, dict(scores), {"": Examined("F1 of tokens", "tokens", examples)})
 
 
-def _examples(document: Document, found: Sequence[Sequence[Token]]) -> Iterator[Example]:
-    """Each gold sentence as characters; a token that was found counts in the sentence in which it begins."""
+def _examples(document: Document, predicted: Sequence[Sequence[Token]]) -> Iterator[Example]:
+    """Yield each gold sentence as characters; a token that was predicted counts in the sentence in which it begins."""
     known = [sentence for sentence in document.sentences if sentence]
     starts = [sentence[0].start for sentence in known]
     of_sentence: list[list[Token]] = [[] for _ in known]
-    for token in chain.from_iterable(found):
+    for token in chain.from_iterable(predicted):
         of_sentence[max(bisect_right(starts, token.start) - 1, 0)].append(token)
     for start, gold, tokens in zip(starts, known, of_sentence, strict=True):
         ours, theirs = ([(token.start - start, token.end - start, "") for token in each] for each in (tokens, gold))

@@ -30,7 +30,7 @@ class Characters(NamedTuple):
 
     @classmethod
     def empty(cls, n_visible: int, n_paragraphs: int) -> Characters:
-        """Room for `n_visible` characters, each with a space behind it."""
+        """Return room for `n_visible` characters, each with a space behind it."""
         n = 2 * n_visible + AROUND * (n_paragraphs + 1)
         begins = np.empty(n_paragraphs + 1, np.int64)
         return cls(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int8), begins)
@@ -48,7 +48,7 @@ class Weights(NamedTuple):
 
 @kernel(EXACT)
 def count_visible(codes, kinds):
-    """(visible characters, paragraphs)."""
+    """Return (visible characters, paragraphs)."""
     visible, paragraphs, newlines = 0, 0, 2
     for i in range(codes.shape[0]):
         if kinds[i] == 0:
@@ -93,7 +93,7 @@ def _mixed(key, value):
 
 @kernel(EXACT, inline=True)
 def _window(number, values, first, last):
-    """The key of attribute `number`: values[first], ..., values[last]."""
+    """Return the key of attribute `number`: values[first], ..., values[last]."""
     key = _mixed(SEED, number)
     for i in range(first, last + 1):
         key = _mixed(key, values[i])
@@ -102,7 +102,7 @@ def _window(number, values, first, last):
 
 @kernel(EXACT)
 def _left_words(codes, keys):
-    """keys[i]: the written word up to and with i."""
+    """Fill in keys[i]: the written word up to and with i."""
     key = SEED
     for i in range(codes.shape[0]):
         key = SEED if codes[i] == 0 else _mixed(key, codes[i])
@@ -111,7 +111,7 @@ def _left_words(codes, keys):
 
 @kernel(EXACT)
 def _right_words(codes, keys):
-    """keys[i]: the rest of the written word after i."""
+    """Fill in keys[i]: the rest of the written word after i."""
     key = SEED
     for i in range(codes.shape[0] - 1, -1, -1):
         keys[i] = key
@@ -120,7 +120,7 @@ def _right_words(codes, keys):
 
 @kernel(EXACT)
 def _last_letters(lower, kinds, keys):
-    """keys[i]: the last run of letters or digits of the written word up to i."""
+    """Fill in keys[i]: the last run of letters or digits of the written word up to i."""
     key = SEED
     for i in range(lower.shape[0]):
         if 1 <= kinds[i] <= 5:
@@ -133,7 +133,7 @@ def _last_letters(lower, kinds, keys):
 
 @kernel(EXACT)
 def _next_words(lower, kinds, words, shapes):
-    """words[i], shapes[i]: the next written word, and the kinds of its first three characters."""
+    """Fill in words[i], shapes[i]: the next written word, and the kinds of its first three characters."""
     word, shape = SEED, SEED  # of the word after that of i
     end = lower.shape[0]
     while end > 0:
@@ -151,7 +151,7 @@ def _next_words(lower, kinds, words, shapes):
         end = first
 
 
-class Words(NamedTuple):
+class WrittenWords(NamedTuple):
     """The written words around each character, as keys."""
 
     left: Array
@@ -164,7 +164,7 @@ class Words(NamedTuple):
 @kernel(EXACT)
 def _words_of(codes, lower, kinds):
     n = codes.shape[0]
-    words = Words(
+    words = WrittenWords(
         np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64),
         np.empty(n, np.uint64),
     )  # fmt: skip
@@ -177,7 +177,7 @@ def _words_of(codes, lower, kinds):
 
 @kernel(EXACT)
 def _keys_at(i, codes, lower, kinds, words, row):
-    """row[N_ATTRIBUTES]: the attributes of character i."""
+    """Fill in row[N_ATTRIBUTES]: the attributes of character i."""
     row[0] = _mixed(SEED, 0)
     a = 1
     for shift in range(-4, 5):
@@ -206,7 +206,7 @@ def _keys_at(i, codes, lower, kinds, words, row):
 
 @kernel(EXACT)
 def attribute_keys(characters, lengths, keys):
-    """keys[m, N_ATTRIBUTES] of each visible character."""
+    """Return keys[m, N_ATTRIBUTES] of each visible character."""
     m = 0
     for p in range(lengths.shape[0]):
         first, last = characters.begins[p] - AROUND, characters.begins[p + 1]
@@ -220,7 +220,7 @@ def attribute_keys(characters, lengths, keys):
 
 @kernel(EXACT)
 def score_characters(characters, lengths, weights, scores):
-    """scores[m, labels] of each visible character: `attribute_keys`, looked up and summed on the way."""
+    """Return scores[m, labels] of each visible character: `attribute_keys`, looked up and summed on the way."""
     row, ids, m = np.empty(N_ATTRIBUTES, np.uint64), np.empty(N_ATTRIBUTES, np.int32), 0
     for p in range(lengths.shape[0]):
         first, last = characters.begins[p] - AROUND, characters.begins[p + 1]

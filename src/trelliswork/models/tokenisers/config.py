@@ -1,4 +1,4 @@
-"""The settings of a tokeniser, and the files that it is learned from beside the tokens."""
+"""The settings of a tokeniser, and the files that it is learned from in addition to the tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trelliswork.training.search_space import Numbers, OneOf
 
 @dataclass(frozen=True)
 class TokeniserConfig(Settings):
-    """How to learn a tokeniser; those that models over features have too have other defaults here."""
+    """Settings of a learned tokeniser; those that models over features have too have other defaults here."""
 
     PANEL = "Tokenisers (tokeniser)"
 
@@ -35,7 +35,7 @@ class TokeniserConfig(Settings):
     max_iterations: int | None = setting(60, "Maximum number of iterations.", at_least=1, option=True)
 
     def learning(self, seed: int = 0) -> LearningConfig:
-        """The same for the learner."""
+        """Return these settings for the learner."""
         return LearningConfig(**self.to_dict(), seed=seed)
 
 

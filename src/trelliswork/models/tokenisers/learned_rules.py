@@ -44,18 +44,18 @@ class MultiwordTable:
 
     @classmethod
     def of(cls, tokens: Iterable[Token]) -> MultiwordTable:
-        """Learned from tokens with their words."""
+        """Learn the table from tokens with their words."""
         counts: dict[str, Counter[Words]] = defaultdict(Counter)
         for token in tokens:
             counts[token.text.lower()][tuple(word.lower() for word in token.words)] += 1
-        best = {form: found.most_common(1)[0][0] for form, found in counts.items()}
+        best = {form: readings.most_common(1)[0][0] for form, readings in counts.items()}
         whole = {form: words for form, words in best.items() if len(words) > 1}
         endings = _endings(best)
         kept = {form for form, words in best.items() if len(words) == 1 and _ending_of(form, endings)}
         return cls(whole, endings, frozenset(kept))
 
     def words(self, text: str) -> Words:
-        """The words of a token, with its capitals where they can be told; itself if it is one word.
+        """Return the words of a token with its capitals where these are clear; the token itself if it is one word.
 
         >>> table = MultiwordTable.of([Token("don't", 0, 5, ("do", "n't"))])
         >>> table.words("Don't"), table.words("dogs")
@@ -71,24 +71,24 @@ class MultiwordTable:
         return (text,)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
+        """Return the plain values that `from_json` reads."""
         return {"whole": self.whole, "endings": self.endings, "seen": sorted(self.seen)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> MultiwordTable:
-        """The inverse of `to_json`."""
+        """Invert `to_json`."""
         tables = [{form: tuple(words) for form, words in stored[name].items()} for name in ("whole", "endings")]
         return cls(tables[0], tables[1], frozenset(stored["seen"]))
 
 
 def _endings(best: Mapping[str, Words]) -> dict[str, Words]:
-    """The endings that are nearly always cut off, with the words that they are."""
+    """Return the endings that are nearly always cut off, with the words that they are."""
     split: dict[str, Counter[Words]] = defaultdict(Counter)
     for form, words in best.items():
         if len(words) > 1 and "".join(words) == form:
             for at in range(1, len(words)):
                 split["".join(words[at:])][words[at:]] += 1
-    often = {ending: found for ending, found in split.items() if SHORTEST <= len(ending) <= LONGEST}
+    often = {ending: readings for ending, readings in split.items() if SHORTEST <= len(ending) <= LONGEST}
     totals = Counter(
         form[-size:]
         for form in best
@@ -96,19 +96,19 @@ def _endings(best: Mapping[str, Words]) -> dict[str, Words]:
         if size < len(form) and form[-size:] in often
     )
     return {
-        ending: found.most_common(1)[0][0]
-        for ending, found in often.items()
-        if found.most_common(1)[0][1] >= max(OFTEN, ENOUGH * totals[ending])
+        ending: readings.most_common(1)[0][0]
+        for ending, readings in often.items()
+        if readings.most_common(1)[0][1] >= max(OFTEN, ENOUGH * totals[ending])
     }
 
 
 def _ending_of(form: str, endings: Mapping[str, Words]) -> str:
-    found = (form[-size:] for size in range(min(LONGEST, len(form) - 1), SHORTEST - 1, -1))
-    return next((ending for ending in found if ending in endings), "")
+    candidates = (form[-size:] for size in range(min(LONGEST, len(form) - 1), SHORTEST - 1, -1))
+    return next((ending for ending in candidates if ending in endings), "")
 
 
 def _with_capitals(text: str, words: Words) -> Words:
-    """Words of a token that are spelled like it when put together have its letters; others begin like it."""
+    """Return words of a token that are spelled like it when put together have its letters; others begin like it."""
     if "".join(words) == text.lower() and len(text) == len(text.lower()):
         places = [sum(map(len, words[:at])) for at in range(len(words) + 1)]
         return tuple(text[first:last] for first, last in pairwise(places))
@@ -125,7 +125,7 @@ class LearnedRules(TokeniserModel):
 
     def __init__(self, habits: Habits, multiword: MultiwordTable = NO_MULTIWORD) -> None:
         self.habits, self.multiword = habits, multiword
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
 
     @classmethod
     def fit(cls, sentences: Sequence[Sequence[str]], multiword: MultiwordTable = NO_MULTIWORD) -> Self:
@@ -136,11 +136,11 @@ class LearnedRules(TokeniserModel):
         return cls(Habits.of(document), multiword)
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
-        found = HabitTokeniser(self.habits).tokenise(text)
+        """Return the sentences of a text; a blank line always ends one."""
+        sentences = HabitTokeniser(self.habits).tokenise(text)
         if not self.multiword.whole:
-            return found
-        return [[replace(token, words=self.multiword.words(token.text)) for token in tokens] for tokens in found]
+            return sentences
+        return [[replace(token, words=self.multiword.words(token.text)) for token in tokens] for tokens in sentences]
 
     @property
     def n_parameters(self) -> int:
@@ -167,7 +167,7 @@ class LearnedRules(TokeniserModel):
         write_model(directory, StoredModel(self.KIND, config, {}, self.metrics, model_card(self), dict(extra or {})))
 
     @classmethod
-    def load(cls, directory: str | Path, *, features: Any = None) -> Self:
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
         """Read a model folder; what is missing or does not fit is a `ModelError`."""
         stored = read_model(directory, cls.KIND)
         try:
@@ -182,12 +182,12 @@ class LearnedRules(TokeniserModel):
 
 
 def _written(counts: Counts) -> dict[str, str]:
-    """Counts for JSON, each on a line."""
+    """Return counts for JSON, each on a line."""
     return {key: f"{yes}/{n}" for key, (yes, n) in counts.items()}
 
 
 def _counts(stored: Mapping[str, str]) -> Counts:
-    """The inverse, checked."""
+    """Invert `_written`, with checks."""
     counts: Counts = {}
     for key, written in stored.items():
         yes, n = map(int, written.split("/"))

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
@@ -46,14 +45,14 @@ class TokeniserRecipe(Recipe):
         self.own = TokeniserConfig(**settings_given(options, TokeniserConfig))
         self.config = self.own.learning(options.get("seed", 0))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return options_of(self.own)
 
-    def search_values(self) -> dict[str, Any]:
+    def search_values(self) -> dict[str, object]:
         return self.own.to_dict()
 
     def read_files(self) -> None:
-        """There are none."""
+        """Return None: there are no further files."""
 
     def begin(self, material: Material, note: Note) -> None:
         self.material = material
@@ -85,7 +84,7 @@ class TokeniserRecipe(Recipe):
 
 
 def spaced_documents(path: str) -> list[Document] | None:
-    """The documents of a CoNLL-U file that says where words touch; None if it says nothing of that."""
+    """Return the documents of a CoNLL-U file that says where words touch; None if it says nothing of that."""
     documents = read_documents(path)
     for document in documents:
         for sentence in document.sentences:
@@ -95,7 +94,7 @@ def spaced_documents(path: str) -> list[Document] | None:
 
 
 def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list[Document]]:
-    """All but the last tenth of the documents, or of the sentences if there are few documents; and the last tenth."""
+    """Split off the last tenth of the documents, or of the sentences if there are few documents."""
     if len(documents) >= HELD_OUT:
         n = len(documents) // HELD_OUT
         return documents[:-n], documents[-n:]
@@ -113,7 +112,7 @@ def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list
 
 
 def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> TokeniserModel:
-    """The tokeniser of a CoNLL-U file, for the model learned from it; from tokens alone if it has no white space."""
+    """Learn the tokeniser of a CoNLL-U file, for the model learned from it; from tokens alone without white space."""
     documents = spaced_documents(train)
     if documents is None:
         tokens = [sentence for document in read_documents(train) for sentence in document.sentences]
@@ -132,7 +131,7 @@ def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> T
 def learn_from_tokens(
     sentences: Sequence[Sequence[str]], note: Note, seed: int = 0, multiword: MultiwordTable = NO_MULTIWORD
 ) -> TokeniserModel:
-    """A tokeniser that cuts as these sentences are cut, whose text is not known, for the model learned from them."""
+    """Learn a tokeniser that cuts as these sentences are cut, whose text is not known."""
     began = time.perf_counter()
     if is_unspaced(sentences):
         config = replace(DEFAULTS, max_iterations=UNSPACED_ITERATIONS, seed=seed)
@@ -147,10 +146,10 @@ def learn_from_tokens(
 
 
 def _on_dev(tokeniser: CharacterTokeniser, dev: str | None) -> str:
-    found = None if dev is None else spaced_documents(dev)
-    if found is None:
+    documents = None if dev is None else spaced_documents(dev)
+    if documents is None:
         return ""
-    tokeniser.metrics["dev"] = scores = tokeniser.evaluate(found)
+    tokeniser.metrics["dev"] = scores = tokeniser.evaluate(documents)
     return (
         f"; dev F1 of tokens {scores['tokens']:.2f}, words {scores['words']:.2f}, sentences {scores['sentences']:.2f}"
     )

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -58,7 +58,7 @@ _lower = np.zeros(0x110000, np.int32)
 
 
 def kind_of(character: str) -> int:
-    """The coarse kind of a character."""
+    """Return the coarse kind of a character."""
     if character.isspace():
         return SPACE
     if character in _MARKS:
@@ -93,11 +93,11 @@ class Paragraphs:
         return cls(places, before_space, lengths, characters)
 
     def __len__(self) -> int:
-        """The number of visible characters."""
+        """Return the number of visible characters."""
         return len(self.places)
 
     def keys(self) -> Array:
-        """The keys of the attributes of each visible character [m * N_ATTRIBUTES]."""
+        """Return the keys of the attributes of each visible character [m * N_ATTRIBUTES]."""
         keys = np.empty((len(self), N_ATTRIBUTES), np.uint64)
         attribute_keys(self.characters, self.lengths, keys)
         return keys.reshape(-1)
@@ -118,7 +118,7 @@ class CharacterTokeniser(TokeniserModel):
     ) -> None:
         self.crf, self.multiword, self.config = crf, multiword, config
         self.spaces_inside = spaces_inside  # whether a token may have white space in it
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
 
     @classmethod
     def fit(
@@ -148,7 +148,7 @@ class CharacterTokeniser(TokeniserModel):
     # Answers
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
+        """Return the sentences of a text; a blank line always ends one."""
         laid = Paragraphs.of(text)
         labels = np.empty(len(laid), np.int64)
         starts = np.concatenate([[0], np.cumsum(laid.lengths)])
@@ -158,7 +158,7 @@ class CharacterTokeniser(TokeniserModel):
         return list(self._sentences(text, laid.places, labels))
 
     def scores(self, laid: Paragraphs) -> Array:
-        """Scores [visible characters, labels]; -inf where a label is impossible."""
+        """Return scores [visible characters, labels]; -inf where a label is impossible."""
         index, parameters = self.crf.index, self.crf.parameters
         assert isinstance(index, KeyIndex), "made by fit"
         weights = Weights(index.table, index.numbers, parameters.offsets, parameters.labels, self.crf.weights)
@@ -216,7 +216,7 @@ class CharacterTokeniser(TokeniserModel):
         )
 
     @classmethod
-    def load(cls, directory: str | Path, *, features: Any = None) -> Self:
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
         """Read a model folder; what is missing or does not fit is a `ModelError`."""
         stored = read_model(directory, cls.KIND)
         try:
@@ -233,7 +233,7 @@ class CharacterTokeniser(TokeniserModel):
 
 
 def _attributes(laid: Sequence[Paragraphs], cutoff: int) -> tuple[AttributeRows, KeyIndex]:
-    """The attributes that at least `cutoff` characters have."""
+    """Return the attributes that at least `cutoff` characters have."""
     index = KeyIndex()
     ids = [index.add(each.keys()) for each in laid]
     often = sum((np.bincount(each, minlength=len(index)) for each in ids), np.zeros(len(index), np.int64)) >= cutoff
@@ -246,7 +246,7 @@ def _attributes(laid: Sequence[Paragraphs], cutoff: int) -> tuple[AttributeRows,
 
 
 def _gold(document: Document) -> Array:
-    """The label of each visible character."""
+    """Return the label of each visible character."""
     labels = np.full(len(document.text), INSIDE, np.int64)
     for sentence in document.sentences:
         for token in sentence:

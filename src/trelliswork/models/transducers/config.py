@@ -11,7 +11,7 @@ from trelliswork.data.settings import Settings, setting
 
 @dataclass(frozen=True)
 class PairFiles(Settings):
-    """How the texts of both sides are cut into symbols."""
+    """Settings of pair files: how the texts of both sides are cut into symbols."""
 
     PANEL = "Pairs"
 

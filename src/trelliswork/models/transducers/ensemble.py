@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -40,29 +40,29 @@ class TransducerEnsemble(Transducer):
                 )
             if member.format != members[0].format:
                 raise TrellisworkError(
-                    f"expected transducers that cut texts alike, got {member.format} in number {i} and "
+                    f"expected transducers with the same format of pairs, got {member.format} in number {i} and "
                     f"{members[0].format} in number 1; train all on the same data"
                 )
         self.members, self.format = list(members), members[0].format
-        self.metrics: dict[str, Any] = {"data": members[0].metrics.get("data")}
+        self.metrics = {"data": members[0].metrics.get("data")}
         self.folders: list[str] = []
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> TransducerEnsemble:
-        """All models in the folders of a folder."""
+        """Load all models in the folders of a folder."""
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
-        found = cls([load(folder) for folder in folders])  # type: ignore[misc]  # refused there
-        found.folders = [str(folder) for folder in folders]
-        return found
+        ensemble = cls([load(folder) for folder in folders])  # type: ignore[misc]  # refused there
+        ensemble.folders = [str(folder) for folder in folders]
+        return ensemble
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
-        """Each member in a folder of its own."""
+        """Write each member into a folder of its own."""
         for i, member in enumerate(self.members, 1):
             member.save(Path(directory) / f"model-{i}", extra=extra)
 
-    def evaluating(self) -> AbstractContextManager[Any]:
+    def evaluating(self) -> ExitStack:
         stack = ExitStack()
         for member in self.members:
             stack.enter_context(member.evaluating())  # type: ignore[attr-defined]
@@ -71,34 +71,34 @@ class TransducerEnsemble(Transducer):
     # Answers
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        found = [Transduced([])] * len(batch)
+        answers = [Transduced([])] * len(batch)
         rows, k = list(range(len(batch))), max(top_k, FIRST)
         while rows:
             for i, each in zip(rows, self._merged([batch[i] for i in rows], k, top_k), strict=True):
-                found[i] = each
-            rows = [i for i in rows if not found[i].certain] if k < MOST else []
+                answers[i] = each
+            rows = [i for i in rows if not answers[i].certain] if k < MOST else []
             k *= WIDER
-        return found
+        return answers
 
     def _merged(self, batch: Sequence[Symbols], k: int, top_k: int) -> Iterator[Transduced]:
-        """The best of what each member finds among its k best."""
+        """Yield the best of what each member finds among its k best."""
         lists = list(zip(*(member.transduced(batch, k, False) for member in self.members), strict=True))
-        targets = [list(dict.fromkeys(target for found in each for target, _ in found.best)) for each in lists]
+        targets = [list(dict.fromkeys(target for answer in each for target, _ in answer.best)) for each in lists]
         pairs = [Sentence(source, target=y) for source, every in zip(batch, targets, strict=True) for y in every]
         scores = iter(self.log_probs(pairs))
         for each, every in zip(lists, targets, strict=True):
             scored = [(target, next(scores)) for target in every]
             best = sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:top_k]
-            beyond = [math.exp(found.best[-1][1]) if len(found.best) == k else 0.0 for found in each]
+            beyond = [math.exp(answer.best[-1][1]) if len(answer.best) == k else 0.0 for answer in each]
             bound = sum(beyond) / len(beyond)
             enough = bound == 0.0 or (len(best) == top_k and math.exp(best[-1][1]) >= bound)
-            yield Transduced(best, certain=enough and all(found.certain for found in each))
+            yield Transduced(best, certain=enough and all(answer.certain for answer in each))
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """The log of the mean probability of each pair."""
+        """Return the log of the mean probability of each pair."""
         scores = np.array([member.log_probs(pairs) for member in self.members])
-        found: list[float] = (np.logaddexp.reduce(scores, axis=0) - math.log(len(self.members))).tolist()
-        return found
+        log_means: list[float] = (np.logaddexp.reduce(scores, axis=0) - math.log(len(self.members))).tolist()
+        return log_means
 
     # What it is
 
@@ -126,7 +126,7 @@ class TransducerEnsemble(Transducer):
         return dict(zip(names, self.members, strict=True))
 
     def describe(self, top: int = 20) -> Description:
-        """What the first member is, and how good each of them was."""
+        """Describe the first member, and how good each of them was."""
         first = self.members[0].describe(top)
         scores = {
             name: f"dev {dev.get('metric', 'score')} {100 * dev['score']:.2f}" if dev.get("score") is not None else "-"

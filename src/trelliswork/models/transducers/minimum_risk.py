@@ -12,11 +12,11 @@ from typing import Any
 from trelliswork.metrics.strings import edit_distances
 
 Utility = Callable[[Sequence[tuple[Sequence[Any], Sequence[Any]]]], list[float]]
-Drawn = tuple[tuple[Any, ...], float]
+Sample = tuple[tuple[Any, ...], float]
 
 
 def similarity(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[float]:
-    """1 - edit distance / length of the longer one, for pairs of strings.
+    """Return 1 - edit distance / length of the longer one, for pairs of strings.
 
     >>> similarity([("abcd", "abd"), ("", "")])
     [0.75, 1.0]
@@ -25,8 +25,8 @@ def similarity(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[flo
     return [1 - d / max(len(a), len(b), 1) for d, (a, b) in zip(distances, pairs, strict=True)]
 
 
-def by_agreement(samples: Sequence[Drawn], utility: Utility = similarity) -> list[Drawn]:
-    """The different samples, those with the highest mean utility against all samples first.
+def by_agreement(samples: Sequence[Sample], utility: Utility = similarity) -> list[Sample]:
+    """Return the different samples, those with the highest mean utility against all samples first.
 
     A sample that was drawn twice counts twice. Ties keep the order in which they were drawn.
 

@@ -1,9 +1,9 @@
-"""What networks from strings to strings have in common: vocabularies of both sides, examples, storage."""
+"""Base of all networks from strings to strings: vocabularies of both sides, examples, storage."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.transducer import Symbols, Transducer
 from trelliswork.runtime.shapes import Float, Int
 
@@ -51,7 +52,7 @@ class PairNetwork(Transducer, StoredNetwork):
     def from_data(
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
     ) -> Self:
-        """A new model of the symbols of some pairs; symbols rarer than the `min_count` of the settings are unknown."""
+        """Return a new model of the symbols of some pairs; symbols rarer than the setting `min_count` are unknown."""
         config, least = config or cls.CONFIG(), getattr(config, "min_count", 1)
         source = Vocabulary.from_items((s for pair in train for s in pair.words), min_count=least, unknown=UNKNOWN)
         target = Vocabulary.from_items(
@@ -63,17 +64,17 @@ class PairNetwork(Transducer, StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
-        """A new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it."""
         return cls.from_data(material.train, config, format=material.choices.pairs, seed=seed)
 
     # Learning
 
     @abstractmethod
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """-log p(target | source), summed over the batch."""
+        """Return -log p(target | source), summed over the batch."""
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
-        """Pairs as indices, to be reused from epoch to epoch."""
+        """Return pairs as indices, to be reused from epoch to epoch."""
         return [
             EncodedPair(
                 torch.tensor(self.source.indices(pair.words), dtype=torch.long),
@@ -84,12 +85,12 @@ class PairNetwork(Transducer, StoredNetwork):
         ]
 
     def encoded(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> list[EncodedPair]:
-        """A batch as indices, whose targets must be known."""
+        """Return a batch as indices, whose targets must be known."""
         return [each if isinstance(each, EncodedPair) else self.encode([each], with_tags=True)[0] for each in batch]
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.parameters()).device
 
     # What it is
@@ -114,7 +115,7 @@ class PairNetwork(Transducer, StoredNetwork):
 
     # Disk
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return {
             "settings": self.config.to_dict(),
             "format": asdict(self.format),
@@ -123,7 +124,7 @@ class PairNetwork(Transducer, StoredNetwork):
         }
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         vocabularies = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         return cls(cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"]), *vocabularies)
 

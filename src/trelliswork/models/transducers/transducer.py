@@ -1,4 +1,4 @@
-"""What all transducers answer, however they find it: targets, their probabilities, scores.
+"""Base of all transducers, however they find targets: answers, their probabilities, scores.
 
 >>> model = tw.load("pronounce")                                     # doctest: +SKIP
 >>> answer = model.predict(["cat"], top_k=2)[0]                      # doctest: +SKIP
@@ -20,7 +20,7 @@ from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.data.unicode_forms import twins
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.strings import bleu, string_scores
-from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.training.shares import answered
 
@@ -55,20 +55,20 @@ class Transducer(Model):
 
     @abstractmethod
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        """The best target of each source, or the `top_k` best, with parts if `sure`; sources are not empty."""
+        """Return the best target of each source, or the `top_k` best, with parts if `sure`; sources are not empty."""
 
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
-        """The same among the targets that agree with the pins of each source."""
+        """Return the best targets among those that agree with the pins of each source."""
         raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A target is written symbol by symbol, with a beam as wide as `top_k` asks for."""
+        """Return seconds; a target is written symbol by symbol, with a beam as wide as `top_k` asks for."""
         return 1e-3 + n * (1e-3 + 1e-4 * top_k) * (1 + choices + explain)
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """log p(target | source) of each pair, exact; -inf where the target cannot be written."""
+        """Return log p(target | source) of each pair, exact; -inf where the target cannot be written."""
         raise TrellisworkError(f"expected a model with exact probabilities of pairs, got a {type(self).__name__}")
 
     def predict(
@@ -79,19 +79,19 @@ class Transducer(Model):
         pins: Any = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The target of each source. A text is one source; a list has several, as texts or as pairs that were read.
+        """Return the target of each source. A text is one source; a list has several, as texts or as pairs.
 
         `pins` has for each source what some of it is known to become: `{0: "K", (1, 3): "F"}` for the symbols 0 and
         1 to 2, as texts or as tuples of symbols. The answers are the best targets that have an alignment like this.
         """
         pairs = self.sentences_of(inputs)
-        found = self.transduce(pairs, top_k, confidence, pins if pins is not None and any(pins) else None)
-        return [self._answer(pair, each, top_k) for pair, each in zip(pairs, found, strict=True)]
+        answers = self.transduce(pairs, top_k, confidence, pins if pins is not None and any(pins) else None)
+        return [self._answer(pair, each, top_k) for pair, each in zip(pairs, answers, strict=True)]
 
     def transduce(
         self, pairs: Sequence[Sentence], top_k: int = 1, sure: bool = False, pins: Sequence[Pins] | None = None
     ) -> list[Transduced]:
-        """What `transduced` says of each source, batch by batch; an empty source has an empty target."""
+        """Return what `transduced` finds for each source, batch by batch; an empty source has an empty target."""
 
         def ask(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Transduced]:
             sources = [self.read_as(pair.words) for pair in batch]
@@ -103,17 +103,17 @@ class Transducer(Model):
         return in_batches(self, pairs, pins, ask, empty=lambda: Transduced([((), 0.0)], certain=True))
 
     def pinned(self, text: str, n: int | None = None) -> Symbols:
-        """The symbols that a pin says are written."""
+        """Return the symbols that a pin says are written."""
         if not self.supports_pins:
             super().pinned(text, n)
         return () if text == NOTHING else self.format.cut_target(text)
 
     def read_as(self, words: Symbols) -> Symbols:
-        """A source as the model reads it: symbols that it never saw by their twins, if it saw one of these."""
+        """Return a source as the model reads it: symbols that it never saw by their twins, if it saw one of these."""
         return tuple(self.twin(word) or word for word in words)
 
     def twin(self, word: str) -> str | None:
-        """The symbol that is read for one that was never seen: in another case, or without its accents.
+        """Return the symbol that is read for one that was never seen: in another case, or without its accents.
 
         None if the symbol was seen, if there is no such twin, or if the model copies what it does not know.
         """
@@ -123,11 +123,11 @@ class Transducer(Model):
 
     @property
     def copies_unknown(self) -> bool:
-        """Whether symbols that were never seen are written as they are."""
+        """True if symbols that were never seen are written as they are."""
         return False
 
     def unknown_text(self, symbols: Sequence[str]) -> str:
-        """Some symbols that were never seen, and what is done about each."""
+        """Return some symbols that were never seen, and what is done about each."""
         without = "copied" if self.copies_unknown else self.without_twin
         shown = [f"{each!r} ({f'read as {twin!r}' if (twin := self.twin(each)) else without})" for each in symbols]
         more = f" and {len(shown) - MOST_UNKNOWN} more" if len(shown) > MOST_UNKNOWN else ""
@@ -139,17 +139,17 @@ class Transducer(Model):
             each if isinstance(each, Sentence) else Sentence(self.format.cut_source(each), text=each) for each in texts
         ]
 
-    def _answer(self, pair: Sentence, found: Transduced, top_k: int) -> Answer:
+    def _answer(self, pair: Sentence, answer: Transduced, top_k: int) -> Answer:
         written: dict[str, float] = {}  # symbols in another order may spell the same text
-        for symbols, log_p in found.best:
+        for symbols, log_p in answer.best:
             text = self.format.join_target(symbols)
             written[text] = written.get(text, 0.0) + math.exp(log_p)
         best = [Alternative(text, probability) for text, probability in written.items()]
-        parts = [replace(part, label=self.format.spelled(part.label)) for part in found.parts]
+        parts = [replace(part, label=self.format.spelled(part.label)) for part in answer.parts]
         unknown = tuple(word for word in dict.fromkeys(pair.words) if self.knows(word) is False)
         return Answer(
             best[0].value, best[0].probability, pair.words, parts, alternatives=best[:top_k] if top_k else (),
-            certain=found.certain, unknown=unknown,
+            certain=answer.certain, unknown=unknown,
         )  # fmt: skip
 
     # Scores
@@ -159,8 +159,8 @@ class Transducer(Model):
         """The score that counts: exact match, or bleu."""
         return EXACT_MATCH
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """Whole strings that are right, and symbols that are wrong; pairs of one source are several right targets.
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
+        """Score whole strings and symbols; pairs of one source are several right targets.
 
         If both sides are words, BLEU too.
         """
@@ -168,8 +168,8 @@ class Transducer(Model):
         for pair in gold:
             groups.setdefault(pair.text.strip() or pair.words, []).append(pair)
         answers = answered(self.transduce, [Sentence(pairs[0].words) for pairs in groups.values()])
-        found = [self._canonical(each.best[0][0]) for each in answers]
-        strings = string_scores(found, [[pair.target or () for pair in pairs] for pairs in groups.values()])
+        predicted = [self._canonical(each.best[0][0]) for each in answers]
+        strings = string_scores(predicted, [[pair.target or () for pair in pairs] for pairs in groups.values()])
         scores = {
             EXACT_MATCH: 1 - strings.word_error_rate,
             "word_error_rate": strings.word_error_rate,
@@ -177,20 +177,22 @@ class Transducer(Model):
         }
         texts = [{pair.target_text.strip() for pair in pairs} for pairs in groups.values()]
         if all(map(all, texts)):
-            different = [self.format.join_target(each) not in right for each, right in zip(found, texts, strict=True)]
+            different = [
+                self.format.join_target(each) not in right for each, right in zip(predicted, texts, strict=True)
+            ]
             scores[DIFFERENT] = sum(different) / max(len(different), 1)
         if self.format.source in WORD_UNITS and self.format.target in WORD_UNITS:
-            words, of = self.format.words_of_target, dict(zip(groups, found, strict=True))
+            words, of = self.format.words_of_target, dict(zip(groups, predicted, strict=True))
             written = [words(of[pair.text.strip() or pair.words]) for pair in gold]
             scores[BLEU] = bleu(written, [[words(pair.target or ())] for pair in gold]).score / 100
         return {"metric": self.judged_by, "score": scores[self.judged_by], **scores}
 
     def _canonical(self, symbols: Symbols) -> Symbols:
-        """Symbols as a file with the same text would be cut: marks may be written in another order."""
+        """Return symbols as a file with the same text would be cut: marks may be written in another order."""
         return symbols if self.format.spelling is None else self.format.cut_target(self.format.join_target(symbols))
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Error rates of strings and of symbols."""
+        """Return error rates of strings and of symbols."""
         if threshold is not None:
             raise TrellisworkError(NO_THRESHOLD)
         scores = self.evaluate(gold)
@@ -218,37 +220,37 @@ class SpanPin(NamedTuple):
 
 
 def span_pins(pins: Pins, n: int, cut: Callable[[str], Symbols]) -> list[SpanPin]:
-    """The pins of a source of `n` symbols from left to right; they must lie within it, and apart from each other.
+    """Return the pins of a source of `n` symbols from left to right; they must lie within it and be disjoint.
 
     >>> span_pins({(1, 3): "F", 0: "K"}, 3, tuple)
     [SpanPin(start=0, end=1, symbols=('K',)), SpanPin(start=1, end=3, symbols=('F',))]
     """
-    found = []
+    spans = []
     for place, value in pins.items():
         start, end = (place, place + 1) if isinstance(place, int) else place
         if not 0 <= start < end <= n:
             raise TrellisworkError(f"a pin must be on places of the source, which has {n}; got {place}")
-        found.append(SpanPin(start, end, cut(value) if isinstance(value, str) else tuple(value)))
-    found.sort()
-    for one, other in pairwise(found):
+        spans.append(SpanPin(start, end, cut(value) if isinstance(value, str) else tuple(value)))
+    spans.sort()
+    for one, other in pairwise(spans):
         if one.end > other.start:
             both = f"{one.start}..{one.end - 1} and {other.start}..{other.end - 1}"
             raise TrellisworkError(f"pins must lie apart from each other; got {both}; drop one of them")
-    return found
+    return spans
 
 
 def within(pins: Sequence[SpanPin], places: Sequence[int]) -> list[SpanPin] | None:
-    """The same pins on those places of a source that are left over, or None if a pin wants symbols from none of them.
+    """Return the same pins on the places of a source that are left, or None if a pin wants symbols from none of them.
 
     >>> within([SpanPin(1, 3, ("F",))], [0, 2])
     [SpanPin(start=1, end=2, symbols=('F',))]
     """
-    found = []
+    kept = []
     for pin in pins:
         start = sum(place < pin.start for place in places)
         end = sum(place < pin.end for place in places)
         if start < end:
-            found.append(SpanPin(start, end, pin.symbols))
+            kept.append(SpanPin(start, end, pin.symbols))
         elif pin.symbols:
             return None
-    return found
+    return kept

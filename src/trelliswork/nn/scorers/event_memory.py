@@ -45,7 +45,7 @@ class EventInputs(NamedTuple):
         return self.present[row] & own
 
 
-class Memory(NamedTuple):
+class EventHistory(NamedTuple):
     """Earlier decisions, as 0 or 1.
 
     Attributes:
@@ -119,15 +119,15 @@ class EventMemory(nn.Module):
         shifts = range(2 * d + 1)
         return torch.cat([padded[:, i : i + n] * (numbers[:, i : i + n] == number)[..., None] for i in shifts], -1)
 
-    def empty(self, inputs: EventInputs) -> Memory:
+    def empty(self, inputs: EventInputs) -> EventHistory:
         """Return the memories before the first decision."""
         batch, k = inputs.entity.shape
         zeros = inputs.hidden.new_zeros
-        return Memory(zeros(batch, self.n_types), zeros(batch, k, self.n_roles), zeros(batch, k, self.n_types))
+        return EventHistory(zeros(batch, self.n_types), zeros(batch, k, self.n_roles), zeros(batch, k, self.n_types))
 
     def update(
-        self, memory: Memory, types: Int[Tensor, "b"], roles: Int[Tensor, "b k"], same: Bool[Tensor, "b k k"]
-    ) -> Memory:
+        self, memory: EventHistory, types: Int[Tensor, "b"], roles: Int[Tensor, "b k"], same: Bool[Tensor, "b k k"]
+    ) -> EventHistory:
         """Add the decisions about a token to the memories, G = max(G, new); the value none adds nothing.
 
         Args:
@@ -143,23 +143,25 @@ class EventMemory(nn.Module):
         of_entities = torch.cat([role * takes_part, type_[..., None, :] * takes_part], -1).to(memory.roles.dtype)
         shared = (same.to(of_entities.dtype) @ of_entities).clamp(max=1.0)  # by all mentions of an entity
         new = (type_ * (types != OTHER)[..., None], *shared.split([self.n_roles, self.n_types], -1))
-        return Memory(*(torch.maximum(old, part.to(old.dtype)) for old, part in zip(memory, new, strict=True)))
+        return EventHistory(*(torch.maximum(old, part.to(old.dtype)) for old, part in zip(memory, new, strict=True)))
 
-    def at(self, memory: Memory, inputs: EventInputs, i: int) -> Memory:
+    def at(self, memory: EventHistory, inputs: EventInputs, i: int) -> EventHistory:
         """Return the memories at token i; they are cleared if it begins a sentence, unless `across`."""
         if self.across or i == 0:
             return memory
         goes_on = inputs.sentence[:, i] == inputs.sentence[:, i - 1]
-        return Memory(*(part * goes_on.reshape(-1, *[1] * (part.dim() - 1)) for part in memory))
+        return EventHistory(*(part * goes_on.reshape(-1, *[1] * (part.dim() - 1)) for part in memory))
 
-    def before(self, inputs: EventInputs, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]) -> Memory:
+    def before(
+        self, inputs: EventInputs, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]
+    ) -> EventHistory:
         """Return the memories before each token of known events, [batch, n, ...]."""
-        memory, memories = self.empty(inputs), list[Memory]()
+        memory, memories = self.empty(inputs), list[EventHistory]()
         for i in range(types.shape[1]):
             memory = self.at(memory, inputs, i)
             memories.append(memory)
             memory = self.update(memory, types[:, i], roles[:, i], inputs.same)
-        return Memory(*(torch.stack(parts, 1) for parts in zip(*memories, strict=True)))
+        return EventHistory(*(torch.stack(parts, 1) for parts in zip(*memories, strict=True)))
 
     def binary_features(
         self, inputs: EventInputs, row: Int[Tensor, "m"], token: Int[Tensor, "m"], type_: Int[Tensor, "m"]
@@ -188,7 +190,7 @@ class EventMemory(nn.Module):
         row: Int[Tensor, "m"],
         token: Int[Tensor, "m"],
         type_: Int[Tensor, "m"],
-        memory: Memory,
+        memory: EventHistory,
     ) -> Float[Tensor, "m k r"]:
         """Return the scores of the roles of all entities in the events of m tokens.
 
@@ -225,7 +227,7 @@ class EventMemory(nn.Module):
         row, token = ((types != OTHER) & inputs.mask).nonzero().unbind(1)
         if not len(row) or not inputs.entity.shape[1]:
             return chosen, none
-        own = Memory(*(part[row, token] for part in memory))
+        own = EventHistory(*(part[row, token] for part in memory))
         of_roles = self.score_roles(inputs, around, row, token, types[row, token], own).log_softmax(-1)
         chosen_roles = of_roles.gather(2, roles[row, token][..., None]).squeeze(2)
         return chosen, none.index_put((row, token), torch.where(inputs.near(row, token), chosen_roles, 0.0))
@@ -248,7 +250,7 @@ class EventMemory(nn.Module):
             types[:, i] = torch.where(inputs.mask[:, i], best, OTHER)
             row = (types[:, i] != OTHER).nonzero().flatten()
             if len(row) and k:
-                own, token = Memory(*(part[row] for part in memory)), torch.full_like(row, i)
+                own, token = EventHistory(*(part[row] for part in memory)), torch.full_like(row, i)
                 scores = self.score_roles(inputs, around, row, token, types[row, i], own)
                 roles[row, i] = torch.where(inputs.near(row, token), scores.argmax(-1), OTHER)
             memory = self.update(memory, types[:, i], roles[:, i], inputs.same)

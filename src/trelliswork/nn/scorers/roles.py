@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.pooling import dynamic_multi_pooling
-from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory, Memory
+from trelliswork.nn.scorers.event_memory import OTHER, EventHistory, EventInputs, EventMemory
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 
@@ -83,24 +83,26 @@ class RoleScorer(nn.Module):
 # Beam search for the most probable events with `EventMemory`, one row at a time.
 
 
-class Hypotheses(NamedTuple):
+class EventHypotheses(NamedTuple):
     """The h hypotheses of a beam, the best first: types, roles, ln p, and the memories."""
 
     types: Int[Tensor, "h n"]
     roles: Int[Tensor, "h n k"]
     log_probs: Float[Tensor, "h"]
-    memory: Memory
+    memory: EventHistory
 
-    def extend(self, scores: Float[Tensor, "h c"], width: int) -> tuple[Hypotheses, Int[Tensor, "h"], Int[Tensor, "h"]]:
+    def extend(
+        self, scores: Float[Tensor, "h c"], width: int
+    ) -> tuple[EventHypotheses, Int[Tensor, "h"], Int[Tensor, "h"]]:
         """Return the `width` best continuations with their new ln p, the parent of each, and its choice."""
         totals = (self.log_probs[:, None] + scores).flatten()
         best, places = totals.topk(min(width, int((totals > -INF).sum())))
         parent, choice = places // scores.shape[1], places % scores.shape[1]
-        memory = Memory(*(part[parent] for part in self.memory))
-        return Hypotheses(self.types[parent], self.roles[parent], best, memory), parent, choice
+        memory = EventHistory(*(part[parent] for part in self.memory))
+        return EventHypotheses(self.types[parent], self.roles[parent], best, memory), parent, choice
 
 
-def best_events(decoder: EventMemory, inputs: EventInputs, row: int, width: int) -> Hypotheses:
+def best_events(decoder: EventMemory, inputs: EventInputs, row: int, width: int) -> EventHypotheses:
     """Search for the best events of one row with a beam.
 
     A decision is the type of a token or the role of one entity. With width 1 the result is that of `decode`; with a
@@ -115,7 +117,7 @@ def best_events(decoder: EventMemory, inputs: EventInputs, row: int, width: int)
     one = EventInputs(*(field[row : row + 1] for field in inputs))
     n, k = int(one.mask.sum()), one.entity.shape[1]
     around, zeros = decoder.around(one), one.entity.new_zeros
-    beam = Hypotheses(zeros(1, n), zeros(1, n, k), one.hidden.new_zeros(1), decoder.empty(one))
+    beam = EventHypotheses(zeros(1, n), zeros(1, n, k), one.hidden.new_zeros(1), decoder.empty(one))
     for i in range(n):
         beam = beam._replace(memory=decoder.at(beam.memory, one, i))
         h = len(beam.types)
@@ -130,8 +132,8 @@ def best_events(decoder: EventMemory, inputs: EventInputs, row: int, width: int)
 
 
 def _with_roles(
-    decoder: EventMemory, one: EventInputs, around: Tensor, beam: Hypotheses, i: int, width: int
-) -> Hypotheses:
+    decoder: EventMemory, one: EventInputs, around: Tensor, beam: EventHypotheses, i: int, width: int
+) -> EventHypotheses:
     """Decide the roles of the entities near token i one by one; where it triggers nothing, all are none."""
     row = torch.zeros_like(beam.types[:, i])
     token = torch.full_like(row, i)

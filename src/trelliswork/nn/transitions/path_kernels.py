@@ -76,9 +76,9 @@ def path_nodes(rules, lengths, paths, states, decisions, members):
         for path in range(n_paths):
             chosen, shared, other = paths[row, path], 0, 0
             for before in range(path):  # the earlier path with the longest common start already has those nodes
-                alike = common_start(chosen, paths[row, before])
-                if alike > shared:
-                    shared, other = alike, before
+                n_common = common_start(chosen, paths[row, before])
+                if n_common > shared:
+                    shared, other = n_common, before
             begin(parse)
             for step in range(n_steps):
                 if chosen[step] < 0:

@@ -1,4 +1,4 @@
-"""What else words may be put together to: other labels of each bracket, and the brackets that cross it."""
+"""Alternatives to the brackets of a tree: other labels of each bracket, and the brackets that cross it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ LONGEST = 40  # characters of the words of a bracket that are shown
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedSpan:
     """One span of a tree: its constituents from the top down, the other labels it may have, and what crosses it."""
 
     brackets: tuple[BracketShare, ...]
@@ -29,11 +29,11 @@ class Explained:
     crossing: tuple[BracketShare, ...]
     reason: Reason | None = None
 
-    def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest others and votes."""
+    def record(self, most: int) -> dict[str, object]:
+        """Return plain values, with the `most` strongest others and votes."""
         lists = {"brackets": self.brackets, "labels": self.labels[:most], "crossing": self.crossing[:most]}
         why = {} if self.reason is None else {"reason": self.reason.record(most)}
-        return {name: [asdict(each) for each in parts] for name, parts in lists.items()} | why
+        return {**{name: [asdict(each) for each in parts] for name, parts in lists.items()}, **why}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BracketExplanation:
     )
 
     words: tuple[str, ...]
-    spans: tuple[Explained, ...]
+    spans: tuple[ExplainedSpan, ...]
     is_sure: bool = True  # whether there are probabilities
     best: tuple[Alternative, ...] = ()
 
@@ -66,23 +66,23 @@ class BracketExplanation:
         reasons: Mapping[tuple[int, int], Reason] | None = None,
         best: Sequence[Alternative] = (),
     ) -> BracketExplanation:
-        """From the brackets of a tree, outermost first, and the probabilities of all; None if there are none."""
+        """Make it from the brackets of a tree, outermost first, and the probabilities of all, or None."""
         groups = [list(group) for _, group in groupby(brackets, lambda each: each[:2])]
         if shares is None:
-            alone = [Explained(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
+            alone = [ExplainedSpan(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
             return cls(tuple(words), tuple(alone), False)
         spans = [replace(_explained(group, shares), reason=(reasons or {}).get(group[0][:2])) for group in groups]
         return cls(tuple(words), tuple(spans), best=tuple(best))
 
-    def record(self, most: int) -> dict[str, Any]:
-        """As plain values: the brackets of each span, the `most` strongest others and votes, and the best trees."""
+    def record(self, most: int) -> dict[str, object]:
+        """Return plain values: the brackets of each span, the `most` strongest others and votes, and the best trees."""
         return {"spans": [each.record(most) for each in self.spans], "best": [each.record() for each in self.best]}
 
     def _rows(self) -> Iterator[tuple[str, BracketShare, Reason | None]]:
-        """Every line: a mark, "" of the tree itself, and what it says; the last of a span with its reason."""
+        """Yield every line: a mark, "" of the tree itself, and what it says; the last of a span with its reason."""
         for each in self.spans:
-            marked = (("", each.brackets), ("|", each.labels), ("x", each.crossing))
-            rows = [(mark, part) for mark, parts in marked for part in parts]
+            by_mark = (("", each.brackets), ("|", each.labels), ("x", each.crossing))
+            rows = [(mark, part) for mark, parts in by_mark for part in parts]
             for i, row in enumerate(rows, 1):
                 yield *row, each.reason if i == len(rows) else None
 
@@ -107,34 +107,34 @@ class BracketExplanation:
         return text if len(text) <= LONGEST else f"{text[: LONGEST // 2].rstrip()} ... {text[-LONGEST // 2 :].lstrip()}"
 
     def _repr_html_(self) -> str:
-        """A table: words, label, probabilities; what else is possible below each."""
+        """Return a table: words, label, probabilities; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("", "words", "label", "of the span", "with the label"))
         rows, top = [], largest([each.reason for each in self.spans])
         for mark, part, reason in self._rows():
             name = escape(part.label) if mark else f"<b>{escape(part.label)}</b>"
             place = f"<td>{part.start + 1}-{part.end} {isolated(self._text(part))}</td>"
             shares = (f"{100 * p:.1f}%" if self.is_sure else "" for p in (part.span_probability, part.probability))
-            told = f"<td>{mark}</td>{place}<td>{name}</td>" + "".join(f"<td>{each}</td>" for each in shares)
+            cells = f"<td>{mark}</td>{place}<td>{name}</td>" + "".join(f"<td>{each}</td>" for each in shares)
             kind = ' class="other"' if mark else ""
-            rows.append(f"<tr{kind}>{told}</tr>")
+            rows.append(f"<tr{kind}>{cells}</tr>")
             if reason:
                 rows.append(f'<tr class="why"><td></td><td colspan="4">{reason.html(top)}</td></tr>')
         return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
 
 
-def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
-    """One span with its alternatives."""
+def _explained(group: Sequence[Bracket], shares: BracketShares) -> ExplainedSpan:
+    """Return one span with its alternatives."""
     start, end, _ = group[0]
     own = {label for *_, label in group}
     of_labels = shares.of_labels[start, end - 1]
     order = [shares.labels[y] for y in np.argsort(-of_labels, kind="stable").tolist() if of_labels[y] >= LEAST]
     others = [shares.part(start, end, label) for label in order if label not in own][:MOST]
     crossing = [shares.best(i, j) for i, j in crossing_spans(shares.of_spans, start, end)]
-    return Explained(tuple(shares.part(*each) for each in group), tuple(others), tuple(crossing))
+    return ExplainedSpan(tuple(shares.part(*each) for each in group), tuple(others), tuple(crossing))
 
 
 def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[str]) -> str:
-    """What a tree has in the place of a span of another: other labels, or what crosses it, or nothing.
+    """Describe what another tree has in the place of a span: other labels, what crosses it, or nothing.
 
     >>> rival_text((0, 2), [(0, 3, "S"), (0, 2, "VP")], ["a", "b", "c"])
     'VP'
@@ -151,18 +151,20 @@ def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[
 
 
 def crossing_spans(of_spans: Array, start: int, end: int) -> list[tuple[int, int]]:
-    """The most probable spans that share words with [start, end) and have others, neither inside the other.
+    """Return the most probable spans that share words with [start, end) and have others, neither inside the other.
 
     >>> crossing_spans(np.full((3, 3), 0.5), 0, 2)
     [(1, 3)]
     """
-    found: list[tuple[float, int, int]] = []
+    crossing: list[tuple[float, int, int]] = []
     for first, last in ((slice(0, start), slice(start, end - 1)), (slice(start + 1, end), slice(end, None))):
         part = of_spans[first, last]
         i, j = np.nonzero(part >= LEAST)
-        found += zip(part[i, j].tolist(), (i + (first.start or 0)).tolist(), (j + last.start + 1).tolist(), strict=True)
-    found.sort(key=lambda each: -each[0])
-    return [(i, j) for _, i, j in found[:MOST]]
+        crossing += zip(
+            part[i, j].tolist(), (i + (first.start or 0)).tolist(), (j + last.start + 1).tolist(), strict=True
+        )
+    crossing.sort(key=lambda each: -each[0])
+    return [(i, j) for _, i, j in crossing[:MOST]]
 
 
 # The probability of every bracket of a sentence, and how it is summed from that of symbols.
@@ -181,7 +183,7 @@ class BracketShares(NamedTuple):
         return BracketShare(start, end, label, _sure(self.of_spans[start, end - 1]), _sure(share))
 
     def best(self, start: int, end: int) -> BracketShare:
-        """A span with its most probable label."""
+        """Return a span with its most probable label."""
         return self.part(start, end, self.labels[int(self.of_labels[start, end - 1].argmax())])
 
 
@@ -201,12 +203,12 @@ def _sure(share: float) -> float:
 
 
 def diagonal(chart: Array) -> Array:
-    """What a chart says of single tokens, [n, ...]."""
+    """Return the rows of a chart for single tokens, [n, ...]."""
     return np.ascontiguousarray(chart[np.arange(len(chart)), np.arange(len(chart))])
 
 
 def summed(shares: Array, columns: Array) -> Array:
-    """[..., column]: the shares of the symbols of each column, at most 1; symbols of column -1 are left out."""
+    """Return [..., column]: the shares of the symbols of each column, at most 1; symbols of column -1 are left out."""
     order = np.argsort(columns, kind="stable")
     order = order[np.searchsorted(columns[order], 0) :]
     starts = np.searchsorted(columns[order], np.arange(int(columns.max()) + 1))

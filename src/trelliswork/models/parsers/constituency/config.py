@@ -10,12 +10,12 @@ from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.training.search_space import Around, Numbers
 
 Side = Literal["left", "right"]
-Answered = Literal["best", "expected"]
+TreeDecoding = Literal["best", "expected"]
 
 
 @dataclass(frozen=True)
 class SpanConfig(NetworkConfig):
-    """What a span-based parser is made of: inputs and encoder as in `NetworkConfig`, and scores of labelled spans.
+    """Settings of a span-based parser: inputs and encoder as in `NetworkConfig`, and scores of labelled spans.
 
     `decoding="expected"` answers with the tree whose expected F1 of brackets is largest, instead of the most probable
     one.
@@ -26,19 +26,19 @@ class SpanConfig(NetworkConfig):
         0.2, "Dropout on these vectors.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
     )
     tag_weight: float = setting(0.2, "Weight of the part-of-speech loss.", above=0)
-    decoding: Answered = setting(
+    decoding: TreeDecoding = setting(
         "best",
         "Decoding: the most probable tree, or the tree with the highest expected F1",
-        choices=get_args(Answered),
+        choices=get_args(TreeDecoding),
         option=True,
     )
 
 
 @dataclass(frozen=True)
 class GrammarConfig(Settings):
-    """How trees become rules.
+    """Settings of a treebank grammar: how trees become rules.
 
-    A constituent is told apart by `vertical` - 1 of those above it, and its children are generated one by one, each
+    A constituent is annotated with `vertical` - 1 of those above it, and its children are generated one by one, each
     given the `horizontal` ones before it, or as many as were seen `least_context` times. Klein and Manning (2003),
     Accurate unlexicalized parsing.
 
@@ -67,7 +67,7 @@ class GrammarConfig(Settings):
     parent_smoothing: float = setting(10.0, "Back-off weight of the tag without its parent.", above=0)
     ancestor_smoothing: float = setting(10.0, "Back-off weight of rules without the farthest ancestor.", at_least=0)
     longest: int = setting(120, "Sentences with more words than this are parsed in pieces.", at_least=1)
-    decoding: Answered = setting(
+    decoding: TreeDecoding = setting(
         "expected", "Decoding: the most probable tree, or the tree with the highest expected F1",
-        choices=get_args(Answered), option=True,
+        choices=get_args(TreeDecoding), option=True,
     )  # fmt: skip

@@ -52,7 +52,7 @@ class ChainLabels:
 
     @staticmethod
     def from_sentences(sentences: Iterable[Sentence]) -> ChainLabels:
-        """All that occur."""
+        """Return all labels that occur."""
         counts: Counter[str] = Counter()
         for sentence in sentences:
             counts.update(label for _, _, label in chains(len(sentence), brackets_of(sentence)))
@@ -67,20 +67,20 @@ class ChainLabels:
         return self.vocabulary.to_list()
 
     def nodes(self, n: int, brackets: Sequence[Bracket]) -> list[Node]:
-        """The one value of `SpanTree` that a tree over n words is: 2 n - 1 nodes, parents before children."""
+        """Return the one value of `SpanTree` that a tree over n words is: 2 n - 1 nodes, parents before children."""
         labelled = {(start, end): self._index(label) for start, end, label in chains(n, brackets)}
         spans = {*labelled, *((i, i + 1) for i in range(n))}
         ordered = sorted(spans, key=lambda span: (-span[0], span[1]))  # children before parents, the last first
-        found: list[Node] = []
+        nodes: list[Node] = []
         done: list[tuple[int, int]] = []  # spans whose parent is still to come, the last one leftmost
         for start, end in ordered:
             inner = []
             while done and done[-1][0] >= start and done[-1][1] <= end:
                 inner.append(done.pop())
-            found += [(rest[0], end, 0) for rest in inner[1:-1]]
-            found.append((start, end, labelled.get((start, end), 0)))
+            nodes += [(rest[0], end, 0) for rest in inner[1:-1]]
+            nodes.append((start, end, labelled.get((start, end), 0)))
             done.append((start, end))
-        return sorted(found, key=lambda node: (node[0], -node[1]))
+        return sorted(nodes, key=lambda node: (node[0], -node[1]))
 
     def _index(self, label: str) -> int:
         if label not in self.vocabulary:
@@ -88,11 +88,11 @@ class ChainLabels:
         return self.vocabulary.index(label)
 
     def brackets(self, nodes: Iterable[Node]) -> list[Bracket]:
-        """The constituents of a value, outermost first."""
+        """Return the constituents of a value, outermost first."""
         return [(start, end, label) for start, end, y in nodes for label in self.chains[y]]
 
     def with_label(self, label: str | None) -> list[bool]:
-        """Of each joint label, whether the chain has this one; any if it is None."""
+        """Return for each joint label whether the chain has this one; any if it is None."""
         return [bool(chain) if label is None else label in chain for chain in self.chains]
 
     @cached_property
@@ -112,20 +112,22 @@ class ChainLabels:
         A name that a chain has twice is two items, so that chains share as many as they have in common.
         """
         number: dict[tuple[str, int], int] = {}
-        starts, found = [0], list[int]()
+        starts, item_numbers = [0], list[int]()
         for chain in self.chains[1:]:
-            found += [number.setdefault((name, chain[:i].count(name)), len(number)) for i, name in enumerate(chain)]
-            starts.append(len(found))
-        return np.array(starts, np.int64), np.array(found, np.int64), len(number)
+            item_numbers += [
+                number.setdefault((name, chain[:i].count(name)), len(number)) for i, name in enumerate(chain)
+            ]
+            starts.append(len(item_numbers))
+        return np.array(starts, np.int64), np.array(item_numbers, np.int64), len(number)
 
     @cached_property
     def sizes(self) -> Float[Tensor, "c"]:
-        """How many constituents each chain has."""
+        """Number of constituents of each chain."""
         return torch.tensor([float(len(chain)) for chain in self.chains])
 
 
 def chains(n: int, brackets: Sequence[Bracket]) -> list[Bracket]:
-    """Constituents with joint labels; all words together get TOP if there is nothing above them."""
+    """Return constituents with joint labels; all words together get TOP if there is nothing above them."""
     whole = n == 1 or (bool(brackets) and brackets[0][:2] == (0, n))
     rooted = list(brackets) if whole else [(0, n, ROOTS[0]), *brackets]
     return [
@@ -134,7 +136,7 @@ def chains(n: int, brackets: Sequence[Bracket]) -> list[Bracket]:
 
 
 def brackets_of(sentence: Sentence) -> tuple[Bracket, ...]:
-    """The constituents of a sentence, which must be there."""
+    """Return the constituents of a sentence, which must be there."""
     if sentence.brackets is None or sentence.tags is None:
         problem = "expected a tree in brackets, got a sentence without; give a treebank"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
@@ -148,7 +150,7 @@ FIRST_PRICE = 0.4
 
 
 def expected_brackets(shares: Array, known: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int, list[int]]]:
-    """The spans (start, end, labels) of a tree with the highest 2 E[right] / (predicted + E[gold]).
+    """Return the spans (start, end, labels) of a tree with the highest 2 E[right] / (predicted + E[gold]).
 
     `shares` [n, n, label] has the probability of a constituent over tokens i..j. One pays if its probability is above
     half of the F1 that is reached (Dinkelbach 1967, On nonlinear fractional programming), so that the best tree for
@@ -156,7 +158,7 @@ def expected_brackets(shares: Array, known: Sequence[tuple[int, int]] = ()) -> l
     i..j in `known`, which nothing else crosses, are there with their best label at least.
     """
     expected, price = float(shares.sum()), FIRST_PRICE
-    found: list[tuple[int, int, list[int]]] = []
+    brackets: list[tuple[int, int, list[int]]] = []
     for _ in range(ROUNDS):
         pays = shares > price
         gains = np.where(pays, shares - price, 0.0).sum(-1)
@@ -165,17 +167,17 @@ def expected_brackets(shares: Array, known: Sequence[tuple[int, int]] = ()) -> l
             pays[i, j, shares[i, j].argmax()] = True
             gains[i, j] += more
         spans = _best_spans(gains)
-        found = [(i, j, np.flatnonzero(pays[i, j - 1]).tolist()) for i, j in spans if pays[i, j - 1].any()]
-        right = sum(float(shares[i, j - 1, labels].sum()) for i, j, labels in found)
-        again = right / max(sum(len(labels) for *_, labels in found) + expected, 1e-9)
+        brackets = [(i, j, np.flatnonzero(pays[i, j - 1]).tolist()) for i, j in spans if pays[i, j - 1].any()]
+        right = sum(float(shares[i, j - 1, labels].sum()) for i, j, labels in brackets)
+        again = right / max(sum(len(labels) for *_, labels in brackets) + expected, 1e-9)
         if abs(again - price) < 1e-9:
             break
         price = again
-    return found
+    return brackets
 
 
 def _best_spans(gains: Array) -> list[tuple[int, int]]:
-    """The spans of a binary tree with the highest sum of gains, parents before children."""
+    """Return the spans of a binary tree with the highest sum of gains, parents before children."""
     scores = torch.from_numpy(np.ascontiguousarray(gains))[None, :, :, None]
     (nodes,) = SpanTree(scores).argmax_nodes.tolist()
     return sorted(((start, end) for start, end, _ in nodes if start >= 0), key=lambda span: (span[0], -span[1]))

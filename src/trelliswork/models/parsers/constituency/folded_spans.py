@@ -26,7 +26,7 @@ FAINT = 1e-7  # spans that are less probable cannot be worth any price: the root
 ROUNDS = 6  # at most, until the price of a constituent stays the same
 FIRST_PRICE = 0.4
 LOWEST = -1e30  # stands for -inf where it is subtracted
-Pinned = Mapping[tuple[int, int, int], "Bool[Tensor, 'c']"]  # which labels a span (row, start, end) may have
+PinnedSpans = Mapping[tuple[int, int, int], "Bool[Tensor, 'c']"]  # which labels a span (row, start, end) may have
 
 
 class Likely(NamedTuple):
@@ -46,7 +46,7 @@ class FoldedSpans:
 
     def __init__(
         self, scorer: SpanScorer, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"],
-        labels: ChainLabels, pinned: Pinned,
+        labels: ChainLabels, pinned: PinnedSpans,
     ):  # fmt: skip
         self.scorer, self.lengths, self.labels, self.pinned = scorer, lengths, labels, pinned
         self.batch, self.n = encoded.shape[:2]
@@ -55,10 +55,10 @@ class FoldedSpans:
     @cached_property
     def highest(self) -> SpanTree:
         """Trees whose spans have the best label."""
-        found = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
+        flat_chart = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
         for cells, scores in self._scores(self.places):
-            found[:, 1].index_copy_(0, cells, scores.amax(-1))
-        return self._trees(found)
+            flat_chart[:, 1].index_copy_(0, cells, scores.amax(-1))
+        return self._trees(flat_chart)
 
     @cached_property
     def summed(self) -> SpanTree:
@@ -68,18 +68,18 @@ class FoldedSpans:
     @cached_property
     def _sums(self) -> tuple[SpanTree, Float[Tensor, "cells"]]:
         """These trees, and how many constituents the label of each span is expected to stand for, if it has one."""
-        found = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
-        number, sizes = found.new_zeros(len(found)), self.labels.sizes[1:].to(found)
+        flat_chart = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
+        number, sizes = flat_chart.new_zeros(len(flat_chart)), self.labels.sizes[1:].to(flat_chart)
         for cells, scores in self._scores(self.places):
             top = scores.amax(-1, keepdim=True).clamp(min=LOWEST)
             weights = scores.sub_(top).exp_()
             total = weights.sum(-1)
-            found[:, 1].index_copy_(0, cells, total.log() + top[:, 0])
+            flat_chart[:, 1].index_copy_(0, cells, total.log() + top[:, 0])
             number.index_copy_(0, cells, (weights @ sizes) / total.clamp(min=1e-30))
-        return self._trees(found), number
+        return self._trees(flat_chart), number
 
-    def _trees(self, found: Float[Tensor, "cells 2"]) -> SpanTree:
-        chart = found.view(self.batch, self.n, self.n, 2)
+    def _trees(self, flat_chart: Float[Tensor, "cells 2"]) -> SpanTree:
+        chart = flat_chart.view(self.batch, self.n, self.n, 2)
         for row, start, end in self.pinned:
             chart[row, :start, start : end - 1] = chart[row, start + 1 : end, end:] = -INF  # what crosses it
             chart[row, start, end - 1, 0] = -INF
@@ -91,69 +91,69 @@ class FoldedSpans:
         return self.summed.marginals[..., 1].flatten()
 
     def _scores(self, places: SpanPlaces) -> Iterator[tuple[Tensor, Tensor]]:
-        """Of some spans, in pieces."""
+        """Yield (cells, scores) of some spans, in pieces."""
         for cells, scores in self.scorer.scores(self.ends, places):
             yield cells, self._allowed(cells, scores) if self.pinned else scores
 
     def _allowed(self, cells: Tensor, scores: Tensor) -> Tensor:
-        """Scores of labels, -inf of those that a pin excludes."""
+        """Return scores of labels, -inf of those that a pin excludes."""
         for (row, start, end), having in self.pinned.items():
             here = cells == (row * self.n + start) * self.n + end - 1
             scores = torch.where(here[:, None] & ~having[1:], -INF, scores)
         return scores
 
     def some(self, cells: Int[Tensor, "m"]) -> Float[Tensor, "m c-1"]:
-        """The scores of the labels of spans, by their cells."""
+        """Return the scores of the labels of spans, by their cells."""
         row, first, last = cells // (self.n * self.n), cells // self.n % self.n, cells % self.n
         posts = row * (self.n + 1)
-        found = [scores for _, scores in self._scores(SpanPlaces(posts + first, posts + last + 1, cells))]
-        return torch.cat(found) if found else self.ends[0].new_zeros(0, self.scorer.labels.out_features)
+        pieces = [scores for _, scores in self._scores(SpanPlaces(posts + first, posts + last + 1, cells))]
+        return torch.cat(pieces) if pieces else self.ends[0].new_zeros(0, self.scorer.labels.out_features)
 
     def shares(self, cells: Int[Tensor, "m"]) -> Float[Tensor, "m c-1"]:
-        """The probabilities of the labels of spans, by their cells."""
+        """Return the probabilities of the labels of spans, by their cells."""
         return self.some(cells).softmax(-1).mul_(self.whole[cells, None])
 
     def log_prob(self, chosen: Sequence[Sequence[Node]]) -> Float[Tensor, "batch"]:
-        """log p of trees, each as its constituents (start, end, label)."""
+        """Return log p of trees, each as its constituents (start, end, label)."""
         flat = [((row * self.n + i) * self.n + j - 1, row, y) for row, nodes in enumerate(chosen) for i, j, y in nodes]
         cells, rows, labels = torch.tensor(flat, device=self.lengths.device).reshape(-1, 3).unbind(1)
         scores = self.some(cells).double().gather(1, labels[:, None] - 1).squeeze(1)
         return scores.new_zeros(self.batch).index_add(0, rows, scores) - self.summed.log_partition.double()
 
     def best(self) -> list[list[Node]]:
-        """The most probable tree of each row, as its constituents."""
-        found = [[node for node in value if node[2]] for value in self.highest.argmax]
-        cells = [(row * self.n + i) * self.n + j - 1 for row, nodes in enumerate(found) for i, j, _ in nodes]
+        """Return the most probable tree of each row, as its constituents."""
+        trees = [[node for node in value if node[2]] for value in self.highest.argmax]
+        cells = [(row * self.n + i) * self.n + j - 1 for row, nodes in enumerate(trees) for i, j, _ in nodes]
         labels = iter((self.some(torch.tensor(cells, device=self.lengths.device)).argmax(-1) + 1).tolist())
-        return [[(i, j, next(labels)) for i, j, _ in nodes] for nodes in found]
+        return [[(i, j, next(labels)) for i, j, _ in nodes] for nodes in trees]
 
     def expected(self) -> list[list[Node]]:
-        """The tree of each row with the highest 2 E[right] / (predicted + E[gold]), as its constituents.
+        """Return the tree of each row with the highest 2 E[right] / (predicted + E[gold]), as its constituents.
 
         A constituent pays if its probability is above half of the F1 that is reached (Dinkelbach 1967, On nonlinear
         fractional programming), so the best tree for one price gives the next.
         """
         gold = (self._sums[1] * self.whole).view(self.batch, -1).double().sum(1).cpu().numpy()
         for least in (LIKELY, FAINT):
-            found, lowest = self._priced(self._likely(least), gold)
+            trees, lowest = self._priced(self._likely(least), gold)
             if lowest > least:
                 break
-        return found
+        return trees
 
     def _priced(self, likely: Likely, gold: Array) -> tuple[list[list[Node]], float]:
-        """The best trees of likely spans, and the lowest price that a constituent had."""
+        """Return the best trees of likely spans, and the lowest price that a constituent had."""
         row_of, sizes = likely.cells // (self.n * self.n), np.arange(1, likely.right.shape[1] + 1)
         price, lowest = np.full(self.batch, FIRST_PRICE), FIRST_PRICE
         for _ in range(ROUNDS):
             gains = np.where(likely.right < 0, -INF, likely.right - price[row_of, None] * sizes)
             size = gains.argmax(1)
-            found = self._chosen(likely, gains.max(1))
-            n_right = np.bincount(row_of[found], likely.right[found, size[found]], self.batch)
-            again = n_right / np.maximum(np.bincount(row_of[found], size[found] + 1.0, self.batch) + gold, 1e-9)
+            chosen = self._chosen(likely, gains.max(1))
+            n_right = np.bincount(row_of[chosen], likely.right[chosen, size[chosen]], self.batch)
+            again = n_right / np.maximum(np.bincount(row_of[chosen], size[chosen] + 1.0, self.batch) + gold, 1e-9)
             if np.allclose(again, price, atol=1e-9):
                 break
             price, lowest = again, min(lowest, float(again.min()))
-        return self._nodes(likely.cells[found], likely.labels[found, size[found]]), lowest
+        return self._nodes(likely.cells[chosen], likely.labels[chosen, size[chosen]]), lowest
 
     def _likely(self, least: float) -> Likely:
         needed, labels = self._needed().reshape(-1), self.labels
@@ -166,7 +166,7 @@ class FoldedSpans:
         return Likely(cells.numpy(), needed[cells.numpy()], right, best)
 
     def _needed(self) -> Array:
-        """Spans that must be constituents: the whole row, if it has two words, and what is pinned."""
+        """Return spans that must be constituents: the whole row, if it has two words, and what is pinned."""
         needed = np.zeros((self.batch, self.n, self.n), np.bool_)
         for row, length in enumerate(self.lengths.tolist()):
             needed[row, 0, length - 1] = length > 1
@@ -175,7 +175,7 @@ class FoldedSpans:
         return needed
 
     def _chosen(self, likely: Likely, gains: Array) -> Array:
-        """Which of the likely spans are in the tree of the highest gain."""
+        """Return the indices of the likely spans that are in the tree of the highest gain."""
         chart, worth = np.zeros((self.batch, self.n, self.n)), np.maximum(gains, 0.0)
         chart.reshape(-1)[likely.cells] = worth + (worth.sum() + 1.0) * likely.needed  # more than all others together
         trees = SpanTree(torch.from_numpy(chart)[..., None], lengths=self.lengths.cpu(), validate_args=False)
@@ -187,8 +187,8 @@ class FoldedSpans:
         return np.flatnonzero(inside.reshape(-1)[likely.cells] & ((gains > 0) | likely.needed))
 
     def _nodes(self, cells: Array, labels: Array) -> list[list[Node]]:
-        found: list[list[Node]] = [[] for _ in range(self.batch)]
+        rows: list[list[Node]] = [[] for _ in range(self.batch)]
         for cell, label in zip(cells.tolist(), labels.tolist(), strict=True):
             row, place = divmod(cell, self.n * self.n)
-            found[row].append((place // self.n, place % self.n + 1, label))
-        return [sorted(nodes, key=lambda node: (node[0], -node[1])) for nodes in found]
+            rows[row].append((place // self.n, place % self.n + 1, label))
+        return [sorted(nodes, key=lambda node: (node[0], -node[1])) for nodes in rows]

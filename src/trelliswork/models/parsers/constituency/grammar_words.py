@@ -1,4 +1,4 @@
-"""What words say about the symbols above them in a treebank grammar.
+"""Probabilities of the symbols above words in a treebank grammar.
 
 >>> lexicon = WordTags.from_counts({("walks", "VBZ"): 5, ("walking", "VBG"): 1, ("talking", "VBG"): 1}, 3, 1.0)
 >>> shares = lexicon.shares("jumping", first=False)
@@ -43,24 +43,24 @@ class GrammarWords:
         self.n_symbols = len(place)
 
     def weights(self, words: Sequence[str]) -> Array:
-        """p(word | symbol) up to a factor of the word [n, symbol]: p(symbol | word) / p(symbol), by Bayes's rule."""
-        found = np.zeros((len(words), self.n_symbols))
+        """Return p(word | symbol) up to a factor of each word [n, symbol]: p(symbol | word) / p(symbol)."""
+        weights = np.zeros((len(words), self.n_symbols))
         for i, word in enumerate(words):
             for tag, share in self.lexicon.shares(word, first=i == 0).items():
                 own: Class = tag, word.lower()
                 of = own if own in self._symbols else (tag, None)
-                self._add(found[i], of, word, share)
-        return found / found.max(1, keepdims=True)
+                self._add(weights[i], of, word, share)
+        return weights / weights.max(1, keepdims=True)
 
-    def _add(self, found: Array, of: Class, word: str, share: float) -> None:
+    def _add(self, row: Array, of: Class, word: str, share: float) -> None:
         seen, symbols = self._seen.get((of, word), Counter()), self._symbols.get(of, Counter())
         total, n_tag = seen.total() + self.weight, symbols.total()
         for symbol, n in symbols.items():
             of_tag = (seen[symbol] + self.weight * n / n_tag) / total
-            found[symbol] = share * of_tag / n
+            row[symbol] = share * of_tag / n
 
     def tags(self, words: Sequence[str]) -> list[str]:
-        """The likeliest tag of each word by itself."""
+        """Return the likeliest tag of each word by itself."""
         shares = [self.lexicon.shares(word, first=i == 0) for i, word in enumerate(words)]
         return [max(each, key=each.__getitem__) for each in shares]
 
@@ -72,7 +72,7 @@ BETWEEN = 20.0
 
 
 def signatures(word: str, *, first: bool) -> Iterator[str]:
-    """How a word is spelled, from coarse to fine: its shape, then ever longer suffixes.
+    """Yield the spelling of a word, from coarse to fine: its shape, then ever longer suffixes.
 
     >>> list(signatures("U-boats", first=False))
     ['', 'Ax-', 'Ax-s', 'Ax-ts', 'Ax-ats', 'Ax-oats', 'Ax-boats']
@@ -109,10 +109,10 @@ class WordTags:
     def from_counts(
         counts: Mapping[tuple[str, str], int], rare: int, weight: float, between: float = BETWEEN
     ) -> WordTags:
-        """From how often each word had each tag; words seen at most `rare` times stand for unknown ones.
+        """Count how often each word had each tag; words seen at most `rare` times stand for unknown ones.
 
-        `weight` is that of the spelling beside what was seen of a word, `between` that of a coarser signature beside
-        what was seen of a finer one.
+        `weight` is that of the spelling against the counts of a word, `between` that of a coarser signature against
+        the counts of a finer one.
         """
         words: dict[str, Counter[str]] = {}
         for (word, tag), n in counts.items():
@@ -120,36 +120,36 @@ class WordTags:
         return WordTags(words, spelling_counts(words, rare), weight, between)
 
     def shares(self, word: str, *, first: bool) -> dict[str, float]:
-        """P(tag | word); `first` in its sentence, a capital says little, and the word in lower case is asked too."""
+        """Return P(tag | word); a capital says little of the `first` word, whose lower case is read as well."""
         by_spelling = self._of_spelling(word, first)
         seen = Counter(self.words.get(word, {}))
         if first and not seen and word[:1].isupper():
             seen = Counter(self.words.get(word.lower(), {}))
         total = seen.total() + self.weight
-        found = {tag: self.weight * share / total for tag, share in by_spelling.items()}
+        probabilities = {tag: self.weight * share / total for tag, share in by_spelling.items()}
         for tag, n in seen.items():
-            found[tag] = found.get(tag, 0.0) + n / total
-        return found
+            probabilities[tag] = probabilities.get(tag, 0.0) + n / total
+        return probabilities
 
     def _spelled(self, word: str, first: bool) -> dict[str, float]:
-        found: dict[str, float] = {}
+        smoothed: dict[str, float] = {}
         for signature in signatures(word, first=first):
             counts = self.spellings.get(signature)
             if counts:
                 total = sum(counts.values())
-                weight = self.between if found else 0.0
-                shares = {tag: weight * share / (total + weight) for tag, share in found.items()}
+                weight = self.between if smoothed else 0.0
+                shares = {tag: weight * share / (total + weight) for tag, share in smoothed.items()}
                 for tag, n in counts.items():
                     shares[tag] = shares.get(tag, 0.0) + n / (total + weight)
-                found = shares
-        return found
+                smoothed = shares
+        return smoothed
 
 
 def spelling_counts(words: Mapping[str, Mapping[str, int]], rare: int) -> dict[str, Counter[str]]:
-    """How often rare words of each signature have each tag, all tokens counted."""
-    found: dict[str, Counter[str]] = {}
+    """Count how often rare words of each signature have each tag, all tokens counted."""
+    tag_counts: dict[str, Counter[str]] = {}
     for word, tags in words.items():
         if sum(tags.values()) <= rare:
             for signature in {*signatures(word, first=False), *signatures(word, first=True)}:
-                found.setdefault(signature, Counter()).update(tags)
-    return found
+                tag_counts.setdefault(signature, Counter()).update(tags)
+    return tag_counts

@@ -1,4 +1,4 @@
-"""What constituency parsers have in common, however they find their trees: answers and scores."""
+"""Base of all constituency parsers, however they find their trees: answers and scores."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import tree_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.brackets import NOT_COUNTED, BracketReport, Parsed, bracket_scores
 from trelliswork.metrics.calibration import calibration
-from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.examined import Examined, Example
 from trelliswork.models.parsers.constituency.bracket_explanation import BracketExplanation, BracketShares
@@ -54,12 +54,12 @@ class ConstituencyParser(Model):
     def parsed(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedTree]:
-        """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
 
     chart_cost: float = 6e-9  # seconds for each triple of a span and a place to divide it at
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A chart over n words has n³ ways to divide a span."""
+        """Return seconds; a chart over n words has n³ ways to divide a span."""
         more = choices + explain
         best = (7e-4 + 1e-5 * top_k) * n if top_k else 0.0
         spans = (1e-5 * more + 3e-3 * explain) * n**2
@@ -67,21 +67,21 @@ class ConstituencyParser(Model):
 
     def predict(
         self,
-        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
+        inputs: Readable,
         *,
         top_k: int = 1,
         pins: Sequence[Pins | Mapping[int, tuple[int, str | None]]] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The tree of each sentence, with the probability of each constituent and tag.
+        """Return the tree of each sentence, with the probability of each constituent and tag.
 
         `pins` has for each sentence the constituents that are known: [(0, 2, "NP")] says that its first two words are
         an NP, and so does {0: (2, "NP")}; a label of None is unknown. Of raw text there is an answer for each sentence.
         """
         sentences = self.sentences_of(inputs)
         known = None if pins is None else [listed(each) for each in pins]
-        found = self._parse(sentences, known, top_k, confidence)
-        return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
+        parses = self._parse(sentences, known, top_k, confidence)
+        return [_answer(sentence, each) for sentence, each in zip(sentences, parses, strict=True)]
 
     def _parse(
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
@@ -93,29 +93,29 @@ class ConstituencyParser(Model):
             empty=lambda: ParsedTree((), (), 1.0), budget=BUDGET,
         )  # fmt: skip
 
-    def explain(self, sentences: Any) -> list[BracketExplanation]:
-        """The brackets of the tree of each sentence, the other labels of each, what crosses it, and what decided."""
+    def explain(self, sentences: Readable) -> list[BracketExplanation]:
+        """Explain the brackets of each tree: the other labels of each, what crosses it, and what decided."""
         return [self._explained(each) for each in self.sentences_of(sentences)]
 
     def _explained(self, sentence: Sentence) -> BracketExplanation:
         if not len(sentence):
             return BracketExplanation.of((), (), None)
-        (found,) = self._parse([sentence], None, BEST if len(sentence) <= LONGEST_BEST else 0, False)
+        (parse,) = self._parse([sentence], None, BEST if len(sentence) <= LONGEST_BEST else 0, False)
         shares = self.shares(sentence)
-        reasons = {} if shares is None else self.reasons(sentence, found)
-        best = [Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in found.best]
-        return BracketExplanation.of(sentence.words, found.brackets, shares, reasons, best)
+        reasons = {} if shares is None else self.reasons(sentence, parse)
+        best = [Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in parse.best]
+        return BracketExplanation.of(sentence.words, parse.brackets, shares, reasons, best)
 
     @abstractmethod
-    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
-        """What the brackets of a tree are due to, by their spans."""
+    def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
+        """Return the reasons for the brackets of a tree, by their spans."""
 
     @abstractmethod
     def shares(self, sentence: Sentence) -> BracketShares | None:
-        """The probability of every labelled bracket of a sentence; None if it has none."""
+        """Return the probability of every labelled bracket of a sentence; None if it has none."""
 
     def pinned(self, text: str, n: int | None = None) -> tuple[int, str | None]:
-        """`4:NP`, or `4`, of a word: the last word of a constituent that begins there, and its label."""
+        """Read `4:NP`, or `4`, of a word: the last word of a constituent that begins there, and its label."""
         match = _PIN.fullmatch(text)
         if match is None or int(match[1]) < 1 or (n is not None and int(match[1]) > n):
             words = "the sentence" if n is None else f"its {n} words"
@@ -132,10 +132,10 @@ class ConstituencyParser(Model):
         """The labels of constituents that it can answer with."""
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        found = {label for each in train for *_, label in brackets_of(each)}
-        if found - NOT_COUNTED:
+        labels = {label for each in train for *_, label in brackets_of(each)}
+        if labels - NOT_COUNTED:
             return self._unknown_labels(dev)
-        problem = f"no constituent has a label that is counted, only {', '.join(sorted(found)) or 'words'}"
+        problem = f"no constituent has a label that is counted, only {', '.join(sorted(labels)) or 'words'}"
         note = f"note: {train[0].file}: {problem}; label the brackets, as in (NP (DT the) (NN dog))"
         return [note, *self._unknown_labels(dev)]
 
@@ -143,7 +143,7 @@ class ConstituencyParser(Model):
         return list(gold), self._unknown_labels(gold)
 
     def _unknown_labels(self, gold: Sequence[Sentence]) -> list[str]:
-        """That some labels cannot be found, and where they first occur."""
+        """Return a note that some labels cannot be predicted, and where they first occur."""
         places: dict[str, str] = {}
         known = self.known_labels | NOT_COUNTED
         for each in gold:
@@ -157,18 +157,18 @@ class ConstituencyParser(Model):
         problem = f"labels that training never saw count as mistakes, here with their first places: {shown}{more}"
         return [f"note: {problem}; add trees with them to the training data, or rename them"]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """Labelled brackets against gold trees, as evalb counts them; tags are predicted, not read."""
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
+        """Compare labelled brackets with gold trees, as evalb counts them; tags are predicted, not read."""
         scores = _scored(gold, answered(lambda sentences: self._parse(sentences, None, 0, False), gold))
         shown = ("precision", "recall", "f1", "exact_match", "tagging_accuracy")
         return {"metric": "bracket f1", "score": scores.f1, **{name: getattr(scores, name) for name in shown}}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Labelled brackets as evalb counts them, each label, and how far the probabilities are off."""
+        """Report on labelled brackets as evalb counts them, on each label, and on the calibration."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
-        found = self._parse(gold, None, 0, True)
-        scores, examined = _scored(gold, found), _examined(gold, found)
+        parses = self._parse(gold, None, 0, True)
+        scores, examined = _scored(gold, parses), _examined(gold, parses)
         rows, record = [scores.table()], scores.to_dict()
         right = [(p, part in each.right) for each in examined.examples
                  for part, p in zip(each.found, each.confidences, strict=bool(each.confidences))]  # fmt: skip
@@ -180,7 +180,7 @@ class ConstituencyParser(Model):
 
 
 def listed(known: Pins | Mapping[int, tuple[int, str | None]]) -> Pins:
-    """Pins as a list, however they were given."""
+    """Return pins as a list, however they were given."""
     return [(start, *rest) for start, rest in known.items()] if isinstance(known, Mapping) else known
 
 
@@ -193,29 +193,29 @@ def check_pins(sentence: Sentence, known: Pins) -> None:
             )
 
 
-def _answer(sentence: Sentence, found: ParsedTree) -> Answer:
+def _answer(sentence: Sentence, parse: ParsedTree) -> Answer:
     n = len(sentence)
-    sure_tags = zip(range(n), found.tags, found.sure_tags, strict=True) if found.sure_tags else ()
-    spans = zip(found.brackets, found.sure, strict=True) if found.sure else ()
+    sure_tags = zip(range(n), parse.tags, parse.sure_tags, strict=True) if parse.sure_tags else ()
+    spans = zip(parse.brackets, parse.sure, strict=True) if parse.sure else ()
     return Answer(
-        tree_of(sentence.words, found.tags, found.brackets) if n else None,
-        found.probability,
+        tree_of(sentence.words, parse.tags, parse.brackets) if n else None,
+        parse.probability,
         sentence.words,
         parts=[PartProbability(i, i + 1, tag, p) for i, tag, p in sure_tags],
         spans=[PartProbability(*bracket, p) for bracket, p in spans],
-        alternatives=[Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in found.best],
+        alternatives=[Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in parse.best],
         offsets=sentence.offsets,
     )
 
 
-def _scored(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> BracketReport:
+def _scored(gold: Sequence[Sentence], parses: Sequence[ParsedTree]) -> BracketReport:
     wanted = [Parsed(each.tags or (), brackets_of(each)) for each in gold]
-    return bracket_scores(wanted, [Parsed(each.tags, each.brackets) for each in found])
+    return bracket_scores(wanted, [Parsed(each.tags, each.brackets) for each in parses])
 
 
-def _examined(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> Examined:
+def _examined(gold: Sequence[Sentence], parses: Sequence[ParsedTree]) -> Examined:
     examples = []
-    for sentence, each in zip(gold, found, strict=True):
+    for sentence, each in zip(gold, parses, strict=True):
         counted = dict.fromkeys(part for part in each.brackets if part[2] not in NOT_COUNTED)
         sure = dict(zip(each.brackets, each.sure, strict=bool(each.sure)))  # none if there is no probability
         right = dict.fromkeys(part for part in brackets_of(sentence) if part[2] not in NOT_COUNTED)

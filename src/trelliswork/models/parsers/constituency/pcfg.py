@@ -4,7 +4,7 @@
     >>> str(grammar.predict([["We", "sleep"]])[0].value)                     # doctest: +SKIP
     '(S (NP (PRP We)) (VP (VBP sleep)))'
 
-p(tree, words) is the product of the shares of its rules. Constituents are told apart by their parents, long ones are
+p(tree, words) is the product of the shares of its rules. Constituents are annotated with their parents, long ones are
 cut in two with markers, chains of unary rules are summed in closed form, and words that are rare or unknown go by their
 spelling. Probabilities are those of trees given the words, parts of speech included.
 
@@ -27,7 +27,7 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import ROOTS, tree_of
 from trelliswork.errors import ConstraintError, ModelError, TrellisworkError
-from trelliswork.models.base import Description, count
+from trelliswork.models.base import Description, Readable, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.parsers.constituency.bracket_explanation import BracketShares, diagonal, rival_text, summed
@@ -59,7 +59,7 @@ class TreebankGrammar(ConstituencyParser):
 
     def __init__(self, config: GrammarConfig, counts: RuleCounts):
         self.config, self.counts = config, counts
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
         self._index_symbols()
 
     def _index_symbols(self) -> None:
@@ -80,7 +80,7 @@ class TreebankGrammar(ConstituencyParser):
         self.labels, self._of_label = self._columns(lambda symbol: symbol not in self.words.symbols)
 
     def _columns(self, belongs: Callable[[int], bool]) -> tuple[list[str], Array]:
-        """The names of some symbols, and for each symbol the place of its name among them, or -1."""
+        """Return the names of some symbols, and for each symbol the place of its name among them, or -1."""
         of = [name if name is not None and belongs(i) else None for i, name in enumerate(self.names)]
         names = sorted({name for name in of if name is not None})
         place = {name: i for i, name in enumerate(names)}
@@ -88,7 +88,7 @@ class TreebankGrammar(ConstituencyParser):
 
     @classmethod
     def fit(cls, train: Sequence[Sentence], config: GrammarConfig | None = None) -> Self:
-        """The grammar of sentences with brackets."""
+        """Count the grammar of sentences with brackets."""
         if not train:
             raise TrellisworkError("expected sentences with brackets to count rules of, got none; check the data")
         config = config or GrammarConfig()
@@ -98,12 +98,12 @@ class TreebankGrammar(ConstituencyParser):
     # Charts
 
     def charts(self, words: Sequence[str], *, best: bool = False, known: Known | None = None) -> Chart:
-        """Of sums over trees, or of the best; `known` has symbols of which one must be above some words."""
+        """Return the chart of sums over trees, or of the best; `known` lists the symbols for some words."""
         return self.grammar.inside(self.words.weights(words), best=best, known=known)
 
     def _known(self, words: Sequence[str], pins: Pins) -> Known:
-        """The symbols of each pin."""
-        found: dict[tuple[int, int], frozenset[int]] = {}
+        """Return the symbols of each pin."""
+        known_symbols: dict[tuple[int, int], frozenset[int]] = {}
         if pins and len(words) > self.config.longest:
             problem = f"pins need a sentence of at most {self.config.longest} words, got one of {len(words)}"
             raise TrellisworkError(f"{problem}, which is parsed in pieces; cut it, or raise `longest`")
@@ -111,15 +111,15 @@ class TreebankGrammar(ConstituencyParser):
             if label is not None and label not in self.known_labels:
                 known = ", ".join(sorted(self.known_labels))
                 raise TrellisworkError(f"a pin must have one of the labels {known}; got {label!r}")
-            if (start, end - 1) in found:
+            if (start, end - 1) in known_symbols:
                 problem = f"expected one pin for words {start + 1} to {end}, got two"
                 raise TrellisworkError(f"{problem}; leave one out, or train with --model span-cky")
             wanted = [a for a, y in enumerate(self._of_label) if y >= 0 and label in (None, self.labels[y])]
-            found[start, end - 1] = frozenset(wanted)
-        return found
+            known_symbols[start, end - 1] = frozenset(wanted)
+        return known_symbols
 
     def entropy(self, words: Sequence[str], pins: Pins = ()) -> float:
-        """-Σ p(tree | words, pins) log p(tree | words, pins), in nats, parts of speech included."""
+        """Return -Σ p(tree | words, pins) log p(tree | words, pins), in nats, parts of speech included."""
         chart = self.charts(words, known=self._known(words, pins))
         if chart.log_z == -math.inf:
             raise _no_tree(words)
@@ -132,25 +132,27 @@ class TreebankGrammar(ConstituencyParser):
         tops = summed(sums.full * self.grammar.outside(sums), self._of_label)
         return BracketShares(self.labels, summed(self.grammar.posteriors(sums), self._of_label), tops.sum(-1), tops)
 
-    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
-        """The labels that some words may have together, each by its exact probability given the pins.
+    def choices(self, inputs: Readable, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+        """Return the labels that some words may have together, each by its exact probability given the pins.
 
         Labels can be above each other on the same words: they are rivals of the empty label, none at all, alone.
         """
-        found = []
+        choices = []
         sentences = self.sentences_of(inputs)
         for sentence, known in zip(sentences, pins or [()] * len(sentences), strict=True):
             check_pins(sentence, listed(known))
             shares = self.shares(sentence, self._known(sentence.words, listed(known)))
             if shares is None and known:
                 raise _no_tree(sentence.words)
-            found.append([] if shares is None else stacked_choices(shares.of_labels, shares.of_tops, self.labels, most))
-        return found
+            choices.append(
+                [] if shares is None else stacked_choices(shares.of_labels, shares.of_tops, self.labels, most)
+            )
+        return choices
 
     # Answers
 
-    def evaluating(self) -> AbstractContextManager[Any]:
-        """Nothing is learned while answers are given."""
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Return a context in which answers are given and nothing is learned."""
         return nullcontext()
 
     def parsed(
@@ -175,8 +177,8 @@ class TreebankGrammar(ConstituencyParser):
         ranked = [(tags, brackets, math.exp(min(score - sums.log_z, 0.0))) for tags, brackets, score in best[:top_k]]
         if not (expected or sure):
             return ParsedTree(*best[0][:2], best=ranked)
-        found = self.grammar.posteriors(sums)
-        of_tags, of_labels = summed(diagonal(found), self._of_tag), summed(found, self._of_label)
+        posteriors = self.grammar.posteriors(sums)
+        of_tags, of_labels = summed(diagonal(posteriors), self._of_tag), summed(posteriors, self._of_label)
         tags, brackets = self._expected(of_tags, of_labels, known) if expected else best[0][:2]
         if not sure:
             return ParsedTree(tags, brackets, best=ranked)
@@ -189,14 +191,14 @@ class TreebankGrammar(ConstituencyParser):
         )  # fmt: skip
 
     def _best(self, words: Sequence[str], k: int, known: Known) -> list[tuple[list[str], list[Bracket], float]]:
-        """The k best trees with the logarithms of their weights; none if no rules fit."""
+        """Return the k best trees with the logarithms of their weights; none if no rules fit."""
         chart = self.charts(words, best=True, known=known)
         if chart.log_z == -math.inf:
             return []
         return [(*self._split_nodes(nodes), score) for nodes, score in self.grammar.top_k(chart, k)]
 
     def _expected(self, of_tags: Array, of_labels: Array, known: Known) -> tuple[list[str], list[Bracket]]:
-        """The tree of the highest expected F1, and the likeliest tag of each word."""
+        """Return the tree of the highest expected F1, and the likeliest tag of each word."""
         brackets = [
             (start, end, label)
             for start, end, labels in expected_brackets(of_labels, list(known))
@@ -205,14 +207,14 @@ class TreebankGrammar(ConstituencyParser):
         return [self.tag_names[i] for i in of_tags.argmax(1).tolist()], brackets
 
     def log_weight(self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]) -> float:
-        """log p(tree, words) up to a factor of the words, as charts have it; -inf if the grammar lacks a rule."""
+        """Return log p(tree, words) up to a factor of the words, as in charts; -inf if the grammar lacks a rule."""
         factors = [weight for _, weight in self.factors(words, tags, brackets)]
         return float(np.log(factors).sum()) if min(factors) > 0 else -math.inf
 
     def factors(
         self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]
     ) -> list[tuple[str, float]]:
-        """The rules of a tree with their weights, whose product is that of the tree; 0 if the grammar lacks a rule."""
+        """Return the rules of a tree with their weights, whose product is that of the tree; 0 for a missing rule."""
         (binary, unary), weights, i = self.rules, self.words.weights(words), 0
         tree = annotated(tree_of(words, tags, brackets), self.config, self.counts.frequent)
         factors = [(f"root -> {tree.label}", self.counts.roots[tree.label] / self.counts.roots.total())]
@@ -227,14 +229,14 @@ class TreebankGrammar(ConstituencyParser):
                 factors.append((f"{above} -> {' '.join(below)}", rules.get((above, *below), 0.0)))
         return factors
 
-    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
-        """The rules that each span is due to: those in which the best trees with its brackets and without them differ.
+    def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
+        """Return the rules that decide each span: those in which the best trees with and without its brackets differ.
 
         Both are looked for among the `CANDIDATES` best trees: of a bracket that all of them have, there is none.
         """
         words, reasons = sentence.words, {}
         best = self._best(words, CANDIDATES, {})
-        for span, group in groupby(found.brackets, lambda each: each[:2]):
+        for span, group in groupby(parse.brackets, lambda each: each[:2]):
             brackets = set(group)
             kept = next((each for each in best if brackets <= set(each[1])), None)
             rival = next((each for each in best if not brackets <= set(each[1])), None)
@@ -244,7 +246,7 @@ class TreebankGrammar(ConstituencyParser):
         return reasons
 
     def _split_nodes(self, nodes: Sequence[Node]) -> tuple[list[str], list[Bracket]]:
-        """Tags and constituents of a derivation; what only stands for the rest of some children goes."""
+        """Return tags and constituents of a derivation; what only stands for the rest of some children goes."""
         tags: list[str] = []
         brackets: list[Bracket] = []
         for start, end, symbol in nodes:
@@ -256,13 +258,13 @@ class TreebankGrammar(ConstituencyParser):
         return tags, brackets
 
     def _flat(self, words: Sequence[str], known: Known) -> ParsedTree:
-        """A sentence that no rules fit: its likeliest tags below one bracket, and no probability."""
+        """Return a tree for a sentence that no rules fit: its likeliest tags below one bracket, and no probability."""
         if known:
             raise _no_tree(words)
         return ParsedTree(self.words.tags(words), [(0, len(words), ROOTS[0])] if len(words) > 1 else [])
 
     def _in_pieces(self, words: Sequence[str]) -> ParsedTree:
-        """A long sentence piece by piece below one bracket, without a probability."""
+        """Parse a long sentence piece by piece below one bracket, without a probability."""
         tags: list[str] = []
         brackets: list[Bracket] = [(0, len(words), ROOTS[0])]
         step = min(self.config.longest, PIECE)
@@ -273,12 +275,12 @@ class TreebankGrammar(ConstituencyParser):
         return ParsedTree(tags, brackets)
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
-        found, notes = super().readable_gold(gold, scheme)
+        sentences, notes = super().readable_gold(gold, scheme)
         n_long = sum(len(each) > self.config.longest for each in gold)
         if n_long:
             long = f"{count(n_long, 'sentence')} of more than {self.config.longest} words"
             notes.append(f"note: {long} parsed in pieces of {PIECE} words, without a probability")
-        return found, notes
+        return sentences, notes
 
     # What it is
 
@@ -329,12 +331,11 @@ class TreebankGrammar(ConstituencyParser):
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        found: Self = with_kept(model, directory)
-        return found
+        return with_kept(model, directory)
 
 
 def _rule_reason(own: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]], rival: str) -> Reason:
-    """Votes of the rules that one of two trees has and the other has not."""
+    """Return votes of the rules that one of two trees has and the other has not."""
     of_own, of_other = Counter(own), Counter(other)
     votes = [
         Vote(rule, sign * n * math.log(weight), rule if sign > 0 else f"not {rule}")
@@ -346,4 +347,4 @@ def _rule_reason(own: Sequence[tuple[str, float]], other: Sequence[tuple[str, fl
 
 def _no_tree(words: Sequence[str]) -> ConstraintError:
     shown = " ".join(words[:8]) + (" ..." if len(words) > 8 else "")
-    return ConstraintError(f"expected pins that some tree of the grammar has, got others for {shown!r}; leave one out")
+    return ConstraintError(f"no tree of the grammar agrees with the pins of {shown!r}; leave one out")

@@ -16,7 +16,7 @@ going on in neural constituency parsers? An analysis; Goodman (1996), Parsing al
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -30,7 +30,7 @@ from trelliswork.data import Sentence, Vocabulary, WordVectors
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.distributions.span_values import allowed_by_nodes
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Description
+from trelliswork.models.base import Description, Readable
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.features import TokenFeatures
@@ -43,6 +43,7 @@ from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans
 from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
 from trelliswork.models.part_choices import NO_CONSTITUENT, PartChoices, span_choices
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.votes import Reason
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
@@ -54,7 +55,7 @@ _UNSURE: Sure = None, (), ()
 CHUNK = 1 << 16  # spans, padding included, whose charts are in memory at a time
 
 
-class Scored(NamedTuple):
+class BatchScores(NamedTuple):
     """A batch: its trees, and the scores of the tags of each word."""
 
     trees: SpanTree
@@ -86,7 +87,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new parser whose vocabularies and labels come from sentences with brackets."""
+        """Return a new parser whose vocabularies and labels come from sentences with brackets."""
         if not train:
             raise TrellisworkError("expected sentences with brackets to build a parser from, got none; check the data")
         config = replace(config or SpanConfig(), vector_dim=0 if vectors is None else vectors.dim)
@@ -102,38 +103,38 @@ class SpanParser(ConstituencyParser, WordNetwork):
     # Learning
 
     def gold(self, sentence: Sentence) -> list[list[int]]:
-        """The nodes of the tree (start, end, label), and the tag of word r in row r, -1 in the rows behind."""
+        """Return the nodes of the tree (start, end, label), and the tag of word r in row r, -1 in the rows behind."""
         nodes = self.labels.nodes(len(sentence), brackets_of(sentence))
         tags = [self.tags.index(tag) for tag in sentence.tags or ()]
         return [[*node, tag] for node, tag in zip(nodes, tags + [-1] * (len(sentence) - 1), strict=True)]
 
-    def forward(self, batch: TokenBatch) -> Scored:
-        """p(tree | words), and scores of tags."""
+    def forward(self, batch: TokenBatch) -> BatchScores:
+        """Return p(tree | words), and scores of tags."""
         vectors = self.encode_tokens(batch)
         lengths = batch.mask.sum(1)
         spans = self.scorer(vectors * batch.mask[..., None], lengths)
-        return Scored(SpanTree(spans, lengths=lengths, empty=0), self.tag_scorer(vectors))
+        return BatchScores(SpanTree(spans, lengths=lengths, empty=0), self.tag_scorer(vectors))
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tree | words), and that of the tags times their weight, summed over the batch."""
+        """Return -log p(tree | words), and that of the tags times their weight, summed over the batch."""
         trees, gold, of_tags = self.scored(batch)
         return of_tags - trees.log_prob(gold).sum()
 
     def scored(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[SpanTree, Int[Tensor, "batch nodes 3"], Float[Tensor, ""]]:
-        """p(tree | words) of a batch, its gold trees, and the loss of the tags, for every objective."""
+        """Return p(tree | words) of a batch, its gold trees, and the loss of the tags, for every objective."""
         encoded, rows = self.encoded(batch)
-        found = self(self.token_batch(encoded))
-        gold = pad_sequence(list(rows), batch_first=True, padding_value=-1).to(found.tags.device)
-        tags = gold[:, : found.tags.shape[1], 3]
-        of_tags = F.cross_entropy(found.tags.flatten(0, 1), tags.flatten(), ignore_index=-1, reduction="sum")
-        return found.trees, gold[..., :3], self.config.tag_weight * of_tags
+        scores = self(self.token_batch(encoded))
+        gold = pad_sequence(list(rows), batch_first=True, padding_value=-1).to(scores.tags.device)
+        tags = gold[:, : scores.tags.shape[1], 3]
+        of_tags = F.cross_entropy(scores.tags.flatten(0, 1), tags.flatten(), ignore_index=-1, reduction="sum")
+        return scores.trees, gold[..., :3], self.config.tag_weight * of_tags
 
     # Answers
 
     def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> SpanTree:
-        """p(tree | words, pins) of a batch, with every query: entropy, samples, k best, and so on.
+        """Return p(tree | words, pins) of a batch, with every query: entropy, samples, k best, and so on.
 
         Labels are indices into `labels.names`; `labels.brackets` makes constituents of the nodes of a value.
         """
@@ -142,27 +143,27 @@ class SpanParser(ConstituencyParser, WordNetwork):
             return self._pinned(self(self.token_batch(self.encode(given))).trees, pins)
 
     def counting(self, batch: Sequence[Sentence], pins: Sequence[Any] | None) -> Counting:
-        found = self.distribution(batch, None if pins is None else [listed(each) for each in pins])
+        trees = self.distribution(batch, None if pins is None else [listed(each) for each in pins])
 
         def of_label(label: str) -> dict[str, Tensor]:
-            costs = found.spans.new_tensor([chain.count(label) for chain in self.labels.chains])
-            return {"costs": costs.expand(found.spans.shape)}
+            costs = trees.spans.new_tensor([chain.count(label) for chain in self.labels.chains])
+            return {"costs": costs.expand(trees.spans.shape)}
 
-        return Counting([found], list(self.labels.single), of_label)
+        return Counting([trees], list(self.labels.single), of_label)
 
     def choices(
-        self, inputs: Any, *, pins: Sequence[Any] | None = None, most: int | None = None
+        self, inputs: Readable, *, pins: Sequence[Any] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """The labels that each span may have, chains of them as S+VP, by their exact probability given the pins."""
+        """Return the labels of each span, chains of them as S+VP, with exact probabilities given the pins."""
         sentences = self.sentences_of(inputs)
         known: list[Pins] = [()] * len(sentences) if pins is None else [listed(each) for each in pins]
-        found = []
+        choices = []
         for sentence, of_it in zip(sentences, known, strict=True):
             check_pins(sentence, of_it)
             trees = self.distribution([sentence], [of_it]) if len(sentence) else None
             shares = np.zeros((0, 0, 1)) if trees is None else trees.marginals[0].detach().double().cpu().numpy()
-            found.append(span_choices(shares, [NO_CONSTITUENT, *self.labels.names[1:]], most))
-        return found
+            choices.append(span_choices(shares, [NO_CONSTITUENT, *self.labels.names[1:]], most))
+        return choices
 
     def _pinned(self, trees: SpanTree, pins: Sequence[Pins] | None) -> SpanTree:
         if pins is None or not any(pins):
@@ -175,13 +176,13 @@ class SpanParser(ConstituencyParser, WordNetwork):
         return trees.constrain(allowed)
 
     def _allowed(self, pins: Sequence[Pins] | None) -> dict[tuple[int, int, int], Bool[Tensor, "c"]]:
-        """Which labels pinned spans (row, start, end) may have."""
-        found: dict[tuple[int, int, int], Tensor] = {}
+        """Return the labels that pinned spans (row, start, end) may have."""
+        allowed: dict[tuple[int, int, int], Tensor] = {}
         for row, known in enumerate(pins or ()):
             for start, end, label in known:
                 place, having = (row, start, end), self._having(label)
-                found[place] = having & found.get(place, having)
-        return found
+                allowed[place] = having & allowed.get(place, having)
+        return allowed
 
     def _having(self, label: str | None) -> Bool[Tensor, "c"]:
         having = torch.tensor(self.labels.with_label(label))
@@ -196,7 +197,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         tokens = self.token_batch(self.encode(batch))
         vectors, lengths = self.encode_tokens(tokens) * tokens.mask[..., None], list(map(len, batch))
         shares = self.tag_scorer(vectors).softmax(-1).max(-1)
-        names, found = self.tags.to_list(), list[ParsedTree]()
+        names, parses = self.tags.to_list(), list[ParsedTree]()
         tags = [[names[t] for t in row[:n]] for row, n in zip(shares.indices.tolist(), lengths, strict=True)]
         for first, last in _small(lengths):
             rows, known = slice(first, last), None if pins is None else pins[first:last]
@@ -207,16 +208,16 @@ class SpanParser(ConstituencyParser, WordNetwork):
             values = part.best() if self.config.decoding == "best" else part.expected()
             best = self._top(batch[rows], known, tags[rows], top_k) if top_k else [[]] * len(values)
             sure_of = self._probabilities(part, values, shares.values[rows]) if sure else [_UNSURE] * len(values)
-            found += [
-                ParsedTree(own, self.labels.brackets(value), *told, ranked)
-                for own, value, told, ranked in zip(tags[rows], values, sure_of, best, strict=True)
+            parses += [
+                ParsedTree(own, self.labels.brackets(value), *probabilities, ranked)
+                for own, value, probabilities, ranked in zip(tags[rows], values, sure_of, best, strict=True)
             ]
-        return found
+        return parses
 
     def _probabilities(
         self, part: FoldedSpans, values: Sequence[Sequence[Node]], of_tags: Float[Tensor, "batch n"]
     ) -> list[Sure]:
-        """That of each tree, those of its constituents, in whichever chain, and those of its tags."""
+        """Return the probability of each tree, those of its constituents, in whichever chain, and those of its tags."""
         whole = part.log_prob(values).exp().clamp(max=1.0).tolist()
         brackets = [self.labels.brackets(value) for value in values]
         single = self.labels.single
@@ -235,10 +236,10 @@ class SpanParser(ConstituencyParser, WordNetwork):
         of_labels = marginals @ self.labels.having.T.to(marginals)
         return BracketShares(list(self.labels.single), of_labels.numpy(), marginals[..., 1:].sum(-1).numpy())
 
-    def reasons(self, sentence: Sentence, found: ParsedTree) -> dict[tuple[int, int], Reason]:
-        """The words that each span is due to: the best tree with its labels is compared with the best tree without."""
+    def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:
+        """Return the words that decide each span: the best tree with its labels is compared with the best without."""
         n = len(sentence)
-        trees, value = self.distribution([sentence]), self.labels.nodes(n, found.brackets)
+        trees, value = self.distribution([sentence]), self.labels.nodes(n, parse.brackets)
         labelled = [node for node in value if node[2]]
         marginals = trees.marginals[0]
         labelled.sort(key=lambda node: float(marginals[node[0], node[1] - 1, node[2]]))
@@ -263,7 +264,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _attributed(
         self, sentence: Sentence, compared: Sequence[tuple[Sequence[Node], Sequence[Node]]]
     ) -> list[Attribution]:
-        """The shares of the words in the differences between the scores of two trees."""
+        """Return the shares of the words in the differences between the scores of two trees."""
         signed = []  # of each pair: (start, end, label, 1 or -1), where one of the trees has the node and not the other
         for pair in compared:
             own, other = (Counter(map(tuple, each)) for each in pair)
@@ -284,7 +285,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _top(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]], top_k: int
     ) -> list[list[tuple[Sequence[str], list[Bracket], float]]]:
-        """The `top_k` best trees of each sentence, all with the best tags, and their probabilities."""
+        """Return the `top_k` best trees of each sentence, all with the best tags, and their probabilities."""
         trees = self.distribution(batch, pins)
         values, scores = trees.top_k(top_k)
         shares = (scores.double() - trees.log_partition.double()).exp().clamp(max=1.0).T.tolist()
@@ -312,23 +313,23 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def size(self) -> str:
         return f"{len(self.labels) - 1} labels of constituents, {self.n_parameters:,} parameters"
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"labels": self.labels.names, "tags": self.tags.to_list()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings = SpanConfig.from_dict(config["settings"])
         features = TokenFeatures.from_stored(settings, config)
         return cls(settings, features, ChainLabels(config["labels"]), Vocabulary(config["tags"]))
 
 
 def _best_of(trees: SpanTree) -> Sequence[Node] | None:
-    """The best tree of one sentence; None if none is allowed."""
+    """Return the best tree of one sentence; None if none is allowed."""
     return trees.argmax[0] if bool(trees.log_partition > -INF) else None
 
 
 def _small(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose charts are in memory together; one row at least."""
+    """Yield ranges of rows whose charts are in memory together; one row at least."""
     first, longest = 0, 0
     for i, n in enumerate(lengths):
         longest = max(longest, n)

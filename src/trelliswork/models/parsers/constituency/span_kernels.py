@@ -9,7 +9,7 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 @kernel(EXACT)
 def best_by_size(shares, chains, n_items, right, labels):
-    """Of each span and number of constituents, the label that is expected to have most of them right, and how many.
+    """Fill in for each span and number of constituents the label that is expected to have most right, and how many.
 
     `shares` [m, c - 1] are the probabilities of labels 1, 2, ... of m spans; `chains` are (starts, items) of each
     label, an item being a constituent, the second of a name being another than the first.

@@ -1,4 +1,4 @@
-"""From trees to the rules of a grammar: labels told apart, children one by one, and counts.
+"""From trees to the rules of a grammar: annotated labels, children one by one, and counts.
 
 >>> tree = Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))")
 >>> rules = RuleCounts.of([tree], GrammarConfig(mark_single=False, mark_base=False))
@@ -26,12 +26,12 @@ SINGLE, BASE = MARK + "1", MARK + "0"
 
 
 def annotated(tree: Tree, config: GrammarConfig, frequent: Collection[tuple[str, str]] = ()) -> Tree:
-    """Labels that also name the nearest constituents above, and what else the settings tell apart.
+    """Return a tree whose labels also name the nearest constituents above, and what else the settings tell apart.
 
     `frequent` has the pairs of tag and word, in lower case, that are symbols of their own.
     """
     above: dict[int, tuple[str, ...]] = {id(tree): ()}
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for node in tree.subtrees:
         path, word = above[id(node)], node.children[0]
         if isinstance(word, str):
@@ -39,11 +39,11 @@ def annotated(tree: Tree, config: GrammarConfig, frequent: Collection[tuple[str,
         else:
             n, mark = config.vertical - 1, _shape_mark(node, config)
         parents = path[:n] if path else ("",) * min(n, 1)
-        found[id(node)] = node.label + "".join(ABOVE + each for each in parents) + mark
+        names[id(node)] = node.label + "".join(ABOVE + each for each in parents) + mark
         for child in node.children:
             if isinstance(child, Tree):
                 above[id(child)] = (node.label, *path)[: max(config.vertical - 1, 1)]
-    return _relabelled(tree, found)
+    return _relabelled(tree, names)
 
 
 def _word_mark(tag: str, word: str, frequent: Collection[tuple[str, str]]) -> str:
@@ -58,7 +58,7 @@ def _shape_mark(node: Tree, config: GrammarConfig) -> str:
 
 
 def is_tag(node: Tree | str) -> bool:
-    """Whether a node is right above a word."""
+    """Return whether a node is right above a word."""
     return isinstance(node, Tree) and isinstance(node.children[0], str)
 
 
@@ -71,7 +71,7 @@ def _relabelled(tree: Tree, labels: Mapping[int, str]) -> Tree:
 
 
 def label_of(symbol: str) -> str | None:
-    """The label of a symbol; None of one that only stands for the rest of some children.
+    """Return the label of a symbol; None of one that only stands for the rest of some children.
 
     >>> label_of("NP^S"), label_of("VP^S|<NP^VP>")
     ('NP', None)
@@ -80,7 +80,7 @@ def label_of(symbol: str) -> str | None:
 
 
 def without_farthest(symbol: str) -> str:
-    """A symbol without the farthest of the ancestors that it names.
+    """Return a symbol without the farthest of the ancestors that it names.
 
     >>> without_farthest("NP^S^=1"), without_farthest("NP^VP^S")
     ('NP^=1', 'NP^VP')
@@ -90,7 +90,7 @@ def without_farthest(symbol: str) -> str:
 
 
 def word_of(symbol: str) -> str | None:
-    """The one word, in lower case, that a tag is for; None if it is for others.
+    """Return the one word, in lower case, that a tag is for; None if it is for others.
 
     >>> word_of("IN^PP^=of"), word_of("IN^PP")
     ('of', None)
@@ -100,7 +100,7 @@ def word_of(symbol: str) -> str | None:
 
 
 def frequent_words(trees: Iterable[Tree], least: int) -> frozenset[tuple[str, str]]:
-    """The pairs of tag and word, in lower case, that occur at least so often; none if that is 0."""
+    """Return the pairs of tag and word, in lower case, that occur at least so often; none if that is 0."""
     counts = Counter(
         (node.label, node.children[0].lower())
         for tree in (trees if least else ())
@@ -121,28 +121,28 @@ class Contexts:
 
     @staticmethod
     def of(trees: Iterable[Tree], config: GrammarConfig) -> Contexts:
-        """Those of annotated trees."""
-        found, counts = Contexts(config.horizontal), Counter[str]()
+        """Count the rules of trees."""
+        contexts, counts = Contexts(config.horizontal), Counter[str]()
         for tree in trees:
             for node in tree.subtrees:
                 for rest in _rests(node, config.side):
-                    counts.update(found._names(node.label, rest))
-        found.known = {name for name, n in counts.items() if n >= config.least_context}
-        return found
+                    counts.update(contexts._names(node.label, rest))
+        contexts.known = {name for name, n in counts.items() if n >= config.least_context}
+        return contexts
 
     def _names(self, label: str, rest: Sequence[Tree]) -> list[str]:
-        """From the shortest name to the longest."""
+        """Return the names from the shortest to the longest."""
         shown = [each.label.split(ABOVE)[0] or each.label for each in rest[: self.horizontal]]
         return [f"{label}{MARKER}<{'-'.join(shown[:n])}>" for n in range(len(shown) + 1)]
 
     def name(self, label: str, rest: Sequence[Tree]) -> str:
-        """The longest name that is known, or the one without children."""
+        """Return the longest name that is known, or the one without children."""
         shortest, *longer = self._names(label, rest)
         return next((name for name in reversed(longer) if name in self.known), shortest)
 
 
 class RuleCounts:
-    """How often each rule occurs in trees, by the symbols that `annotated` and `Contexts` make."""
+    """Counts of the rules in trees, by the symbols that `annotated` and `Contexts` make."""
 
     def __init__(self, config: GrammarConfig, frequent: Collection[tuple[str, str]] = ()):
         self.config, self.frequent, self.contexts = config, frequent, Contexts(config.horizontal)
@@ -153,13 +153,13 @@ class RuleCounts:
 
     @staticmethod
     def of(trees: Sequence[Tree], config: GrammarConfig) -> RuleCounts:
-        """The rules of trees."""
+        """Count the rules of trees."""
         counts = RuleCounts(config, frequent_words(trees, config.frequent))
-        marked = [annotated(tree, config, counts.frequent) for tree in trees]
-        counts.contexts = Contexts.of(marked, config)
-        for tree in marked:
+        annotated_trees = [annotated(tree, config, counts.frequent) for tree in trees]
+        counts.contexts = Contexts.of(annotated_trees, config)
+        for tree in annotated_trees:
             counts.add(tree)
-        counts.smooth(marked)
+        counts.smooth(annotated_trees)
         return counts
 
     def smooth(self, trees: Iterable[Tree]) -> None:
@@ -177,7 +177,7 @@ class RuleCounts:
                 self._count(rule, weight * share)
 
     def rules_of(self, node: Tree) -> Iterator[tuple[str, ...]]:
-        """The rules (symbol, one child or two) of a constituent of an annotated tree."""
+        """Yield the rules (symbol, one child or two) of a constituent of an annotated tree."""
         names = [_label(each) for each in node.children]
         above, from_left = node.label, self.config.side == "right"
         rests = [self.contexts.name(node.label, rest) for rest in _rests(node, self.config.side)]
@@ -197,22 +197,22 @@ class RuleCounts:
                     self._count(rule, 1)
 
     def most_frequent(self, n: int) -> dict[str, str]:
-        """The most frequent rules and how often they occur, for people."""
+        """Return the most frequent rules and how often they occur, for people."""
         rules = sorted([*self.binary.items(), *self.unary.items()], key=lambda rule: -rule[1])[:n]
         return {f"{a} -> {' '.join(rest)}": f"{times:,.0f}" for (a, *rest), times in rules}
 
     def in_order(self, labels: Sequence[str]) -> list[str]:
-        """Labels of the same words, from the top down, as they mostly are in the treebank."""
+        """Return labels of the same words, from the top down, as they mostly are in the treebank."""
         above = self._above
         return sorted(labels, key=lambda a: (sum(above[b, a] - above[a, b] for b in labels), a))
 
     @cached_property
     def _above(self) -> Mapping[tuple[str | None, str | None], float]:
-        """How often a label is right above another on the same words."""
-        found: dict[tuple[str | None, str | None], float] = defaultdict(float)
+        """Counts of a label right above another on the same words."""
+        counts: dict[tuple[str | None, str | None], float] = defaultdict(float)
         for (a, b), times in self.unary.items():
-            found[label_of(a), label_of(b)] += times
-        return found
+            counts[label_of(a), label_of(b)] += times
+        return counts
 
     def _count(self, rule: tuple[str, ...], n: float) -> None:
         if len(rule) == 2:
@@ -221,7 +221,7 @@ class RuleCounts:
             self.binary[rule[0], rule[1], rule[2]] += n
 
     def weights(self) -> tuple[dict[tuple[str, str, str], float], dict[tuple[str, str], float]]:
-        """The share of each rule among those of its left-hand side."""
+        """Return the share of each rule among those of its left-hand side."""
         totals: dict[str, float] = defaultdict(float)
         for rule, n in [*self.binary.items(), *self.unary.items()]:
             totals[rule[0]] += n
@@ -232,7 +232,7 @@ class RuleCounts:
 
 
 class _Expansions:
-    """How often constituents have which children, whatever their farthest ancestor is."""
+    """Counts of the children of constituents, whatever their farthest ancestor is."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
@@ -246,7 +246,7 @@ class _Expansions:
                 self.symbols.setdefault(coarse, set()).add(node.label)
 
     def shared(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
-        """(symbol, children, share) of each constituent that has several farthest ancestors."""
+        """Yield (symbol, children, share) of each constituent that has several farthest ancestors."""
         often = {key: n for key, n in self.counts.items() if n > 1 and len(self.symbols[key[0]]) > 1}
         totals: Counter[str] = Counter()
         for (coarse, _), n in often.items():
@@ -257,7 +257,7 @@ class _Expansions:
 
 
 def _rests(node: Tree, side: Side) -> Iterator[list[Tree]]:
-    """What is left when the first of three children or more, the first two, ... are split off, until it is two."""
+    """Yield what is left when the first of three children or more, the first two, ... are split off, down to two."""
     children = [each for each in node.children if isinstance(each, Tree)]
     ordered = children if side == "right" else children[::-1]
     for i in range(1, len(ordered) - 1):
@@ -273,7 +273,7 @@ def _label(child: Tree | str) -> str:
 
 
 def stored_counts(counts: RuleCounts, place: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """What goes into config.json, and the arrays; `place` numbers the symbols."""
+    """Return the entries of config.json and the arrays of a grammar; `place` numbers the symbols."""
     words = sorted({word for _, word in counts.words})
     column = {word: i for i, word in enumerate(words)}
     arrays = {
@@ -292,7 +292,7 @@ def stored_counts(counts: RuleCounts, place: Mapping[str, int]) -> tuple[dict[st
 
 
 def counts_from(stored: StoredModel) -> RuleCounts:
-    """The counts of a folder."""
+    """Return the counts of a folder."""
     counts = RuleCounts(GrammarConfig.from_dict(stored.config["settings"]))
     symbols, words, arrays = stored.config["symbols"], stored.config["words"], stored.weights
     if not all(isinstance(name, str) and name for name in (*symbols, *words)):

@@ -1,4 +1,4 @@
-"""What else a word may depend on: the heads of each word by their probability."""
+"""Alternatives to the arcs of a tree: the heads of each word by their probability."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class ArcExplanation:
         reasons: Mapping[int, Reason] | None = None,
         best: Sequence[Alternative] = (),
     ) -> ArcExplanation:
-        """From the arcs of the best tree and the probabilities [n+1, n+1, l] of head, word and label."""
+        """Make it from the arcs of the best tree and the probabilities [n+1, n+1, l] of head, word and label."""
         table = np.asarray(marginals, float)
         number = {label: y for y, label in enumerate(labels)}
         chosen = [_arc(table, head, i, number[label], label) for i, (head, label) in enumerate(arcs)]
         others = [_others(table, arc.head or 0, i, labels) for i, arc in enumerate(chosen)]
         return cls(tuple(words), tuple(chosen), tuple(others), reasons or {}, tuple(best))
 
-    def record(self, most: int) -> dict[str, Any]:
-        """As plain values: each arc with the `most` strongest others and votes."""
+    def record(self, most: int) -> dict[str, object]:
+        """Return plain values: each arc with the `most` strongest others and votes."""
         rows = [
             {**arc.record(), "others": [other.record() for other in others[:most]]}
             for arc, others in zip(self.arcs, self.others, strict=True)
@@ -87,24 +87,24 @@ class ArcExplanation:
         return arc_text(self.words, arc.head, arc.label)
 
     def _repr_html_(self) -> str:
-        """A table: word, head, label, probabilities; what else is possible below each."""
+        """Return a table: word, head, label, probabilities; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("word", "head", "label", "of the head", "with the label"))
         rows, top = [], largest(list(self.reasons.values()))
         for i, word in enumerate(self.words):
             for j, arc in enumerate((self.arcs[i], *self.others[i])):
                 name, kind = (f"<b>{isolated(word)}</b>", "") if j == 0 else ("", ' class="other"')
                 sure = "".join(f"<td>{100 * p:.1f}%</td>" for p in (arc.head_probability or 0, arc.probability))
-                told = (
+                cells = (
                     f"<td>{name}</td><td>{isolated(node_text(self.words, arc.head))}</td><td>{escape(arc.label)}</td>"
                 )
-                rows.append(f"<tr{kind}>{told}{sure}</tr>")
+                rows.append(f"<tr{kind}>{cells}{sure}</tr>")
             if i in self.reasons:
                 rows.append(f'<tr class="why"><td></td><td colspan="4">{self.reasons[i].html(top)}</td></tr>')
         return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
 
 
 def node_text(words: Sequence[str], node: int | None) -> str:
-    """A word, from 1, with its number; 0 is the root."""
+    """Return a word, from 1, with its number; 0 is the root."""
     return f"{node} {words[node - 1]}" if node else ROOT
 
 
@@ -117,13 +117,13 @@ def arc_text(words: Sequence[str], head: int | None, label: str) -> str:
 
 
 def _arc(table: Any, head: int, i: int, y: int, label: str) -> PartProbability:
-    """The arc from a head to word i, from 0."""
+    """Return the arc from a head to word i, from 0."""
     of_head = table[head, i + 1]
     return PartProbability(i, i + 1, label, float(of_head[y]), head, float(min(of_head.sum(), 1.0)))
 
 
 def _others(table: Any, chosen: int, i: int, labels: Sequence[str]) -> tuple[PartProbability, ...]:
-    """The most probable other heads of word i, each with its best label."""
+    """Return the most probable other heads of word i, each with its best label."""
     heads = table[:, i + 1].sum(-1)
     heads[chosen] = 0.0
     best = [h for h in np.argsort(-heads, kind="stable")[:MOST].tolist() if heads[h] >= LEAST]

@@ -31,24 +31,24 @@ class BestLabels:
         shape = (nodes.shape[0], nodes.shape[1], nodes.shape[1])
         self.log_shares: Float[Tensor, "batch n+1 n+1"] = nodes.new_zeros(shape)
         self.labels: Int[Tensor, "batch n+1 n+1"] = torch.zeros(shape, dtype=torch.int32, device=nodes.device)
-        self._found: Bool[Tensor, "batch n+1 n+1"] = torch.zeros(shape, dtype=torch.bool, device=nodes.device)
+        self._is_known: Bool[Tensor, "batch n+1 n+1"] = torch.zeros(shape, dtype=torch.bool, device=nodes.device)
 
     def fix(self, row: int, word: int, label: int) -> Float[Tensor, "n+1"]:
         """Give all arcs into a word, counted from 0, this label; its log probability under each head."""
         at = (row, slice(None), word + 1)
-        self.log_shares[at], self.labels[at], self._found[at] = 0.0, label, True
+        self.log_shares[at], self.labels[at], self._is_known[at] = 0.0, label, True
         dependents = self._dependents[row, word + 1].expand_as(self._heads[row])
         return self._scorer.labels_of_pairs(self._heads[row], dependents).log_softmax(-1)[:, label]
 
     def look(self, rows: Int[Tensor, "rows"], heads: Int[Tensor, "rows n"], mask: Bool[Tensor, "rows n"]) -> Tensor:
         """Find the labels of these arcs; whether any was new, for each row."""
         words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
-        new = mask & ~self._found[rows[:, None], heads, words]
+        new = mask & ~self._is_known[rows[:, None], heads, words]
         at = rows[:, None].expand_as(heads)[new], heads[new], words.expand_as(heads)[new]
         if len(at[0]):
             scores = self._scorer.labels_of_pairs(self._heads[at[0], at[1]], self._dependents[at[0], at[2]])
             self.log_shares[at], labels = _best(scores)
-            self.labels[at], self._found[at] = labels.int(), True
+            self.labels[at], self._is_known[at] = labels.int(), True
         return new.any(1)
 
     def look_everywhere(self, row: int) -> None:
@@ -59,13 +59,13 @@ class BestLabels:
             some = slice(first, first + step)
             scores = self._scorer.labels_between(self._heads[row, None], self._dependents[row, None, some])[0]
             log_shares, labels = _best(scores)
-            known = self._found[row, :, some]
+            known = self._is_known[row, :, some]
             self.log_shares[row, :, some] = torch.where(known, self.log_shares[row, :, some], log_shares)
             self.labels[row, :, some] = torch.where(known, self.labels[row, :, some], labels.int())
-        self._found[row] = True
+        self._is_known[row] = True
 
     def best_heads(self, search: Search, mask: Bool[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
-        """The heads of the best trees; `search` finds those of some rows by the labels that are known so far."""
+        """Return the heads of the best trees; `search` finds those of some rows by the labels that are known so far."""
         rows = torch.arange(len(mask), device=mask.device)
         heads = search(rows)
         for _ in range(ROUNDS):
@@ -79,7 +79,7 @@ class BestLabels:
         return heads
 
     def at(self, heads: Int[Tensor, "batch n"]) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch n"]]:
-        """The labels of these arcs, which have been looked at, and their log probabilities."""
+        """Return the labels of these arcs, which have been looked at, and their log probabilities."""
         rows, words = (
             torch.arange(len(heads), device=heads.device),
             torch.arange(1, heads.shape[1] + 1, device=heads.device),
@@ -89,6 +89,6 @@ class BestLabels:
 
 
 def _best(scores: Float[Tensor, "*arcs l"]) -> tuple[Float[Tensor, "*arcs"], Int[Tensor, "*arcs"]]:
-    """The log probability of the best label of each arc, and which it is."""
+    """Return the log probability of the best label of each arc, and which it is."""
     best, labels = scores.max(-1)
     return best - scores.logsumexp(-1), labels

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +28,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary, token_budget_batches
 from trelliswork.data.treebank import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
+from trelliswork.models.base import Readable
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution, affordable
@@ -36,7 +37,7 @@ from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation, arc_text
 from trelliswork.models.parsers.dependency.best_labels import BestLabels
 from trelliswork.models.parsers.dependency.config import ParserConfig
-from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of, labels_of
+from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, ParsedArcs, Pins, heads_of, labels_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
@@ -49,7 +50,7 @@ BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at 
 Value = Sequence[tuple[int, int]]  # head and label of each word
 
 
-class Scores(NamedTuple):
+class ArcScores(NamedTuple):
     """Of a batch: `arcs` sum out the labels."""
 
     arcs: Float[Tensor, "batch n+1 n+1"]
@@ -84,7 +85,7 @@ class BiaffineParser(DependencyParser):
         return f"CRF over {'projective' if self.crf.projective else 'all'} dependency trees"
 
     @classmethod
-    def settled(cls, config: ParserConfig, train: Sequence[Sentence]) -> ParserConfig:
+    def resolve_config(cls, config: ParserConfig, train: Sequence[Sentence]) -> ParserConfig:
         if config.trees != "auto":
             return config
         crossing = any(not is_projective(heads_of(each)) for each in train)
@@ -99,7 +100,7 @@ class BiaffineParser(DependencyParser):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """-log p(heads | words) - Σ log p(label | arc)."""
+        """Return -log p(heads | words) - Σ log p(label | arc)."""
         nodes = self.scorer.nodes(vectors)
         of_labels = self.scorer.labels_at(nodes, heads)[tokens.mask] / self.temperatures[1]
         log_likelihood = self.crf(self._arcs(nodes), heads, mask=tokens.mask)
@@ -108,7 +109,7 @@ class BiaffineParser(DependencyParser):
     def scored(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[DependencyTree, Int[Tensor, "batch n 2"]]:
-        """p(heads, labels | words) of a batch and its gold trees, for objectives other than the likelihood."""
+        """Return p(heads, labels | words) of a batch and its gold trees, for objectives other than the likelihood."""
         encoded, rows = self.encoded(batch)
         tokens = self.token_batch(encoded)
         gold = pad_sequence(list(rows), batch_first=True)[..., :2]
@@ -128,8 +129,8 @@ class BiaffineParser(DependencyParser):
         """Make probabilities as large as they should be: divide scores by the temperatures that sentences, which it
         has not learned from, are most probable with.
 
-        Networks grow too sure of what they have seen. One temperature of arcs and one of labels change no order among
-        the trees of arcs, and hardly the answers.
+        Networks grow too sure of what they have seen. One temperature of arcs and one of labels keep the order of the
+        trees of arcs, and nearly all answers.
 
         Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
         """
@@ -141,14 +142,14 @@ class BiaffineParser(DependencyParser):
     # Answers
 
     def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> DependencyTree:
-        """p(heads, labels | words, pins) of a batch, with every query: entropy, samples, k best, and so on."""
+        """Return p(heads, labels | words, pins) of a batch, with every query: entropy, samples, k best, and so on."""
         with self.evaluating():
             tokens = self.token_batch(self.encode(self.sentences_of(sentences)))
-            found = self._labelled(self.encode_tokens(tokens), tokens)
-            return found if pins is None else self._pinned(found, sentences, pins)
+            trees = self._labelled(self.encode_tokens(tokens), tokens)
+            return trees if pins is None else self._pinned(trees, sentences, pins)
 
-    def explain(self, sentences: Any) -> list[ArcExplanation]:
-        """The arcs of the best tree of each sentence, other heads of each word, and the words that decided."""
+    def explain(self, sentences: Readable) -> list[ArcExplanation]:
+        """Explain the arcs of each best tree: other heads of each word, and the words that decided."""
         return [self._explained(each) for each in self.sentences_of(sentences)]
 
     def _explained(self, sentence: Sentence) -> ArcExplanation:
@@ -170,7 +171,7 @@ class BiaffineParser(DependencyParser):
         )
 
     def _compared(self, trees: DependencyTree, value: Value, asked: Sequence[int]) -> dict[int, tuple[Value, Value]]:
-        """Of each of some words the best tree of one sentence with its arc, and the best one with another arc."""
+        """Return for some words the best tree of one sentence with its arc, and the best one with another arc."""
         assert trees.labels is not None
         arcs, labels, compared = trees.arcs[0], trees.labels[0], {}
         best = self._best_tree(arcs, labels)
@@ -193,7 +194,7 @@ class BiaffineParser(DependencyParser):
         return [(head, int(best.indices[head, m])) for m, head in enumerate(trees.argmax[0].tolist(), 1)]
 
     def _attributed(self, sentence: Sentence, compared: Sequence[tuple[Value, Value]]) -> list[Attribution]:
-        """The shares of the words in the differences between the scores of two trees, in which a few arcs differ."""
+        """Return the shares of the words in the differences between the scores of two trees."""
         signed = []  # of each pair: (head, word, label, 1 or -1), where one of the trees has the arc and not the other
         for pair in compared:
             own, other = ({(head, m, label) for m, (head, label) in enumerate(each, 1)} for each in pair)
@@ -211,9 +212,9 @@ class BiaffineParser(DependencyParser):
         return self.attribute(sentence, margins, len(compared))
 
     def choices(
-        self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
+        self, inputs: Readable, *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """The heads and labels that each word may have, by their exact probability given the pins."""
+        """Return the heads and labels that each word may have, by their exact probability given the pins."""
 
         def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
             tables = self.distribution(batch, known).marginals.detach().double().cpu().numpy()
@@ -223,26 +224,28 @@ class BiaffineParser(DependencyParser):
         return in_batches(self, self.sentences_of(inputs), pins, answer, empty=list, budget=self.budget)
 
     def counting(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> Counting:
-        found = self.distribution(batch, pins)
-        assert found.labels is not None
-        labels = found.labels
+        trees = self.distribution(batch, pins)
+        assert trees.labels is not None
+        labels = trees.labels
 
         def of_label(label: str) -> dict[str, Tensor]:
             costs = torch.arange(labels.shape[-1], device=labels.device) == self.labels.index(label)
             return {"costs": costs.to(labels.dtype).expand(labels.shape)}
 
-        return Counting([found], self.label_names, of_label)
+        return Counting([trees], self.label_names, of_label)
 
-    def _pinned(self, found: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
-        assert found.labels is not None
-        allowed = allowed_arcs(sentences, pins, found.n)[..., None].expand(found.labels.shape).clone()
+    def _pinned(self, trees: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
+        assert trees.labels is not None
+        allowed = allowed_arcs(sentences, pins, trees.n)[..., None].expand(trees.labels.shape).clone()
         for row, word, label in pinned_labels(sentences, pins, self.labels):
             only = torch.zeros(allowed.shape[-1], dtype=torch.bool)
             only[label] = True
             allowed[row, :, word + 1] &= only
-        return found.constrain(allowed.to(found.labels.device))
+        return trees.constrain(allowed.to(trees.labels.device))
 
-    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedArcs]:
         tokens = self.token_batch(self.encode(batch))
         vectors = self.encode_tokens(tokens)
         scores = self._scores(self.scorer.nodes(vectors), batch, pins)
@@ -250,22 +253,22 @@ class BiaffineParser(DependencyParser):
         heads = self._best_heads(trees, scores, tokens)
         labels, log_shares = scores.labels.at(heads)
         lengths, tags = list(map(len, batch)), self.tags_of(vectors, list(map(len, batch)))
-        found = self._arcs_of(heads, labels, lengths)
+        best_arcs = self._arcs_of(heads, labels, lengths)
         best: Sequence[Sequence[tuple[list[Arc], float]]] = [()] * len(batch)
         if top_k > 1 or (top_k and self.config.decoding != "best"):
             best = self._best_trees(vectors, tokens, batch, pins, top_k)
         if not (sure or top_k):
-            return [Parsed(arcs, tags=tags[i]) for i, arcs in enumerate(found)]
+            return [ParsedArcs(arcs, tags=tags[i]) for i, arcs in enumerate(best_arcs)]
         whole = (trees.log_prob(heads) + (log_shares * tokens.mask).sum(1)).exp().tolist()
         if top_k == 1 and self.config.decoding == "best":
-            best = [[(arcs, share)] for arcs, share in zip(found, whole, strict=True)]
+            best = [[(arcs, share)] for arcs, share in zip(best_arcs, whole, strict=True)]
         if not sure:
-            return [Parsed(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(found)]
+            return [ParsedArcs(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(best_arcs)]
         words = torch.arange(1, heads.shape[1] + 1)
         of_heads = trees.arc_marginals[torch.arange(len(heads))[:, None], heads, words]
         both = zip((log_shares.exp() * of_heads).tolist(), of_heads.tolist(), lengths, strict=True)
         sure_of = [(arcs[:n], of[:n]) for arcs, of, n in both]
-        return [Parsed(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(found)]
+        return [ParsedArcs(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(best_arcs)]
 
     def _arcs_of(self, heads: Tensor, labels: Tensor, lengths: Sequence[int]) -> list[list[Arc]]:
         names = self.label_names
@@ -276,26 +279,26 @@ class BiaffineParser(DependencyParser):
 
     def _scores(
         self, nodes: Float[Tensor, "batch n+1 d"], batch: Sequence[Sentence], pins: Sequence[Pins] | None
-    ) -> Scores:
-        """Scores of all arcs as far as the pins allow them, and their labels."""
+    ) -> ArcScores:
+        """Return scores of all arcs as far as the pins allow them, and their labels."""
         arcs, labels = self._arcs(nodes), BestLabels(self.scorer, nodes, self.temperatures[1])
         if pins is None or not any(pins):
-            return Scores(arcs, labels)
+            return ArcScores(arcs, labels)
         arcs = torch.where(allowed_arcs(batch, pins, arcs.shape[-1] - 1).to(arcs.device), arcs, -INF)
         for row, word, label in pinned_labels(batch, pins, self.labels):
             arcs[row, :, word + 1] += labels.fix(row, word, label)
-        return Scores(arcs, labels)
+        return ArcScores(arcs, labels)
 
-    def _best_heads(self, trees: DependencyTree, scores: Scores, tokens: TokenBatch) -> Int[Tensor, "batch n"]:
-        """The heads of the answer."""
+    def _best_heads(self, trees: DependencyTree, scores: ArcScores, tokens: TokenBatch) -> Int[Tensor, "batch n"]:
+        """Return the heads of the answer."""
         expected = trees.arc_marginals if self.config.decoding == "expected" else None
 
         def search(rows: Int[Tensor, "rows"]) -> Int[Tensor, "rows n"]:
             arcs, log_shares = scores.arcs[rows], scores.labels.log_shares[rows]
-            found = arcs + log_shares
+            arc_scores = arcs + log_shares
             if expected is not None:  # the marginal of an arc bounds that of an arc with a label
-                found = torch.where(arcs == -INF, arcs, expected[rows] * log_shares.exp())
-            heads: Tensor = self.crf.distribution(found, mask=tokens.mask[rows]).argmax
+                arc_scores = torch.where(arcs == -INF, arcs, expected[rows] * log_shares.exp())
+            heads: Tensor = self.crf.distribution(arc_scores, mask=tokens.mask[rows]).argmax
             return heads
 
         return scores.labels.best_heads(search, tokens.mask)
@@ -308,19 +311,19 @@ class BiaffineParser(DependencyParser):
         pins: Sequence[Pins] | None,
         top_k: int,
     ) -> list[list[tuple[list[tuple[int, str]], float]]]:
-        """The `top_k` best trees of each sentence with their probabilities."""
+        """Return the `top_k` best trees of each sentence with their probabilities."""
         trees = self._labelled(vectors, tokens)
         trees = trees if pins is None else self._pinned(trees, batch, pins)
         values, scores = trees.top_k(top_k)
         shares = (scores - trees.log_partition).exp().T.tolist()
-        found = []
+        ranked = []
         for row, sentence in enumerate(batch):
             rows = values[:, row, : len(sentence)].tolist()
-            found.append([
+            ranked.append([
                 ([(head, self.labels[label]) for head, label in tree], share)
                 for tree, share in zip(rows, shares[row], strict=True) if share > 0
             ])  # fmt: skip
-        return found
+        return ranked
 
 
 # Temperatures of arcs and labels that make held-out trees most probable.
@@ -329,7 +332,7 @@ WIDEST = math.log(8)  # temperatures are sought in 1/8 .. 8
 
 
 def fitted_temperatures(parser: BiaffineParser, sentences: Sequence[Sentence]) -> tuple[float, float]:
-    """The temperature of arcs and that of labels; labels that the parser does not know do not count."""
+    """Fit the temperature of arcs and that of labels; labels that the parser does not know do not count."""
     known = [each for each in sentences if len(each) and all(label in parser.labels for label in labels_of(each))]
     if not known:
         return 1.0, 1.0
@@ -350,7 +353,7 @@ def fitted_temperatures(parser: BiaffineParser, sentences: Sequence[Sentence]) -
 
 
 def _scored(parser: BiaffineParser, batch: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Scores of all arcs, gold heads and the mask; scores of the labels of gold arcs, and which are right."""
+    """Return scores of all arcs, gold heads and the mask; scores of the labels of gold arcs, and which are right."""
     tokens = parser.token_batch(parser.encode(batch))
     rows = [torch.tensor([heads_of(each), parser.labels.indices(labels_of(each))]).T for each in batch]
     gold = pad_sequence(rows, batch_first=True).to(tokens.mask.device)
@@ -360,8 +363,8 @@ def _scored(parser: BiaffineParser, batch: Sequence[Sentence]) -> tuple[Tensor, 
 
 
 def _best(loss: Callable[[float], float]) -> float:
-    """Where a loss that has one valley is lowest, on a scale of logarithms."""
-    found = minimize_scalar(
+    """Minimise a loss that has one valley, on a scale of logarithms; return the temperature."""
+    minimum = minimize_scalar(
         lambda log: loss(math.exp(log)), bounds=(-WIDEST, WIDEST), method="bounded", options={"xatol": 1e-3}
     )
-    return math.exp(found.x)
+    return math.exp(minimum.x)

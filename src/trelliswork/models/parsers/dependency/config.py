@@ -11,12 +11,12 @@ from trelliswork.training.search_space import Around, Numbers
 
 Trees = Literal["auto", "projective", "non-projective"]
 Tags = Literal["none", "joint"]
-Decoding = Literal["best", "expected"]
+ArcDecoding = Literal["best", "expected"]
 
 
 @dataclass(frozen=True)
 class ParserConfig(NetworkConfig):
-    """What a graph-based parser is made of: inputs and encoder as in `NetworkConfig`, and biaffine scores.
+    """Settings of a graph-based parser: inputs and encoder as in `NetworkConfig`, and biaffine scores.
 
     `trees="auto"` sums over projective trees if the training data have no others, else over all trees.
     `tags="joint"` also predicts UPOS, XPOS and FEATS from the same encoder, as far as the data have them; lemmas follow
@@ -36,7 +36,7 @@ class ParserConfig(NetworkConfig):
         "none", "Predict UPOS, XPOS, FEATS and lemmas together with the tree", choices=get_args(Tags), option=True
     )
     tag_weight: float = setting(0.3, "Weight of the tagging loss.", above=0)
-    decoding: Decoding = setting(
+    decoding: ArcDecoding = setting(
         "best", "Decoding: the most probable tree, or the tree with the most arcs expected to be correct",
-        choices=get_args(Decoding), option=True,
+        choices=get_args(ArcDecoding), option=True,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What dependency parsers have in common, however they find their trees: labels, tags, answers and scores."""
+"""Base of all dependency parsers, however they find their trees: labels, tags, answers and scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.metrics.attachment import attachment
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.networks.features import TokenFeatures
@@ -24,6 +24,7 @@ from trelliswork.models.networks.word_network import EncodedSentence, WordNetwor
 from trelliswork.models.parsers.dependency.pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.training.shares import answered
@@ -35,7 +36,7 @@ Pins = Mapping[int, tuple[int | None, str | None]]  # word, counted from 0 -> it
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedArcs:
     """A tree of one sentence, its probability, that of each arc with its label, and the best trees, if asked for.
 
     `heads_sure` are the probabilities of heads, whatever the labels, if they are known.
@@ -77,41 +78,41 @@ class DependencyParser(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new parser whose vocabularies and labels come from sentences with heads."""
+        """Return a new parser whose vocabularies and labels come from sentences with heads."""
         if not train:
             raise TrellisworkError("expected sentences with heads to build a parser from, got none; check the data")
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
         labels = Vocabulary.from_counts(Counter(label for each in train for label in labels_of(each)))
         features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
-        settled, tags = cls.settled(config, train), tag_vocabularies(train) if config.tags != "none" else {}
-        return cls.initialised(train, vectors, seed, settled, features, labels, tags)
+        resolved, tags = cls.resolve_config(config, train), tag_vocabularies(train) if config.tags != "none" else {}
+        return cls.initialised(train, vectors, seed, resolved, features, labels, tags)
 
     @classmethod
     def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
         return cls.from_data(material.train, config, vectors=material.files, seed=seed)
 
     @classmethod
-    def settled(cls, config: Any, train: Sequence[Sentence]) -> Any:
-        """The settings with what the data decide."""
+    def resolve_config(cls, config: Any, train: Sequence[Sentence]) -> Any:
+        """Return the settings with what the data decide filled in."""
         return config
 
     @property
     def tag_width(self) -> int:
-        """How wide the vectors are that tags are scored by."""
-        found: int = self.encoder.dim
-        return found
+        """Width of the vectors that tags are scored by."""
+        width: int = self.encoder.dim
+        return width
 
     # Learning
 
     def gold(self, sentence: Sentence) -> list[list[int]]:
-        """Head, label and tags of each word."""
+        """Return head, label and tags of each word."""
         heads = heads_of(sentence)
         labels = [self.labels.index(label) for label in labels_of(sentence)]
         tags = [[self.tags[name].index(tag) for tag in sentence.columns[name]] for name in self.tags]
         return [list(row) for row in zip(heads, labels, *tags, strict=True)]
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tree | words), and of the tags if it predicts them, summed over the batch."""
+        """Return -log p(tree | words), and of the tags if it predicts them, summed over the batch."""
         encoded, rows = self.encoded(batch)
         tokens = self.token_batch(encoded)
         vectors = self.encode_tokens(tokens)
@@ -126,7 +127,7 @@ class DependencyParser(WordNetwork):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """The loss of the gold trees, summed over the batch."""
+        """Return the loss of the gold trees, summed over the batch."""
 
     def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
         total = vectors.new_zeros(())
@@ -137,89 +138,91 @@ class DependencyParser(WordNetwork):
     # Answers
 
     @abstractmethod
-    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
-        """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedArcs]:
+        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """Trees over n words take n³ steps, and so does each further one of the best."""
+        """Return seconds; trees over n words take n³ steps, and so does each further one of the best."""
         more = choices + explain
         arcs = 5e-5 * n + (1 + more) * 2e-6 * n**2
         return 5e-4 + arcs + (3e-9 * (1 + more) + 1.3e-8 * top_k) * n**3 + 0.1 * explain * n
 
     def predict(
         self,
-        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
+        inputs: Readable,
         *,
         top_k: int = 1,
         pins: Sequence[Pins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The tree of each sentence: a list of (head, label), words counted from 1 and 0 being the root.
+        """Return the tree of each sentence: a list of (head, label), words counted from 1 and 0 being the root.
 
         `pins` has for each sentence what is known: {0: (2, "nsubj")} says that the first word is the subject of the
         second; a head or a label of None is unknown. Of raw text there is an answer for each sentence.
         """
         sentences = self.sentences_of(inputs)
-        found = self._parse(sentences, pins, top_k, confidence)
+        parses = self._parse(sentences, pins, top_k, confidence)
         return [
             replace(_answer(sentence, each), lemmas=self._lemmas(sentence, each))
-            for sentence, each in zip(sentences, found, strict=True)
+            for sentence, each in zip(sentences, parses, strict=True)
         ]
 
-    def _lemmas(self, sentence: Sentence, found: Parsed) -> list[str]:
-        """The lemmas of the words given their predicted tags, if the parser keeps a lemmatiser."""
-        tags = found.tags.get("UPOS") or found.tags.get("XPOS")
+    def _lemmas(self, sentence: Sentence, parse: ParsedArcs) -> list[str]:
+        """Return the lemmas of the words given their predicted tags, if the parser keeps a lemmatiser."""
+        tags = parse.tags.get("UPOS") or parse.tags.get("XPOS")
         return [] if self.lemmatiser is None or not tags else self.lemmatiser.lemmas(sentence.words, tags)
 
     def _parse(
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
-    ) -> list[Parsed]:
+    ) -> list[ParsedArcs]:
         return in_batches(
             self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
-            empty=lambda: Parsed([], 1.0, best=[([], 1.0)] if top_k else ()), budget=self.budget,
+            empty=lambda: ParsedArcs([], 1.0, best=[([], 1.0)] if top_k else ()), budget=self.budget,
         )  # fmt: skip
 
     def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
-        """The scores of the tags of words, by column."""
+        """Return the scores of the tags of words, by column."""
         return {name: scorer(vectors) for name, scorer in self.tag_scorers.items()}
 
     def tags_of(self, vectors: Float[Tensor, "batch n d"], lengths: Sequence[int]) -> list[dict[str, list[str]]]:
-        """The best tags of each word, if it predicts tags."""
-        found = {name: scores.argmax(-1).tolist() for name, scores in self.tag_scores(vectors).items()}
-        names = {name: self.tags[name].to_list() for name in found}
+        """Return the best tags of each word, if it predicts tags."""
+        numbers = {name: scores.argmax(-1).tolist() for name, scores in self.tag_scores(vectors).items()}
+        names = {name: self.tags[name].to_list() for name in numbers}
         return [
-            {name: list(map(names[name].__getitem__, rows[i][:n])) for name, rows in found.items()}
+            {name: list(map(names[name].__getitem__, rows[i][:n])) for name, rows in numbers.items()}
             for i, n in enumerate(lengths)
         ]
 
     def pinned(self, text: str, n: int | None = None) -> tuple[int | None, str | None]:
         return head_pin(text, self.label_names, n)
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """Attachment scores on sentences with heads, every word counted."""
-        found = answered(lambda sentences: self._parse(sentences, None, 0, False), gold)
-        scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in found])
-        return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, found)}
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
+        """Return attachment scores on sentences with heads, every word counted."""
+        parses = answered(lambda sentences: self._parse(sentences, None, 0, False), gold)
+        scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in parses])
+        return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, parses)}
 
-    def _tag_scores(self, gold: Sequence[Sentence], found: Sequence[Parsed]) -> dict[str, float]:
+    def _tag_scores(self, gold: Sequence[Sentence], parses: Sequence[ParsedArcs]) -> dict[str, float]:
         scores = {}
         for name in self.tags:
             pairs = [
-                (a, b) for given, each in zip(gold, found, strict=True) if name in given.columns
+                (a, b) for given, each in zip(gold, parses, strict=True) if name in given.columns
                 for a, b in zip(given.columns[name], each.tags[name], strict=True)
             ]  # fmt: skip
             if pairs:
                 scores[f"{name.lower()}_accuracy"] = sum(a == b for a, b in pairs) / len(pairs)
-        return scores | lemma_scores(gold, [self._lemmas(*each) for each in zip(gold, found, strict=True)])
+        return scores | lemma_scores(gold, [self._lemmas(*each) for each in zip(gold, parses, strict=True)])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Attachment scores, the worst labels, and how far the probabilities are off."""
+        """Return attachment scores, the worst labels, and how far the probabilities are off."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
-        found = self._parse(gold, None, 0, True)
-        arcs = [each.arcs for each in found]
-        sure = [each.sure for each in found]
-        return report_of(gold, [arcs_of(each) for each in gold], arcs, sure, self._tag_scores(gold, found))
+        parses = self._parse(gold, None, 0, True)
+        arcs = [each.arcs for each in parses]
+        sure = [each.sure for each in parses]
+        return report_of(gold, [arcs_of(each) for each in gold], arcs, sure, self._tag_scores(gold, parses))
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         return self._unknown_labels(dev, "labels of the dev sentences")
@@ -228,14 +231,14 @@ class DependencyParser(WordNetwork):
         return list(gold), self._unknown_labels(gold, "labels")
 
     def _unknown_labels(self, gold: Sequence[Sentence], what: str) -> list[str]:
-        """A note about labels that training never saw, with the place of the first."""
-        found = [
+        """Return a note about labels that training never saw, with the place of the first."""
+        unknown = [
             (label, each, i) for each in gold for i, label in enumerate(labels_of(each)) if label not in self.labels
         ]
-        if not found:
+        if not unknown:
             return []
-        worst = ", ".join(label for label, _ in Counter(label for label, _, _ in found).most_common(5))
-        _, sentence, i = found[0]
+        worst = ", ".join(label for label, _ in Counter(label for label, _, _ in unknown).most_common(5))
+        _, sentence, i = unknown[0]
         place = f" (the first at {sentence.file}:{sentence.line_of(i)})" if sentence.file else ""
         return [f"note: {what} that training never saw count as mistakes: {worst}{place}; train on sentences with them"]
 
@@ -253,19 +256,19 @@ class DependencyParser(WordNetwork):
     def label_names(self) -> list[str]:
         return self.labels.to_list()
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         tags = {name: vocabulary.to_list() for name, vocabulary in self.tags.items()}
         return super().stored_config() | {"labels": self.label_names, "tags": tags}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings = cls.CONFIG.from_dict(config["settings"])
         tags = {name: Vocabulary(items) for name, items in config["tags"].items()}
         return cls(settings, TokenFeatures.from_stored(settings, config), Vocabulary(config["labels"]), tags)
 
 
 def heads_of(sentence: Sentence) -> tuple[int, ...]:
-    """The heads of a sentence, which must be there."""
+    """Return the heads of a sentence, which must be there."""
     if sentence.heads is None:
         problem = "expected a head for each word, got a sentence without heads; give a treebank"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
@@ -273,12 +276,12 @@ def heads_of(sentence: Sentence) -> tuple[int, ...]:
 
 
 def labels_of(sentence: Sentence) -> tuple[str, ...]:
-    """The labels of the arcs; a treebank without has the same for all."""
+    """Return the labels of the arcs; a treebank without has the same for all."""
     return sentence.tags or ("_",) * len(sentence)
 
 
 def arcs_of(sentence: Sentence) -> list[Arc]:
-    """The gold tree of a sentence.
+    """Return the gold tree of a sentence.
 
     >>> arcs_of(Sentence(("Ann", "sings"), ("nsubj", "root"), heads=(2, 0)))
     [(2, 'nsubj'), (0, 'root')]
@@ -287,7 +290,7 @@ def arcs_of(sentence: Sentence) -> list[Arc]:
 
 
 def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
-    """The tags of each column that all sentences have."""
+    """Return the tags of each column that all sentences have."""
     shared = [name for name in TAGS if all(name in each.columns for each in train)]
     if not shared:
         problem = "tags need a treebank with UPOS, XPOS or FEATS, got one without; leave it out"
@@ -298,21 +301,21 @@ def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
 
 
 def _some(tags: list[str]) -> str:
-    """The most frequent of many tags."""
+    """Return the most frequent of many tags."""
     more = f", ... {len(tags):,} in all" if len(tags) > MOST_SHOWN else ""
     return ", ".join(tags[:MOST_SHOWN]) + more
 
 
-def _answer(sentence: Sentence, found: Parsed) -> Answer:
-    of_heads: Sequence[float | None] = found.heads_sure or [None] * len(found.sure)
-    sure = zip(found.arcs, found.sure, of_heads, strict=True) if found.sure else ()
-    columns = {"HEAD": [str(head) for head, _ in found.arcs], "DEPREL": [label for _, label in found.arcs]}
+def _answer(sentence: Sentence, parse: ParsedArcs) -> Answer:
+    of_heads: Sequence[float | None] = parse.heads_sure or [None] * len(parse.sure)
+    sure = zip(parse.arcs, parse.sure, of_heads, strict=True) if parse.sure else ()
+    columns = {"HEAD": [str(head) for head, _ in parse.arcs], "DEPREL": [label for _, label in parse.arcs]}
     return Answer(
-        found.arcs,
-        found.probability,
+        parse.arcs,
+        parse.probability,
         sentence.words,
         parts=[PartProbability(i, i + 1, label, p, head, h) for i, ((head, label), p, h) in enumerate(sure)],
-        alternatives=[Alternative(arcs, probability) for arcs, probability in found.best],
+        alternatives=[Alternative(arcs, probability) for arcs, probability in parse.best],
         offsets=sentence.offsets,
-        columns={**found.tags, **columns},
+        columns={**parse.tags, **columns},
     )

@@ -1,4 +1,4 @@
-"""What is known of trees: heads and labels of some words."""
+"""Known parts of dependency trees: heads and labels of some words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pins = Mapping[int, tuple[int | None, str | None]]
 
 
 def allowed_arcs(sentences: Sequence[Sentence], pins: Sequence[Pins], n: int) -> Bool[Tensor, "batch n+1 n+1"]:
-    """True for each arc that the pins leave."""
+    """Return a mask that is True for each arc that the pins leave."""
     allowed = torch.ones(len(sentences), n + 1, n + 1, dtype=torch.bool)
     for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
         for word, (head, _) in known.items():
@@ -36,7 +36,7 @@ def allowed_arcs(sentences: Sequence[Sentence], pins: Sequence[Pins], n: int) ->
 def pinned_labels(
     sentences: Sequence[Sentence], pins: Sequence[Pins], labels: Vocabulary
 ) -> Iterator[tuple[int, int, int]]:
-    """(row, word, label) of each label that is known."""
+    """Yield (row, word, label) of each label that is known."""
     for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
         for word, (_, label) in known.items():
             _check_word(word, sentence)
@@ -58,7 +58,7 @@ _VALUE = re.compile(r"(\d{1,9}|_)(?::(.+))?")
 
 
 def head_pin(text: str, labels: Collection[str], n: int | None = None) -> tuple[int | None, str | None]:
-    """The head and the label of `HEAD`, `HEAD:LABEL` or `_:LABEL`, words counted from 1 and 0 being the root.
+    """Read `HEAD`, `HEAD:LABEL` or `_:LABEL` as head and label, words counted from 1 and 0 being the root.
 
     The label must be one that the parser knows, and the head one of the `n` words of the sentence, if that is known.
 

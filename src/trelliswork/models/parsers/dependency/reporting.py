@@ -1,4 +1,4 @@
-"""How good trees are, in words and numbers."""
+"""Reports on the quality of dependency trees, in words and numbers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ MOST_LABELS = 12  # in the table of labels
 def report_of(
     sentences: Sequence[Sentence],
     gold: Sequence[Sequence[Arc]],
-    found: Sequence[Sequence[Arc]],
+    predicted: Sequence[Sequence[Arc]],
     sure: Sequence[Sequence[float]],
     tags: Mapping[str, float],
 ) -> Report:
-    """Attachment scores, by label and by distance, and the calibration of arcs.
+    """Return attachment scores, by label and by distance, and the calibration of arcs.
 
     Every word counts, and labels with their subtypes; one that the parser has never seen is a mistake.
     """
-    total, content = attachment(gold, found), content_score(gold, found)
-    crossing = attachment_where(gold, found, lambda heads: not is_projective(heads))
-    labels, distances = arcs_by_label(gold, found), heads_by_distance(gold, found)
-    examined = _examined(sentences, gold, found, sure)
+    total, content = attachment(gold, predicted), content_score(gold, predicted)
+    crossing = attachment_where(gold, predicted, lambda heads: not is_projective(heads))
+    labels, distances = arcs_by_label(gold, predicted), heads_by_distance(gold, predicted)
+    examined = _examined(sentences, gold, predicted, sure)
     rows = [*_summary(total, content), *_lines_of_tags(tags), *_crossing(crossing)]
     record: dict[str, Any] = {**total.to_dict(), "clas": content.f1, **tags}
     record["not_projective"] = crossing.to_dict() if crossing.n_trees else None
@@ -68,22 +68,24 @@ def _lines_of_tags(tags: Mapping[str, float]) -> list[str]:
 def _crossing(scores: Attachment) -> list[str]:
     if not scores.n_trees:
         return []
-    told = f"UAS {100 * scores.uas:.2f}, LAS {100 * scores.las:.2f}"
-    return [f"{count(scores.n_trees, 'tree')} that {'is' if scores.n_trees == 1 else 'are'} not projective: {told}"]
+    accuracies = f"UAS {100 * scores.uas:.2f}, LAS {100 * scores.las:.2f}"
+    return [
+        f"{count(scores.n_trees, 'tree')} that {'is' if scores.n_trees == 1 else 'are'} not projective: {accuracies}"
+    ]
 
 
 def _examined(
     sentences: Sequence[Sentence],
     gold: Sequence[Sequence[Arc]],
-    found: Sequence[Sequence[Arc]],
+    predicted: Sequence[Sequence[Arc]],
     sure: Sequence[Sequence[float]],
 ) -> Examined:
-    """The arcs of each sentence, found and gold."""
+    """Return the arcs of each sentence, predicted and gold."""
     examples = [
         Example(sentence.words, _parts(given), _parts(right), ps)
-        for sentence, right, given, ps in zip(sentences, gold, found, sure, strict=True)
+        for sentence, right, given, ps in zip(sentences, gold, predicted, sure, strict=True)
     ]
-    labels = ([[label for _, label in tree] for tree in trees] for trees in (gold, found))
+    labels = ([[label for _, label in tree] for tree in trees] for trees in (gold, predicted))
     return Examined("LAS", "arcs", examples, confusion(*labels))
 
 
@@ -92,7 +94,7 @@ def _parts(arcs: Sequence[Arc]) -> list[tuple[int, int, str, int]]:
 
 
 def _table(title: str, scores: Mapping[str, Score]) -> list[str]:
-    """Precision, recall and F1 of the first rows."""
+    """Return precision, recall and F1 of the first rows."""
     rows = [f"{title:<18}{'words':>8}{'precision':>11}{'recall':>8}{'F1':>8}"]
     for name, score in list(scores.items())[:MOST_LABELS]:
         ratios = f"{100 * score.precision:>11.2f}{100 * score.recall:>8.2f}{100 * score.f1:>8.2f}"

@@ -18,7 +18,7 @@ Oracle = Literal["auto", "static", "dynamic"]
 
 @dataclass(frozen=True)
 class TransitionConfig(NetworkConfig):
-    """What a transition-based parser is made of: inputs and encoder as in `NetworkConfig`, and a unit over states.
+    """Settings of a transition-based parser: inputs and encoder as in `NetworkConfig`, and a unit over states.
 
     `system="auto"` is swap if many trees of the training data have crossing arcs, else arc-hybrid. With the dynamic
     oracle (arc-hybrid, feed-forward) every decision that loses no gold arc is right, and from epoch
@@ -28,7 +28,7 @@ class TransitionConfig(NetworkConfig):
     --epochs, --beam and --global-epochs.
 
     `tags="joint"` also predicts UPOS, XPOS and FEATS from the encoder, as far as the data have them; with
-    `tags="chained"` a unit of its own does, and the parser reads the states of that unit beside the encoder.
+    `tags="chained"` a unit of its own does, and the parser reads the states of that unit in addition to the encoder.
     """
 
     LATER: ClassVar = ("beam", "global_epochs", "local_weight")  # may be given when a finished run goes on

@@ -19,7 +19,7 @@ from trelliswork.structures.beam.parse_state import SHIFT, DependencySystem, Par
 
 @dataclass(frozen=True)
 class Decision:
-    """What is decided about a word: its arc, or to shift or swap it; words are counted from 1, and 0 is the root."""
+    """Decision about a word: its arc, or to shift or swap it; words are counted from 1, and 0 is the root."""
 
     kind: str  # "shift", "arc" or "swap"
     word: int
@@ -29,7 +29,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Step:
+class DecisionStep:
     """A state, by the top of its stack and its next word (None: none is left); the decision; the strongest others."""
 
     top: int
@@ -39,8 +39,8 @@ class Step:
     rival: int | None = None  # the number of the strongest other decision
     reason: Reason | None = None
 
-    def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest others and votes."""
+    def record(self, most: int) -> dict[str, object]:
+        """Return plain values, with the `most` strongest others and votes."""
         why = {} if self.reason is None else {"reason": self.reason.record(most)}
         others = [asdict(other) for other in self.others[:most]]
         return {"top": self.top, "next": self.next, "taken": asdict(self.taken), "others": others, **why}
@@ -61,11 +61,11 @@ class DecisionExplanation:
     )
 
     words: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[DecisionStep, ...]
     best: tuple[Alternative, ...] = ()
 
-    def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` strongest others and votes of each decision."""
+    def record(self, most: int) -> dict[str, object]:
+        """Return plain values, with the `most` strongest others and votes of each decision."""
         return {"decisions": [step.record(most) for step in self.steps], "best": [each.record() for each in self.best]}
 
     @classmethod
@@ -73,7 +73,7 @@ class DecisionExplanation:
         cls, words: Sequence[str], connected: tuple[Any, Any], system: DependencySystem, decisions: Sequence[int],
         labels: Sequence[str],
     ) -> DecisionExplanation:  # fmt: skip
-        """Of one sentence, by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken."""
+        """Explain one sentence by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken."""
         state, log_probs, steps = connected[0].initial(), locally_normalised(*connected), []
         for taken in decisions:
             shares = log_probs(state)[0, 0].exp()
@@ -85,13 +85,13 @@ class DecisionExplanation:
         return "" if i is None else node_text(self.words, i)
 
     def text_of(self, each: Decision) -> str:
-        """A decision in words."""
+        """Return a decision in words."""
         if each.kind == "arc":
             return f"{self._word(each.word)}: {each.label} of {self._word(each.head)}"
         return f"{each.kind} {self._word(each.word)}"
 
     def _rows(self) -> Iterator[tuple[str, str, str, float, Reason | None]]:
-        """Number, state, decision, probability; no number and no state of what was not decided; the reason last."""
+        """Yield number, state, decision, probability and reason; alternatives have neither number nor state."""
         for i, step in enumerate(self.steps, 1):
             state = f"{self._word(step.top)} / {self._word(step.next)}".rstrip(" /")
             taken = str(i), state, self.text_of(step.taken), step.taken.probability
@@ -102,19 +102,19 @@ class DecisionExplanation:
     def __str__(self) -> str:
         rows = list(self._rows())
         wide = max((len(state) for _, state, *_ in rows), default=0)
-        wider = max((len(told) for _, _, told, *_ in rows), default=0)
+        wider = max((len(text) for _, _, text, *_ in rows), default=0)
         lines = []
-        for number, state, told, p, reason in rows:
-            lines.append(f"{number:>3} {state:{wide}} {' ' if number else '|'} {told:{wider}}  {100 * p:5.1f}%")
+        for number, state, text, p, reason in rows:
+            lines.append(f"{number:>3} {state:{wide}} {' ' if number else '|'} {text:{wider}}  {100 * p:5.1f}%")
             lines += [f"{'':{wide + 7}}{line}" for line in (reason.lines() if reason else ())]
         return "\n".join([*lines, *best_lines(self.best)])
 
     def _repr_html_(self) -> str:
-        """A table: number, state, decision, probability; what else is possible below each."""
+        """Return a table: number, state, decision, probability; what else is possible below each."""
         head = "".join(f"<th>{each}</th>" for each in ("", "top of the stack / next word", "decision", "probability"))
         rows, top = [], largest([step.reason for step in self.steps])
-        for number, state, told, p, reason in self._rows():
-            kind, name = ("", f"<b>{isolated(told)}</b>") if number else (' class="other"', isolated(told))
+        for number, state, text, p, reason in self._rows():
+            kind, name = ("", f"<b>{isolated(text)}</b>") if number else (' class="other"', isolated(text))
             cells = f"<td>{number}</td><td>{isolated(state)}</td><td>{name}</td><td>{100 * p:.1f}%</td>"
             rows.append(f"<tr{kind}>{cells}</tr>")
             if reason:
@@ -122,11 +122,13 @@ class DecisionExplanation:
         return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>{best_html(self.best)}'
 
 
-def _step(system: DependencySystem, state: ParseState, taken: int, shares: Tensor, labels: Sequence[str]) -> Step:
+def _step(
+    system: DependencySystem, state: ParseState, taken: int, shares: Tensor, labels: Sequence[str]
+) -> DecisionStep:
     order = [d for d in shares.argsort(descending=True, stable=True).tolist() if d != taken and shares[d] >= LEAST]
-    found = [_decision(system, state, d, float(shares[d]), labels) for d in (taken, *order[:MOST])]
+    decisions = [_decision(system, state, d, float(shares[d]), labels) for d in (taken, *order[:MOST])]
     ahead = int(state.next) if bool(system.has_more(state)) else None
-    return Step(int(state.below_top(0)), ahead, found[0], tuple(found[1:]), order[0] if order else None)
+    return DecisionStep(int(state.below_top(0)), ahead, decisions[0], tuple(decisions[1:]), order[0] if order else None)
 
 
 def _decision(system: DependencySystem, state: ParseState, d: int, share: float, labels: Sequence[str]) -> Decision:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,9 +26,10 @@ from torch import Tensor
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.treebank import is_projective
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Readable
 from trelliswork.models.networks.attribution import affordable
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, ParsedArcs, Pins, heads_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
@@ -95,11 +96,11 @@ class TransitionParser(DependencyParser):
         return f"{self.config.system} transition system"
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """A few decisions for each word, and for each tree of a beam."""
+        """Return seconds; there are a few decisions for each word, and for each tree of a beam."""
         return 5e-4 + n * (5e-5 + 2e-5 * top_k + 0.1 * explain)
 
     @classmethod
-    def settled(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:
+    def resolve_config(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:
         system = config.system
         if system == "auto":
             share = sum(not is_projective(heads_of(each)) for each in train) / len(train)
@@ -118,26 +119,25 @@ class TransitionParser(DependencyParser):
 
     @property
     def tags_first(self) -> bool:
-        """Whether units are chained: words are tagged by one, and the parser reads its states."""
+        """True if units are chained: words are tagged by one, and the parser reads its states."""
         return self.config.tags == "chained"
 
     @property
     def tag_width(self) -> int:
-        found: int = self.config.tag_dim if self.tags_first else super().tag_width
-        return found
+        return self.config.tag_dim if self.tags_first else super().tag_width
 
     def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
         return super().tag_scores(vectors if self.tagger is None else self.tagger(vectors))
 
     def _projected(self, vectors: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+2 slots w"]:
-        """What each word adds to the states of the parser."""
+        """Return what each word adds to the states of the parser."""
         read = vectors if self.tagger is None else torch.cat([vectors, self.tagger(vectors)], -1)  # [S4, DRAGNN]
         return self.unit.project(read)
 
     # Learning
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
-        """What is learned in an epoch, counted from 1."""
+        """Choose what is learned in an epoch, counted from 1."""
         self.explores = epoch > self.config.static_epochs
         self.is_global.fill_(epoch > n_epochs - self.config.global_epochs)
 
@@ -148,7 +148,7 @@ class TransitionParser(DependencyParser):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam too."""
+        """Return -log p of right decisions, each in its state; in the last epochs of sequences over a beam too."""
         system, projected = self._system(tokens), self._projected(vectors)
         if self.config.system != "swap":
             heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
@@ -171,7 +171,7 @@ class TransitionParser(DependencyParser):
         return local_loss(self.unit, projected, states)
 
     def _global_loss(self, system: DependencySystem, projected: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
-        """Every derivation of a tree is right if the oracle is dynamic, else that of the static oracle."""
+        """Return the global loss, in which every derivation of a tree is right if the oracle is dynamic."""
         if self._fuses(projected) and self.config.oracle == "dynamic":
             return global_loss(system, self.unit, projected, right_trees(system, heads, labels), self.config.beam)
         decisions = system.decisions_of(heads, labels)
@@ -183,12 +183,14 @@ class TransitionParser(DependencyParser):
         return self.system_kind(tokens.mask.sum(1), len(self.labels))
 
     def _fuses(self, projected: Tensor) -> bool:
-        """Whether kernels can read the states."""
+        """Return whether kernels can read the states."""
         return self.config.cell == "feed-forward" and can_fuse(projected)
 
     # Answers
 
-    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedArcs]:
         tokens = self.token_batch(self.encode(batch))
         vectors, lengths = self.encode_tokens(tokens), list(map(len, batch))
         system, projected = self._system(tokens), self._projected(vectors)
@@ -197,30 +199,30 @@ class TransitionParser(DependencyParser):
             known = pinned_rows(batch, pins, self.labels, self.config.system, system.longest)
         beam = max(self.config.beam, top_k)
         if self._fuses(projected):
-            found = self._searched(system, projected, beam, known)
+            searched = self._searched(system, projected, beam, known)
         elif known is None:
-            found = self._plain_search(system, projected, beam)
+            searched = self._plain_search(system, projected, beam)
         else:
             problem = f"pins need a feed-forward cell on the CPU, and this parser has {self.config.cell} on "
             raise TrellisworkError(f"{problem}{projected.device.type}; leave them out, or load another parser")
-        return answers(found, lengths, self.labels, self.tags_of(vectors, lengths), top_k, sure)
+        return answers(searched, lengths, self.labels, self.tags_of(vectors, lengths), top_k, sure)
 
-    def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> Searched:
+    def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> BuiltTrees:
         if beam == 1:
             one = greedy_parses(system, self.unit, projected, known)
             whole = one.log_prob.exp()[:, None]
-            return Searched(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
-        found = beam_parses(system, self.unit, projected, beam, known)
-        return Searched(found.heads, found.labels, probabilities_of(found.scores, bool(self.is_global)))
+            return BuiltTrees(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
+        parses = beam_parses(system, self.unit, projected, beam, known)
+        return BuiltTrees(parses.heads, parses.labels, probabilities_of(parses.scores, bool(self.is_global)))
 
-    def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> Searched:
-        found = beam_search(*self.unit.connect_global(system, projected), beam)
-        fields = dict(zip(ParseState._fields, found.state, strict=False))
+    def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> BuiltTrees:
+        hypotheses = beam_search(*self.unit.connect_global(system, projected), beam)
+        fields = dict(zip(ParseState._fields, hypotheses.state, strict=False))
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
-        return Searched(heads, labels, probabilities_of(found.scores, bool(self.is_global)))
+        return BuiltTrees(heads, labels, probabilities_of(hypotheses.scores, bool(self.is_global)))
 
-    def explain(self, sentences: Any) -> list[DecisionExplanation]:
-        """The decisions that build the tree of each sentence, the strongest others, and the words that decided."""
+    def explain(self, sentences: Readable) -> list[DecisionExplanation]:
+        """Explain the decisions that build each tree: the strongest others, and the words that decided."""
         with self.evaluating():
             return [self._explained(each) for each in self.sentences_of(sentences)]
 
@@ -230,24 +232,25 @@ class TransitionParser(DependencyParser):
         (answer,) = self.predict([sentence], top_k=BEST, confidence=False)
         tokens = self.token_batch(self.encode([sentence]))
         system, projected = self._system(tokens), self._projected(self.encode_tokens(tokens))
-        found = beam_search(*self.unit.connect_global(system, projected), self.config.beam)
-        fields = dict(zip(ParseState._fields, found.state, strict=False))
+        hypotheses = beam_search(*self.unit.connect_global(system, projected), self.config.beam)
+        fields = dict(zip(ParseState._fields, hypotheses.state, strict=False))
         wanted = torch.tensor([(head, self.labels.index(label)) for head, label in answer.value])
         built = torch.stack([fields["heads"][0, :, 1:], fields["labels"][0, :, 1:]], -1).cpu()
         best = int((built == wanted).all(-1).all(-1).long().argmax())  # of the paths to the tree the most probable
-        decisions = [d for d in found.decisions[0, best].tolist() if d != NOTHING]
+        decisions = [d for d in hypotheses.decisions[0, best].tolist() if d != NOTHING]
         connected = self.unit.connect(system, projected)
-        told = DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
-        return replace(self._with_reasons(told, sentence, decisions), best=tuple(answer.alternatives))
+        explanation = DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
+        return replace(self._with_reasons(explanation, sentence, decisions), best=tuple(answer.alternatives))
 
     def _with_reasons(
-        self, told: DecisionExplanation, sentence: Sentence, decisions: Sequence[int]
+        self, explanation: DecisionExplanation, sentence: Sentence, decisions: Sequence[int]
     ) -> DecisionExplanation:
-        """With the words that each decision is due to, those of the least certain ones in a long sentence."""
+        """Add the words that each decision is due to; in a long sentence to the least certain decisions only."""
         cost = len(sentence) * (2 if self.unit.n_links else 1)
-        open_steps = [i for i, step in enumerate(told.steps) if step.rival is not None]
-        asked = sorted(open_steps, key=lambda i: told.steps[i].taken.probability)[: affordable(len(sentence), cost)]
-        pairs = torch.tensor([(decisions[i], told.steps[i].rival or 0) for i in asked]).reshape(-1, 2)
+        open_steps = [i for i, step in enumerate(explanation.steps) if step.rival is not None]
+        by_certainty = sorted(open_steps, key=lambda i: explanation.steps[i].taken.probability)
+        asked = by_certainty[: affordable(len(sentence), cost)]
+        pairs = torch.tensor([(decisions[i], explanation.steps[i].rival or 0) for i in asked]).reshape(-1, 2)
         places = torch.tensor(asked)
 
         def margins(batch: TokenBatch, which: Int[Tensor, " rows"]) -> Tensor:
@@ -255,31 +258,31 @@ class TransitionParser(DependencyParser):
             kept, rival = scores.gather(1, pairs[which.cpu()].to(which.device)).unbind(1)
             return kept - rival
 
-        steps = list(told.steps)
+        steps = list(explanation.steps)
         for i, shares in zip(asked, self.attribute(sentence, margins, len(asked), cost), strict=True):
-            steps[i] = replace(steps[i], reason=self.reason(sentence, shares, told.text_of(steps[i].others[0])))
-        return replace(told, steps=tuple(steps))
+            steps[i] = replace(steps[i], reason=self.reason(sentence, shares, explanation.text_of(steps[i].others[0])))
+        return replace(explanation, steps=tuple(steps))
 
     def _scores_at(
         self, batch: TokenBatch, decisions: Sequence[int], steps: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch a"]:
-        """The scores of all decisions in one state of each row, that in which decision number steps[row] is taken."""
+        """Return the scores of all decisions in the state of each row in which decision number steps[row] is taken."""
         projected = self._projected(self.encode_tokens(batch))
         system, scorer = self.unit.connect(self._system(batch), projected)
-        state, found = system.initial(), None
+        state, chosen = system.initial(), None
         for i, taken in enumerate(decisions[: int(steps.max()) + 1]):
             if self.unit.n_links or bool((steps == i).any()):
                 scores = scorer(state)[:, 0]
-                found = scores if found is None else torch.where((steps == i)[:, None], scores, found)
+                chosen = scores if chosen is None else torch.where((steps == i)[:, None], scores, chosen)
             state = system.step(state, torch.full_like(state[1], taken))
-        assert found is not None
-        return found
+        assert chosen is not None
+        return chosen
 
 
 # From what a search found to trees: equal hypotheses are one, and arcs have their share of the beam.
 
 
-class Searched(NamedTuple):
+class BuiltTrees(NamedTuple):
     """Hypotheses of a batch and their probabilities; of greedy search also that of the decision for each arc."""
 
     heads: Int[Tensor, "batch beam n"]
@@ -289,24 +292,24 @@ class Searched(NamedTuple):
 
 
 def probabilities_of(scores: Float[Tensor, "batch beam"], is_global: bool) -> Float[Tensor, "batch beam"]:
-    """The probability of each hypothesis: its share of the beam if scores are global, else they are ln p."""
+    """Return the probability of each hypothesis: its share of the beam if scores are global, else they are ln p."""
     return scores.softmax(-1) if is_global else scores.exp()
 
 
 def answers(
-    found: Searched,
+    searched: BuiltTrees,
     lengths: Sequence[int],
     labels: Vocabulary,
     tags: Sequence[Mapping[str, list[str]]],
     top_k: int,
     sure: bool,
-) -> list[Parsed]:
-    """The tree of each sentence and its `top_k` best; if `sure`, with the probability of each arc.
+) -> list[ParsedArcs]:
+    """Return the tree of each sentence and its `top_k` best; if `sure`, with the probability of each arc.
 
     A tree that several hypotheses have built has the probability of all of them.
     """
-    shares = None if found.sure is None else found.sure.tolist()
-    rows = zip(found.heads.tolist(), found.labels.tolist(), found.probabilities.tolist(), strict=True)
+    shares = None if searched.sure is None else searched.sure.tolist()
+    rows = zip(searched.heads.tolist(), searched.labels.tolist(), searched.probabilities.tolist(), strict=True)
     parsed, names = [], labels.to_list()
     for i, (heads, named, weights) in enumerate(rows):
         n, trees = lengths[i], dict[tuple[Arc, ...], float]()
@@ -318,18 +321,18 @@ def answers(
         of_arcs = () if not sure else _shares(best, trees) if shares is None else shares[i][:n]
         ranked = sorted(trees.items(), key=lambda each: -each[1])[:top_k]
         others = [(list(tree), p) for tree, p in ranked]
-        parsed.append(Parsed(list(best), trees[best], of_arcs, best=others, tags=tags[i]))
+        parsed.append(ParsedArcs(list(best), trees[best], of_arcs, best=others, tags=tags[i]))
     return parsed
 
 
 def _shares(best: Sequence[Arc], trees: Mapping[tuple[Arc, ...], float]) -> list[float]:
-    """How much of the beam has each arc."""
+    """Return the share of the beam that has each arc."""
     total = sum(trees.values()) or 1.0
     return [sum(p for tree, p in trees.items() if tree[i] == arc) / total for i, arc in enumerate(best)]
 
 
 def pinned_rows(sentences: Sequence[Sentence], pins: Sequence[Pins], labels: Vocabulary, system: str, n: int) -> Pinned:
-    """What is known, for kernels; heads need a system that knows which arcs can still be reached."""
+    """Return the pins as arrays for kernels; heads need a system that knows which arcs can still be reached."""
     allowed_arcs(sentences, pins, n)  # refuses words and heads that are not there
     heads, names = np.full((len(sentences), n + 1), -1), np.full((len(sentences), n + 1), -1)
     for row, known in enumerate(pins):

@@ -1,4 +1,4 @@
-"""How an attention model answers: beams, samples, constraints, and the alignment of what it writes."""
+"""Answers of attention models: beams, samples, constraints, and the alignment of what is written."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from trelliswork.structures.beam.search import Hypotheses, sample
 
 ROWS = 400  # hypotheses that are continued at a time
 LONGEST = 3.0  # symbols of a target for each one of its source, where no training has said better
-BEYOND = 5  # symbols that a source is counted with beside its own
+BEYOND = 5  # symbols that are added to the length of a source
 BEGIN, END = 1, 2  # places in target vocabularies
-Written = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
+WrittenTarget = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
 
 
 class SourceGenerator:
@@ -46,25 +46,25 @@ class SourceGenerator:
 
 
 class AttentionSearch:
-    """What an attention network answers with; `self` is the network."""
+    """Answers of an attention network; `self` is the network."""
 
     config: Any
     constraint: Callable[[Sequence[Symbols]], Constraint] | None = None  # made for each batch of sources
 
     def transduced(self: Any, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        """The best of a beam; as many as it has of the `top_k` best."""
+        """Return the best of a beam; as many as it has of the `top_k` best."""
         pairs = self.encode([Sentence(symbols) for symbols in batch])
-        size, found = max(1, ROWS // self.config.beam), list[Transduced]()
+        size, answers = max(1, ROWS // self.config.beam), list[Transduced]()
         for i in range(0, len(pairs), size):
             chunk = pairs[i : i + size]
             written = self._chosen(chunk)
             best = [self._strings(pair, each)[:top_k] for pair, each in zip(chunk, written, strict=True)]
             parts = self._parts(chunk, [each[0][0] for each in written]) if sure else [[] for _ in chunk]
-            found += [Transduced(*each) for each in zip(best, parts, strict=True)]
-        return found
+            answers += [Transduced(*each) for each in zip(best, parts, strict=True)]
+        return answers
 
     def generation(self: Any, pairs: Sequence[EncodedPair], read: Any) -> Generation:
-        """All targets that may be written."""
+        """Return the generation of all targets that may be written."""
         n = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
         limits = torch.ceil((self.config.longest or LONGEST) * (n + BEYOND)).long()
         limits = limits.clamp(1, self.config.max_target or None)
@@ -72,16 +72,16 @@ class AttentionSearch:
         model = SourceGenerator(self, read)
         return Generation(model, read.memory, begin=BEGIN, end=END, limits=limits, constraint=constraint)
 
-    def written(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
-        """The hypotheses of the beam, best first."""
+    def written(self: Any, pairs: Sequence[EncodedPair]) -> list[list[WrittenTarget]]:
+        """Return the hypotheses of the beam, best first."""
         read = self.read(pairs)
         generation = self.generation(pairs, read)
         rank = length_penalty(self.config.length_penalty)
-        found = ranked_beam_search(generation, generation.score, self.config.beam, rank)
-        keys = rank(found.scores.double(), found.lengths)
+        hypotheses = ranked_beam_search(generation, generation.score, self.config.beam, rank)
+        keys = rank(hypotheses.scores.double(), hypotheses.lengths)
         if self.config.coverage_penalty:
-            keys = keys + coverage_penalty(found.state[COVERED], read.mask, self.config.coverage_penalty)
-        return _ordered(found, keys)
+            keys = keys + coverage_penalty(hypotheses.state[COVERED], read.mask, self.config.coverage_penalty)
+        return _ordered(hypotheses, keys)
 
     def samples(
         self: Any,
@@ -90,8 +90,8 @@ class AttentionSearch:
         *,
         change: Callable[[Tensor], Tensor] | None = None,
         generator: torch.Generator | None = None,
-    ) -> list[list[Written]]:
-        """Independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
+    ) -> list[list[WrittenTarget]]:
+        """Return independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
 
         Probabilities are those of what was drawn from.
         """
@@ -103,28 +103,28 @@ class AttentionSearch:
 
         return _ordered(sample(generation, score, n_samples, generator=generator), None)
 
-    def _chosen(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
-        """The hypotheses of the beam or, for decoding by minimum risk, the targets that agree best with all samples."""
+    def _chosen(self: Any, pairs: Sequence[EncodedPair]) -> list[list[WrittenTarget]]:
+        """Return the hypotheses of the beam, or for minimum risk the targets that agree best with all samples."""
         if self.config.decoding == "beam":
-            found: list[list[Written]] = self.written(pairs)
-            return found
+            beams: list[list[WrittenTarget]] = self.written(pairs)
+            return beams
         samples = self.samples(pairs, self.config.n_candidates, generator=torch.Generator().manual_seed(0))
         return [by_agreement(each) for each in samples]
 
-    def _strings(self: Any, pair: EncodedPair, written: Sequence[Written]) -> list[tuple[Symbols, float]]:
-        """As symbols, none twice: subwords may spell one word in several ways."""
-        found: dict[Symbols, float] = {}
+    def _strings(self: Any, pair: EncodedPair, written: Sequence[WrittenTarget]) -> list[tuple[Symbols, float]]:
+        """Return targets as symbols, none twice: subwords may spell one word in several ways."""
+        log_probs: dict[Symbols, float] = {}
         for pieces, log_p in written:
-            found.setdefault(self.pieces.join(self.spelled(pair, pieces)), log_p)
-        return list(found.items())
+            log_probs.setdefault(self.pieces.join(self.spelled(pair, pieces)), log_p)
+        return list(log_probs.items())
 
     def spelled(self: Any, pair: EncodedPair, pieces: Sequence[int]) -> Symbols:
-        """The pieces of a target; those beyond the vocabulary were copied."""
+        """Return the pieces of a target; those beyond the vocabulary were copied."""
         v = len(self.target)
         return tuple(self.target[i] if i < v else pair.symbols[i - v] for i in pieces)
 
     def _parts(self: Any, pairs: Sequence[EncodedPair], best: Sequence[tuple[int, ...]]) -> list[list[PartProbability]]:
-        """Each symbol with the source position that it attends to most, and its probability."""
+        """Return each symbol with the source position that it attends to most, and its probability."""
         known = [
             EncodedPair(pair.source, torch.tensor(pieces, dtype=torch.long), pair.symbols)
             for pair, pieces in zip(pairs, best, strict=True)
@@ -144,22 +144,22 @@ class AttentionSearch:
         n = len(pair.symbols)
         by_symbol = weights.new_zeros(len(weights), len(sources)).index_add(1, owners, weights[:, :n])
         symbols = self.pieces.join(spelled)
-        found = []
+        parts = []
         for symbol, place in zip(symbols, self.pieces.places(spelled), strict=True):
             start = int(by_symbol[place.start : place.stop].sum(0).argmax())
             probability = math.exp(sum(log_p[place.start : place.stop]))
-            found.append(PartProbability(start, start + 1, symbol, probability))
-        return found
+            parts.append(PartProbability(start, start + 1, symbol, probability))
+        return parts
 
 
-def _ordered(found: Hypotheses[Any], keys: Tensor | None) -> list[list[Written]]:
-    """Hypotheses as plain values, by falling keys, without the end."""
+def _ordered(hypotheses: Hypotheses[Any], keys: Tensor | None) -> list[list[WrittenTarget]]:
+    """Return hypotheses as plain values, by falling keys, without the end."""
     results = []
-    for row in range(len(found.scores)):
-        order = list(range(found.scores.shape[1]))
+    for row in range(len(hypotheses.scores)):
+        order = list(range(hypotheses.scores.shape[1]))
         if keys is not None:
             order = torch.argsort(keys[row], descending=True, stable=True).tolist()
-        decisions, scores = found.decisions[row].tolist(), found.scores[row].tolist()
+        decisions, scores = hypotheses.decisions[row].tolist(), hypotheses.scores[row].tolist()
         kept = [(decisions[i], scores[i]) for i in order if scores[i] > -math.inf]
         results.append([(tuple(d for d in each if d not in (-1, END)), score) for each, score in kept])
     return results

@@ -28,7 +28,7 @@ def _with(*decoders: Decoder) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class AttentionConfig(Settings):
-    """What reads a source, what writes a target, and how the best target is searched.
+    """Settings of an attention model: its encoder, its decoder, and the search for the best target.
 
     >>> AttentionConfig(hidden=512).decoder
     'luong'
@@ -102,7 +102,7 @@ class AttentionConfig(Settings):
         if self.hidden % 2:
             raise TrellisworkError(f"hidden must be even, half for each direction; got {self.hidden}")
         if self.tied and (self.dim != self.hidden or self.output != "softmax"):
-            found = f"{self.dim}, {self.hidden} and {self.output}"
-            raise TrellisworkError(f"tied needs dim and hidden alike, and the output softmax; got {found}")
+            got = f"{self.dim}, {self.hidden} and {self.output}"
+            raise TrellisworkError(f"tied needs equal dim and hidden, and the output softmax; got {got}")
         if self.copy and self.output != "softmax":
             raise TrellisworkError(f"copy needs the output softmax; got {self.output}; leave one of them out")

@@ -1,4 +1,4 @@
-"""What an attention model learns from: the likelihood, its own symbols, or its own targets and their costs."""
+"""Objectives of attention models: the likelihood, own symbols as inputs, or own targets and their costs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Loss = Callable[[Any, Sequence[EncodedPair]], "Float[Tensor, '']"]
 
 
 def likelihood(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
-    """-log p(target | source), where the decoder reads the true symbols."""  # [S4.24; S2, seq2seq]
+    """Return -log p(target | source), where the decoder reads the true symbols."""  # [S4.24; S2, seq2seq]
     inputs, outputs, mask = network.given(pairs)
     read = network.read(pairs)
-    found = network.decoder(read.memory, network.embed(inputs))
-    loss: Tensor = network.target_loss(read, found, outputs, mask)
+    unrolled = network.decoder(read.memory, network.embed(inputs))
+    loss: Tensor = network.target_loss(read, unrolled, outputs, mask)
     return loss
 
 
 def scheduled(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
-    """The same, where the decoder reads a symbol of its own now and then: drawn from its distribution.
+    """Return the loss where the decoder now and then reads a symbol of its own, drawn from its distribution.
 
     Bengio et al. (2015), Scheduled sampling for sequence prediction with recurrent neural networks.
     """
@@ -39,13 +39,13 @@ def scheduled(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
         state = step.state
         if t + 1 < inputs.shape[1]:
             symbols = _mixed(network, read, step, inputs[:, t + 1 : t + 2])
-    found = Unrolled(torch.cat([each.hidden for each in steps], 1), torch.cat([each.weights for each in steps], 1))
-    loss: Tensor = network.target_loss(read, found, outputs, mask)
+    unrolled = Unrolled(torch.cat([each.hidden for each in steps], 1), torch.cat([each.weights for each in steps], 1))
+    loss: Tensor = network.target_loss(read, unrolled, outputs, mask)
     return loss
 
 
 def _mixed(network: Any, read: Any, step: Any, gold: Tensor) -> Tensor:
-    """The true symbols, with a share of the network's own."""
+    """Return the true symbols, with a share of the network's own."""
     if not network.training or network.own_share == 0:
         return gold
     with torch.no_grad():
@@ -55,7 +55,7 @@ def _mixed(network: Any, read: Any, step: Any, gold: Tensor) -> Tensor:
 
 
 def risk(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
-    """Σ_y Q(y) cost(y) over drawn targets and the true one, Q(y) ∝ p(y | source)^sharpness.
+    """Return Σ_y Q(y) cost(y) over drawn targets and the true one, Q(y) ∝ p(y | source)^sharpness.
 
     The cost is the edit distance over the length of the true target. Shen et al. (2016), Minimum risk training for
     neural machine translation.
@@ -71,7 +71,7 @@ def risk(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
 
 
 def reinforce(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
-    """-(reward - baseline) log p of drawn targets; the baseline of each is the mean reward of the others.
+    """Return -(reward - baseline) log p of drawn targets; the baseline of each is the mean reward of the others.
 
     Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning. The
     value is a surrogate: its gradient is that of the expected cost.
@@ -85,21 +85,21 @@ def reinforce(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
 
 
 def log_probs_of(network: Any, pairs: Sequence[EncodedPair]) -> Float[Tensor, " batch"]:
-    """ln p(target | source), differentiable."""
+    """Return ln p(target | source), differentiable."""
     inputs, outputs, mask = network.given(pairs)
     read = network.read(pairs)
-    found = network.decoder(read.memory, network.embed(inputs))
-    total: Tensor = (network.target_log_probs(read, found, outputs) * mask).sum(1)
+    unrolled = network.decoder(read.memory, network.embed(inputs))
+    total: Tensor = (network.target_log_probs(read, unrolled, outputs) * mask).sum(1)
     return total
 
 
 def _drawn(network: Any, pairs: Sequence[EncodedPair], *, with_gold: bool) -> tuple[list[EncodedPair], list[int]]:
-    """Targets drawn for each source, and which source each belongs to; for the risk, none twice and the true one."""
+    """Draw targets for each source; return them and the source of each; for the risk, none twice and the true one."""
     with network.evaluating():
         samples = network.samples(pairs, network.config.n_candidates)
     drawn, owners = [], []
-    for i, (pair, found) in enumerate(zip(pairs, samples, strict=True)):
-        targets = [pieces for pieces, _ in found]
+    for i, (pair, own_samples) in enumerate(zip(pairs, samples, strict=True)):
+        targets = [pieces for pieces, _ in own_samples]
         if with_gold:
             targets = list(dict.fromkeys([tuple(() if pair.target is None else pair.target.tolist()), *targets]))
         drawn += [EncodedPair(pair.source, torch.tensor(each, dtype=torch.long), pair.symbols) for each in targets]
@@ -108,7 +108,7 @@ def _drawn(network: Any, pairs: Sequence[EncodedPair], *, with_gold: bool) -> tu
 
 
 def _costs(network: Any, drawn: Sequence[EncodedPair], gold: Sequence[EncodedPair], owners: Sequence[int]) -> Tensor:
-    """The edit distance of each target to the true one, over the length of that."""
+    """Return the edit distance of each target to the true one, over the length of that."""
     right = [_spelled(pair) for pair in gold]
     distances = edit_distances([(_spelled(each), right[i]) for each, i in zip(drawn, owners, strict=True)])
     shares = [d / max(1, len(right[i])) for d, i in zip(distances, owners, strict=True)]
@@ -116,18 +116,18 @@ def _costs(network: Any, drawn: Sequence[EncodedPair], gold: Sequence[EncodedPai
 
 
 def _spelled(pair: EncodedPair) -> tuple[str, ...]:
-    """The numbers of the target as symbols."""
+    """Return the numbers of the target as symbols."""
     return () if pair.target is None else tuple(map(str, pair.target.tolist()))
 
 
 def _places(owners: Sequence[int]) -> Tensor:
-    """The number of each target among those of its source."""
+    """Return the number of each target among those of its source."""
     seen: dict[int, int] = {}
-    found = []
+    places = []
     for owner in owners:
-        found.append(seen.get(owner, 0))
-        seen[owner] = found[-1] + 1
-    return torch.tensor(found)
+        places.append(seen.get(owner, 0))
+        seen[owner] = places[-1] + 1
+    return torch.tensor(places)
 
 
 LOSSES: dict[str, Loss] = {"likelihood": likelihood, "scheduled": scheduled, "risk": risk, "reinforce": reinforce}

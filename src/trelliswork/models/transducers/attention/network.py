@@ -15,6 +15,7 @@ from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.data.subwords import BytePairs, joined, spans
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
@@ -40,7 +41,7 @@ UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadSources:
     """Sources that were read: what the decoder attends to, where there are symbols, and what may be copied."""
 
     memory: Any
@@ -81,7 +82,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     def from_data(
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
     ) -> Self:
-        """A new model of the symbols of some pairs, or of their subwords."""
+        """Return a new model of the symbols of some pairs, or of their subwords."""
         config = config or cls.CONFIG()
         format = format or PairFormat("characters", "characters", "none")
         if config.subwords and not {format.source, format.target} & set(WORD_UNITS):
@@ -132,17 +133,17 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         cut = [replace(pair, words=self.pieces.cut(pair.words), target=pair.target) for pair in pairs]
         if with_tags:
             cut = [replace(pair, target=self.pieces.cut(pair.target or ())) for pair in cut]
-        found = super().encode(cut, with_tags=with_tags)
+        encoded = super().encode(cut, with_tags=with_tags)
         if self.pointer is None or not with_tags:
-            return found
-        return [replace(each, target=self._copied(pair)) for each, pair in zip(found, cut, strict=True)]
+            return encoded
+        return [replace(each, target=self._copied(pair)) for each, pair in zip(encoded, cut, strict=True)]
 
     def _copied(self, pair: Sentence) -> Int[Tensor, " m"]:
-        """The target, whose unknown symbols are places of the source if they are there."""
+        """Return the target, whose unknown symbols are places of the source if they are there."""
         unknown = {s: len(self.target) + i for i, s in reversed(list(enumerate(pair.words))) if s not in self.target}
         return torch.tensor([unknown.get(s, self.target.index(s)) for s in pair.target or ()], dtype=torch.long)
 
-    def read(self, pairs: Sequence[EncodedPair]) -> Read:
+    def read(self, pairs: Sequence[EncodedPair]) -> ReadSources:
         """Encode sources, and compute what is the same for all steps of the decoder."""
         source = pad_sequence([pair.source for pair in pairs], batch_first=True).to(self.device)
         lengths = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
@@ -152,10 +153,10 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         symbols = [pair.symbols for pair in pairs]
         places = self._places(symbols) if self.pointer is not None else None
         keys = self.pointer.keys(encoded) if isinstance(self.pointer, JointCopy) else None
-        return Read(self.decoder.remember(encoded, mask), mask, places, symbols, keys)
+        return ReadSources(self.decoder.remember(encoded, mask), mask, places, symbols, keys)
 
     def _places(self, sources: Sequence[Symbols]) -> Int[Tensor, "batch n"]:
-        """The numbers of source symbols among the outputs."""
+        """Return the numbers of source symbols among the outputs."""
         v, rows = len(self.target), []
         for source in sources:
             first = {s: i for i, s in reversed(list(enumerate(source)))}
@@ -163,39 +164,39 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return pad_sequence(rows, batch_first=True).to(self.device)
 
     def embed(self, symbols: Int[Tensor, "batch t"]) -> Float[Tensor, "batch t e"]:
-        """The vectors of target symbols; those that were copied are unknown."""
+        """Return the vectors of target symbols; those that were copied are unknown."""
         if self.pointer is not None:
             symbols = symbols.where(symbols < len(self.target), UNKNOWN_PLACE)
         return self.dropout(self._scaled(self.target_vectors(symbols), self.config.decoder))
 
     def _scaled(self, vectors: Float[Tensor, "batch t e"], reader: str) -> Float[Tensor, "batch t e"]:
-        """Times √dim for a transformer, whose positions would drown them otherwise."""  # [S4, embeddings]
+        """Multiply by √dim for a transformer, whose positions would drown the vectors otherwise."""  # [S4, embeddings]
         return vectors * self.config.dim**0.5 if reader == "transformer" else vectors
 
-    def symbol_log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
-        """ln p of every symbol after each step; unknown symbols and the begin are never written."""
-        log_probs = self._log_probs(read, found)
+    def symbol_log_probs(self, read: ReadSources, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
+        """Return ln p of every symbol after each step; unknown symbols and the begin are never written."""
+        log_probs = self._log_probs(read, unrolled)
         log_probs[..., [UNKNOWN_PLACE, BEGIN_PLACE]] = -torch.inf
         return log_probs
 
-    def _log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
+    def _log_probs(self, read: ReadSources, unrolled: Unrolled) -> Float[Tensor, "batch t v"]:
         if self.pointer is None or read.places is None:
-            return self.output.log_probs(found.hidden)
+            return self.output.log_probs(unrolled.hidden)
         if isinstance(self.pointer, PointerMixture):
-            return self.pointer(self.output.log_probs(found.hidden), found.hidden, found.weights, read.places)
+            return self.pointer(self.output.log_probs(unrolled.hidden), unrolled.hidden, unrolled.weights, read.places)
         assert isinstance(self.output, SoftmaxLayer)
-        scores = self.output.scores(found.hidden)
-        return self.pointer(scores, found.hidden, read.copy_keys, read.mask, read.places)
+        scores = self.output.scores(unrolled.hidden)
+        return self.pointer(scores, unrolled.hidden, read.copy_keys, read.mask, read.places)
 
     # Learning
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """What training makes small, by the setting `learn_by`; -log p(target | source) by default."""
+        """Return the loss that the setting `learn_by` names; by default it is -log p(target | source), summed."""
         pairs = self.encoded(batch)
         return LOSSES[self.config.learn_by](self, pairs)
 
     def given(self, pairs: Sequence[EncodedPair]) -> tuple[Tensor, Tensor, Bool[Tensor, "batch t"]]:
-        """What the decoder reads and should write, [batch, t], and where that is no padding."""
+        """Return what the decoder reads and should write, [batch, t], and a mask that is False for padding."""
         targets = [pair.target for pair in pairs if pair.target is not None]
         if len(targets) != len(pairs):
             raise TrellisworkError("expected pairs with targets, got a source alone; encode(..., with_tags=True)")
@@ -206,49 +207,49 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         return inputs, outputs, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
 
     def target_loss(
-        self, read: Read, found: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
+        self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
     ) -> Float[Tensor, ""]:
-        """The loss of the output layer, summed over all targets."""
-        hidden = found.hidden[mask]
+        """Return the loss of the output layer, summed over all targets."""
+        hidden = unrolled.hidden[mask]
         if self.pointer is None or read.places is None:
             loss = self.output.total_loss(hidden, outputs[mask])
         else:
-            loss = -(self.target_log_probs(read, found, outputs) * mask).sum()
+            loss = -(self.target_log_probs(read, unrolled, outputs) * mask).sum()
         if self.config.coverage_loss:
-            loss = loss + self.config.coverage_loss * (coverage_loss(found.weights) * mask).sum()
+            loss = loss + self.config.coverage_loss * (coverage_loss(unrolled.weights) * mask).sum()
         return loss
 
     def target_log_probs(
-        self, read: Read, found: Unrolled, outputs: Int[Tensor, "batch t"]
+        self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
-        """ln p of each symbol of given targets."""
+        """Return ln p of each symbol of given targets."""
         if isinstance(self.pointer, JointCopy):
-            return self._log_probs(read, found).gather(2, outputs[:, :, None]).squeeze(2)
+            return self._log_probs(read, unrolled).gather(2, outputs[:, :, None]).squeeze(2)
         v = len(self.target)
         known = outputs.clamp(max=v - 1)
-        log_probs = self.output.log_probs(found.hidden).gather(2, known[:, :, None]).squeeze(2)
+        log_probs = self.output.log_probs(unrolled.hidden).gather(2, known[:, :, None]).squeeze(2)
         if self.pointer is None or read.places is None:
             return log_probs
         log_probs = log_probs.masked_fill(outputs >= v, -torch.inf)
-        return self.pointer.target_log_probs(log_probs, found.hidden, found.weights, read.places, outputs)
+        return self.pointer.target_log_probs(log_probs, unrolled.hidden, unrolled.weights, read.places, outputs)
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
-        """Scheduled sampling grows from epoch to epoch."""
+        """Let scheduled sampling grow from epoch to epoch."""
         self.own_share = self.config.own_symbols * (epoch - 1) / max(1, n_epochs - 1)
 
     # Disk
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return {**super().stored_config(), "merges": self.pieces.stored()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
         return cls(settings, format, source, target, Pieces.from_stored(config["merges"]))
 
     def stored_weights(self) -> dict[str, Tensor]:
-        """Tables that are shared are stored once."""
+        """Return the weights, with tables that are shared only once."""
         weights = self.state_dict()
         twice = (["source_vectors.weight"] if self.config.shared else []) + (
             ["output.weight"] if self.config.tied else []
@@ -272,7 +273,7 @@ def target_counts(targets: Iterable[Symbols], vocabulary: Vocabulary) -> Int[Ten
 
 
 def _longest(pairs: Sequence[tuple[Symbols, Symbols]]) -> float:
-    """Room for nearly all targets of training, and half as much again."""
+    """Return the ratio that has room for nearly all targets of training, and half as much again."""
     ratios = sorted((len(target) + 1) / (len(source) + BEYOND) for source, target in pairs)
     return round(1.5 * ratios[int(0.999 * (len(ratios) - 1))], 3) if ratios else LONGEST
 
@@ -294,7 +295,7 @@ class Pieces:
 
     @classmethod
     def learned(cls, train: Sequence[Sentence], n_merges: int) -> Pieces:
-        """Merges of both sides together, so that names and numbers are cut alike."""
+        """Learn merges of both sides together, so that names and numbers are cut alike."""
         if not n_merges:
             return cls()
         counts = Counter(word for pair in train for side in (pair.words, pair.target or ()) for word in side)
@@ -302,13 +303,13 @@ class Pieces:
 
     @classmethod
     def from_stored(cls, merges: Sequence[str]) -> Pieces:
-        """The inverse of `stored`."""
+        """Invert `stored`."""
         if not merges:
             return cls()
         return cls(BytePairs([(left, right) for left, right in (each.split(" ") for each in merges)]))
 
     def stored(self) -> list[str]:
-        """Plain values; pieces have no blanks."""
+        """Return plain values; pieces have no blanks."""
         return [] if self.pairs is None else [" ".join(pair) for pair in self.pairs.merges]
 
     def cut(self, symbols: Symbols) -> Symbols:
@@ -318,7 +319,7 @@ class Pieces:
         return pieces if self.pairs is None else joined(pieces)
 
     def places(self, pieces: Symbols) -> list[range]:
-        """Where the pieces of each symbol are."""
+        """Return the places of the pieces of each symbol."""
         return [range(i, i + 1) for i in range(len(pieces))] if self.pairs is None else spans(pieces)
 
 
@@ -326,7 +327,7 @@ class Pieces:
 
 
 def make_encoder(config: AttentionConfig) -> TokenEncoder:
-    """What reads a source, `hidden` wide."""
+    """Make the encoder of sources, `hidden` wide."""
     if config.encoder == "transformer":
         return TransformerEncoder(
             config.dim, hidden=config.hidden, layers=config.layers, heads=config.heads, dropout=config.dropout,
@@ -337,7 +338,7 @@ def make_encoder(config: AttentionConfig) -> TokenEncoder:
 
 
 def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
-    """What writes a target."""
+    """Make the decoder of targets."""
     sizes, hidden, dropout = (config.dim, source_dim), config.hidden, config.dropout
     if config.decoder == "bahdanau":
         return BahdanauDecoder(*sizes, hidden=hidden, dropout=dropout, coverage=config.coverage)
@@ -354,14 +355,14 @@ def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
 
 
 def make_pointer(config: AttentionConfig, source_dim: int) -> PointerMixture | JointCopy | None:
-    """What copies symbols of the source."""
+    """Make the layer that copies symbols of the source, None without copying."""
     if not config.copy:
         return None
     return JointCopy(config.hidden, source_dim) if config.copying == "joint" else PointerMixture(config.hidden)
 
 
 def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> OutputLayer:
-    """The distribution over the next symbol; `vectors` are those of the target symbols."""
+    """Make the distribution over the next symbol; `vectors` are those of the target symbols."""
     hidden, drawn = config.hidden, config.n_samples
     if config.output == "softmax":
         return SoftmaxLayer(hidden, n_symbols, smoothing=config.smoothing, tied=vectors if config.tied else None)

@@ -13,7 +13,7 @@ Paths = Literal["all", "best"]
 
 @dataclass(frozen=True)
 class EditConfig(Settings):
-    """What an edit transducer is made of.
+    """Settings of an edit transducer.
 
     `paths="all"` sums the probability of a target over all scripts that write it; `"best"` takes the most probable one
     alone, which is hard monotonic attention trained by its best path. `copy` lets symbols that both sides share, and

@@ -38,7 +38,7 @@ from trelliswork.nn.edit.search import ScoredString, beam_widths, best_strings, 
 SPECIAL = 3  # unknown, begin and end: entries of the vocabulary of targets that nothing writes
 NOTHING = -1
 ONE_ALPHABET = 0.9  # of the letters of sources that targets have too: what was never seen is then written as it is
-HARD = 60  # symbols of a source that hardly any beam is certain about
+HARD = 60  # symbols of a source from which on answers of a beam are rarely certain
 LONGEST_PINNED = 1_000  # symbols of a source whose answers may be pinned
 
 
@@ -69,9 +69,9 @@ class EditTransducer(PairNetwork):
     # Learning
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
-        """Pairs as indices, to be reused from epoch to epoch."""
-        found = super().encode(pairs, with_tags=with_tags)
-        return [self._encoded(each, pair) for each, pair in zip(found, pairs, strict=True)]
+        """Return pairs as indices, to be reused from epoch to epoch."""
+        encoded = super().encode(pairs, with_tags=with_tags)
+        return [self._encoded(each, pair) for each, pair in zip(encoded, pairs, strict=True)]
 
     def _encoded(self, pair: EncodedPair, given: Sentence) -> EncodedEdit:
         strange = self._strange(pair.symbols)
@@ -83,14 +83,14 @@ class EditTransducer(PairNetwork):
         return EncodedEdit(source, target, pair.symbols, _numbers(copies), strange)
 
     def _strange(self, symbols: Symbols) -> Symbols:
-        """Symbols that were never seen on either side."""
+        """Return symbols that were never seen on either side."""
         return tuple(dict.fromkeys(s for s in symbols if s not in self.source and s not in self.target))
 
     def _number(self, symbol: str, strange: Symbols) -> int:
-        """The number of a symbol that is written; -1 if nothing writes it."""
-        found = self.target.index(symbol) if symbol in self.target else 0
-        if found >= SPECIAL:
-            return found - SPECIAL
+        """Return the number of a symbol that is written; -1 if nothing writes it."""
+        place = self.target.index(symbol) if symbol in self.target else 0
+        if place >= SPECIAL:
+            return place - SPECIAL
         return self.network.n_targets + strange.index(symbol) if symbol in strange else NOTHING
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Tensor:
@@ -114,7 +114,7 @@ class EditTransducer(PairNetwork):
     # Answers
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """Each prefix of a target is scored in a window of the source; the longer that is, the more beams are tried."""
+        """Return seconds; each prefix of a target is scored in a window, and long sources have wider beams."""
         first, *wider = beam_widths(n, self.config.beam)
         prefixes = n * (first + sum(wider) * min(n / HARD, 1.0))
         best = 1e-4 * top_k * min(n, HARD)
@@ -122,19 +122,19 @@ class EditTransducer(PairNetwork):
 
     @property
     def copies_unknown(self) -> bool:
-        """Whether sources and targets have one alphabet, as a word and its lemma; a word and its sounds do not."""
+        """True if sources and targets have one alphabet, as a word and its lemma; a word and its sounds do not."""
         return self.copying and self._one_alphabet
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """log p(target | source) of each pair; -inf where no script writes the target."""
+        """Return log p(target | source) of each pair; -inf where no script writes the target."""
         pairs = [replace(pair, words=self.read_as(pair.words)) for pair in pairs]
         with self.evaluating():
             written = self._written(self.encode(pairs, with_tags=True))
-            found: list[float] = written.log_prob(best=self.config.paths == "best").tolist()
-            return found
+            values: list[float] = written.log_prob(best=self.config.paths == "best").tolist()
+            return values
 
     def alignments(self, pairs: Sequence[Sentence]) -> EditAlignment:
-        """p(script | source, target) of a batch of pairs, with every query: marginals, the best script, samples, ..."""
+        """Return p(script | source, target) of pairs, with every query: marginals, the best script, samples, ..."""
         with self.evaluating():
             return self._written(self.encode(pairs, with_tags=True)).scripts
 
@@ -144,24 +144,24 @@ class EditTransducer(PairNetwork):
         n_symbols = self.network.n_targets + max(len(each.strange) for each in encoded)
         inputs = search_inputs(self.network, sources, copies, lengths, n_symbols)
         answers = best_strings(self.network, inputs, top_k, self.config.beam, best_path=self.config.paths == "best")
-        found = [
+        spelled = [
             [(self._spelled(each, row.strange), each.log_prob) for each in answer.best]
             for answer, row in zip(answers, encoded, strict=True)
         ]
         if not sure:
-            return [Transduced(best, (), answer.certain) for best, answer in zip(found, answers, strict=True)]
-        parts = self._parts(batch, [best[0][0] for best in found], [answer.best[0] for answer in answers])
-        return [Transduced(best, part, a.certain) for best, part, a in zip(found, parts, answers, strict=True)]
+            return [Transduced(best, (), answer.certain) for best, answer in zip(spelled, answers, strict=True)]
+        parts = self._parts(batch, [best[0][0] for best in spelled], [answer.best[0] for answer in answers])
+        return [Transduced(best, part, a.certain) for best, part, a in zip(spelled, parts, answers, strict=True)]
 
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
-        """The best targets that agree with the pins, and the probability of each together with the pins: how probable
+        """Return the best targets that agree with the pins, each with its joint probability with the pins: how probable
         those are in all, a network that reads what it wrote cannot sum up."""
-        found = []
+        answers = []
         for source, known in zip(batch, pins, strict=True):
-            found += self._around(source, known, top_k) if known else self.transduced([source], top_k, sure)
-        return found
+            answers += self._around(source, known, top_k) if known else self.transduced([source], top_k, sure)
+        return answers
 
     def _around(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> list[Transduced]:
         if len(source) > LONGEST_PINNED:
@@ -178,18 +178,18 @@ class EditTransducer(PairNetwork):
         best = [(self._spelled(each, encoded.strange), each.log_prob) for each in answer.best]
         return [Transduced(best, (), answer.certain)]
 
-    def _spelled(self, found: ScoredString, strange: Symbols) -> Symbols:
+    def _spelled(self, string: ScoredString, strange: Symbols) -> Symbols:
         known = self.network.n_targets
-        return tuple(self.target[y + SPECIAL] if y < known else strange[y - known] for y in found.symbols)
+        return tuple(self.target[y + SPECIAL] if y < known else strange[y - known] for y in string.symbols)
 
     def _parts(
-        self, sources: Sequence[Symbols], targets: Sequence[Symbols], found: Sequence[ScoredString]
+        self, sources: Sequence[Symbols], targets: Sequence[Symbols], strings: Sequence[ScoredString]
     ) -> list[list[PartProbability]]:
-        """Each symbol with the one that it stands for in the most probable script; an inserted one has no width."""
+        """Return each symbol with the one that it stands for in the best script; an inserted one has no width."""
         pairs = [Sentence(source, target=target) for source, target in zip(sources, targets, strict=True)]
         scripts = self.alignments(pairs)
         parts = []
-        for target, script, each in zip(targets, scripts.script(scripts.argmax), found, strict=True):
+        for target, script, each in zip(targets, scripts.script(scripts.argmax), strings, strict=True):
             read, row = 0, []
             for step in script:
                 begin, read = read, read + (step.source is not None)

@@ -17,24 +17,24 @@ from trelliswork.models.transducers.pair_ngram.alignment_kernels import EMPTY, C
 from trelliswork.models.transducers.transducer import Symbols
 from trelliswork.runtime.arrays import Array
 
-Pair = tuple[Symbols, Symbols]
+StringPair = tuple[Symbols, Symbols]
 ChunkPair = tuple[Symbols, Symbols]
 LEAST_GAIN = 1e-4  # of the mean log-likelihood, for a further iteration
 
 
-class Limits(NamedTuple):
-    """How long chunks may be."""
+class ChunkLimits(NamedTuple):
+    """Maximum sizes of chunks."""
 
     source: int = 2
     target: int = 2
     both: bool = False  # whether both sides of a chunk pair may have several symbols
 
-    def covers(self, pair: Pair) -> bool:
-        """Whether a pair can be aligned: source symbols may vanish, target symbols must come from somewhere."""
+    def covers(self, pair: StringPair) -> bool:
+        """Return whether a pair can be aligned: source symbols may vanish, target symbols must come from somewhere."""
         return 0 < len(pair[1]) <= self.target * len(pair[0])
 
 
-class Aligned(NamedTuple):
+class AlignedPairs(NamedTuple):
     """Sequences of numbers of chunk pairs, and the chunk pairs."""
 
     sequences: list[Array]
@@ -42,8 +42,8 @@ class Aligned(NamedTuple):
     log_likelihoods: list[float]  # mean of a pair, after each iteration
 
 
-def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float) -> Aligned:
-    """The best alignment of each pair; where the limits do not cover one, its chunks are as long as they must be.
+def align(pairs: Sequence[StringPair], limits: ChunkLimits, iterations: int, penalty: float) -> AlignedPairs:
+    """Return the best alignment of each pair; chunks grow beyond the limits where these do not cover a pair.
 
     `penalty` is the exponent of a chunk pair's probability for each symbol beyond one on either side: without it,
     alignments of few long chunks would always be the best.
@@ -63,11 +63,11 @@ def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float
     taken = np.concatenate([steps[o : o + n] for o, n in zip(sources.offsets[:-1], lengths, strict=True)])
     used, flat = np.unique(keys[taken], return_inverse=True)
     chunks = [(sources.names[k // chunked.n_targets], ((), *targets.names)[k % chunked.n_targets]) for k in used]
-    return Aligned(np.split(flat, np.cumsum(lengths)[:-1]), chunks, history)
+    return AlignedPairs(np.split(flat, np.cumsum(lengths)[:-1]), chunks, history)
 
 
-def needed(pair: Pair) -> int:
-    """The shortest longest target chunk with which a pair can be aligned."""
+def needed(pair: StringPair) -> int:
+    """Return the shortest longest target chunk with which a pair can be aligned."""
     return -(-len(pair[1]) // len(pair[0]))
 
 
@@ -88,21 +88,21 @@ class _Chunks:
         for length in range(2, longest + 1):
             inside = np.flatnonzero(at + length <= ends)
             keys = self.numbers[inside, length - 2].astype(np.int64) * len(symbols) + flat[inside + length - 1]
-            found, inverse = np.unique(keys, return_inverse=True)
+            keys_used, inverse = np.unique(keys, return_inverse=True)
             self.numbers[inside, length - 1] = inverse + len(self.names)
             before = self.names
-            self.names = [*before, *((*before[key // len(symbols)], symbols[key % len(symbols)]) for key in found)]
+            self.names = [*before, *((*before[key // len(symbols)], symbols[key % len(symbols)]) for key in keys_used)]
 
 
 def _sizes(sources: _Chunks, targets: _Chunks, penalty: float) -> tuple[Array, Array]:
-    """How much longer than one symbol each chunk is, times the penalty."""
+    """Return by how much each chunk is longer than one symbol, times the penalty."""
     a = np.array([len(each) - 1 for each in sources.names])
     b = np.array([0, *(len(each) - 1 for each in targets.names)])
     return penalty * a, penalty * b
 
 
 def _maximised(pairs: ChunkedPairs, iterations: int, sizes: tuple[Array, Array]) -> tuple[Array, Array, list[float]]:
-    """The table of chunk pairs, their scores, and the mean log-likelihood after each iteration."""
+    """Return the table of chunk pairs, their scores, and the mean log-likelihood after each iteration."""
     keys = _table(pairs)
     used = np.flatnonzero(keys != EMPTY)
     power = 1.0 + sizes[0][keys[used] // pairs.n_targets] + sizes[1][keys[used] % pairs.n_targets]
@@ -120,7 +120,7 @@ def _maximised(pairs: ChunkedPairs, iterations: int, sizes: tuple[Array, Array])
 
 
 def _table(pairs: ChunkedPairs) -> Array:
-    """An open-addressing table of all chunk pairs, at most half full."""
+    """Return an open-addressing table of all chunk pairs, at most half full."""
     size = 1 << 16
     while True:
         keys = np.full(size, EMPTY, np.int64)

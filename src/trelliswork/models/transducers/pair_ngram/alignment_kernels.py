@@ -32,7 +32,7 @@ class ChunkedPairs(NamedTuple):
 
 @kernel(EXACT, inline=True)
 def _slot(keys, key):
-    """Where a key is, or would be."""
+    """Return the slot in which a key is, or would be."""
     mask = keys.shape[0] - 1
     at = ((key * 0x9E3779B97F4A7C1) >> 20) & mask
     while keys[at] != EMPTY and keys[at] != key:
@@ -42,7 +42,7 @@ def _slot(keys, key):
 
 @kernel(EXACT, inline=True)
 def _key(pairs, p, i, j, a, b):
-    """The number of the chunk pair of a step from (i, j)."""
+    """Return the number of the chunk pair of a step from (i, j)."""
     target = 0 if b == 0 else pairs.targets[pairs.target_offsets[p] + j, b]
     return np.int64(pairs.sources[pairs.source_offsets[p] + i, a - 1]) * pairs.n_targets + target
 
@@ -82,7 +82,7 @@ def _score(pairs, keys, scores, p, i, j, a, b):
 
 @kernel(EXACT, inline=True)
 def _plus(x, y):
-    """log(exp x + exp y)."""
+    """Return log(exp x + exp y)."""
     if x < y:
         x, y = y, x
     return x if y == NEG_INF else x + math.log1p(math.exp(y - x))
@@ -90,7 +90,7 @@ def _plus(x, y):
 
 @kernel(EXACT)
 def _suffix_sums(pairs, keys, scores, p, beta):
-    """beta[i, j]: all ways to align what follows (i, j)."""
+    """Fill in beta[i, j]: all ways to align what follows (i, j)."""
     n = pairs.source_offsets[p + 1] - pairs.source_offsets[p]
     m = pairs.target_offsets[p + 1] - pairs.target_offsets[p]
     for i in range(n, -1, -1):
@@ -132,7 +132,7 @@ def expected_counts(pairs, keys, scores, counts):
 
 @kernel(EXACT)
 def best_alignments(pairs, keys, scores, steps, lengths):
-    """The best alignment of each pair: slots of its chunk pairs from steps[source_offsets[pair]] on, and how many."""
+    """Fill in the best alignment of each pair: its length, and its slots from steps[source_offsets[pair]] on."""
     for p in range(pairs.longest_source.shape[0]):
         begin = pairs.source_offsets[p]
         n = pairs.source_offsets[p + 1] - begin

@@ -20,7 +20,7 @@ _RESERVED = frozenset("_}|%<>")
 
 
 def word_of(pair: ChunkPair) -> str:
-    """A chunk pair as a word.
+    """Return a chunk pair as a word.
 
     >>> word_of((("p", "h"), ("F",))), word_of(((" ",), ()))
     ('p|h}F', '%20}_')

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair
+from trelliswork.models.transducers.pair_ngram.alignment import AlignedPairs, ChunkPair
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
 from trelliswork.models.transducers.pair_ngram.search_kernels import answer_all
 from trelliswork.models.transducers.pair_ngram.source_lattice import (
     NOTHING_WRITTEN,
+    BestTargets,
     Fitting,
     SourceLattice,
-    Targets,
     pinned_positions,
     plain_positions,
     plain_rows,
@@ -40,7 +40,7 @@ class ChunkModel:
         self.known = {symbol for source, _ in self.chunks for symbol in source}
 
     @classmethod
-    def of(cls, aligned: Aligned, order: int) -> ChunkModel:
+    def of(cls, aligned: AlignedPairs, order: int) -> ChunkModel:
         """Count the n-grams of alignments. Every source symbol may also vanish, so that every source has a target."""
         symbols = {symbol for source, _ in aligned.chunks for symbol in source}
         every: set[ChunkPair] = {((symbol,), ()) for symbol in symbols}
@@ -65,7 +65,7 @@ class ChunkModel:
         return JointModel(nodes, weights, ngrams.starts, ngrams.begin, ngrams.end, first, written, len(self.symbols))
 
     def lattice(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> SourceLattice:
-        """All that a source whose symbols are all known may become, as far as it agrees with the pins."""
+        """Return all that a source whose symbols are all known may become, as far as it agrees with the pins."""
         fitting = self._fitting(source)
         if not pins:
             positions = plain_positions(len(source), self.longest, fitting)
@@ -74,11 +74,11 @@ class ChunkModel:
         return SourceLattice(self.joint, self.symbols, self.place, positions)
 
     def _fitting(self, source: Symbols) -> Fitting:
-        """The chunk pairs that fit between two places of a source."""
+        """Return the chunk pairs that fit between two places of a source."""
         return lambda start, end: self.ranges.get(source[start:end], (0, 0))
 
-    def targets(self, sources: Sequence[Symbols], k: int, widest: int) -> list[Targets]:
-        """The k best targets of sources whose symbols are all known, as `SourceLattice.top_k` has them, in one call."""
+    def targets(self, sources: Sequence[Symbols], k: int, widest: int) -> list[BestTargets]:
+        """Return the k best targets of sources with known symbols, as `SourceLattice.top_k` has them, in one call."""
         asked = [source for source in sources if source]
         rows = [row for source in asked for row in plain_rows(len(source), self.longest, self._fitting(source))]
         first = np.cumsum([0, *map(len, asked)])
@@ -90,7 +90,7 @@ class ChunkModel:
     # Disk
 
     def arrays(self) -> dict[str, Array]:
-        """What cannot be made again."""
+        """Return the arrays that a folder keeps; all others are computed from them."""
         ngrams = self.ngrams
         return {
             "word": ngrams.word, "first": ngrams.first, "suffix": ngrams.suffix,
@@ -99,7 +99,7 @@ class ChunkModel:
 
     @classmethod
     def from_arrays(cls, chunks: Sequence[ChunkPair], arrays: Mapping[str, Array]) -> ChunkModel:
-        """The inverse of `arrays`; what does not fit together is a ValueError."""
+        """Invert `arrays`; what does not fit together is a ValueError."""
         word, first, suffix = (np.ascontiguousarray(arrays[name], np.int32) for name in ("word", "first", "suffix"))
         prob, backoff = (arrays[name].astype(np.float64) for name in ("prob", "backoff"))
         n = len(word)
@@ -117,7 +117,7 @@ class ChunkModel:
 
 
 def _rounded(ngrams: NgramArrays) -> NgramArrays:
-    """As they are written."""
+    """Return n-grams rounded as they are written."""
     return ngrams._replace(log_prob=_log(_prob(ngrams.log_prob)), log_backoff=_log(_prob(ngrams.log_backoff)))
 
 

@@ -13,7 +13,7 @@ Unalignable = Literal["grow", "skip", "error"]
 
 @dataclass(frozen=True)
 class PairNgramConfig(Settings):
-    """How pairs are aligned, and what is counted.
+    """Settings of a pair n-gram: the alignment of pairs, and the n-grams that are counted.
 
     Bisani and Ney (2008), Joint-sequence models for grapheme-to-phoneme conversion; Novak, Minematsu and Hirose (2016),
     Phonetisaurus: exploring grapheme-to-phoneme conversion with joint n-gram models in the WFST framework.

@@ -1,18 +1,18 @@
-"""How a source and its best target are aligned, and what else the target may be."""
+"""Explanations of pair n-grams: the alignment of a source with its best target, and other targets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from trelliswork.models.transducers.transducer import NOTHING
 
 
 @dataclass(frozen=True)
 class AlignedChunk:
-    """What a piece of the source becomes, and the probability that it does, given both strings."""
+    """A piece of the source, what it becomes, and the probability that it does, given both strings."""
 
     source: str
     target: str
@@ -37,15 +37,15 @@ class StringExplanation:
 
     @property
     def remark(self) -> str:
-        """What was done about symbols that were never seen; nothing if all were."""
+        """Remark about symbols that were never seen; empty if all were."""
         parts = [
             f"{symbol!r} was never seen and is {'passed over' if twin is None else f'read as {twin!r}'}"
             for symbol, twin in self.unknown.items()
         ]
         return "; ".join(parts)
 
-    def record(self, most: int) -> dict[str, Any]:
-        """As plain values, with the `most` best targets."""
+    def record(self, most: int) -> dict[str, object]:
+        """Return plain values, with the `most` best targets."""
         targets = [{"value": y, "probability": p} for y, p in self.targets[:most]]
         return {"chunks": [asdict(each) for each in self.chunks], "targets": targets}
 
@@ -60,7 +60,7 @@ class StringExplanation:
         return "\n".join(["".join(self.words), *lines, *ranked, *([f"  {self.remark}"] if self.remark else [])])
 
     def _repr_html_(self) -> str:
-        """Two tables: the chunks, and the targets."""
+        """Return two tables: the chunks, and the targets."""
         chunks = "".join(
             f"<tr><td><b>{escape(each.source)}</b></td><td>{escape(each.target or NOTHING)}</td>"
             f"<td>{100 * each.probability:.1f}%</td></tr>"

@@ -74,7 +74,7 @@ def find(keys, key):
 
 @kernel(EXACT, inline=True)
 def _first_child(nodes, node, pair):
-    """The first child of a node whose word is not below `pair`."""
+    """Return the first child of a node whose word is not below `pair`."""
     low, high = nodes[node, FIRST], nodes[node + 1, FIRST]
     while low < high:
         middle = (low + high) // 2
@@ -95,7 +95,7 @@ def _length(levels, node):
 
 @kernel(EXACT)
 def explore(model, spans):
-    """All states that the source can reach; spans[i, slot] is a range of chunk pairs that fit at position i, and the
+    """Return all states that the source reaches; spans[i, slot] is a range of chunk pairs that fit at i, and the
     position behind them."""
     size = 512
     while size < STATES_OF_A_POSITION * spans.shape[0]:
@@ -116,7 +116,7 @@ def explore(model, spans):
 
 @kernel(EXACT)
 def _no_states(model, spans, size):
-    """A lattice with room for `size` states and twice as many arcs."""
+    """Return a lattice with room for `size` states and twice as many arcs."""
     n = spans.shape[0]
     return Lattice(
         np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32),
@@ -197,7 +197,7 @@ def _fill(model, spans, lattice):
 
 @kernel(EXACT)
 def _end_sums(model, lattice, n):
-    """Of the last position: the probability of the end, from shorter histories to longer."""
+    """Fill in the probability of the end at the last position, from shorter histories to longer."""
     nodes, weights, end = model.nodes, model.weights, model.end
     heads, beta, parent, following, node_of = (
         lattice.heads, lattice.beta, lattice.parent, lattice.following, lattice.node
@@ -217,7 +217,7 @@ def _end_sums(model, lattice, n):
 
 @kernel(FAST)
 def _inherit(row, above, weight):
-    """What was not seen after a history, by its suffix."""
+    """Score what was not seen after a history by its suffix."""
     for g in range(row.shape[0]):
         row[g] = weight * above[g]
 
@@ -232,7 +232,7 @@ def _sum(row):
 
 @kernel(EXACT)
 def column_factors(lattice, i, factors):
-    """For each column the scale of the position that it leads to, relative to the highest of them."""
+    """Fill in for each column the scale of the position that it leads to, relative to the highest; return that one."""
     first, scale_of, leads, top = lattice.column_first[i], lattice.scale, lattice.leads[i], -np.inf
     for a in range(leads.shape[0]):
         if first[a] < first[a + 1]:

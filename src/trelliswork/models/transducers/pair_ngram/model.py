@@ -26,17 +26,17 @@ import numpy as np
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
-from trelliswork.models.base import Description, PartProbability, count
+from trelliswork.models.base import Description, PartProbability, Readable, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits
 from trelliswork.models.storage import StoredModel, read_model, write_model
-from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
+from trelliswork.models.transducers.pair_ngram.alignment import ChunkLimits, StringPair, align, needed
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
 from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
-from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice, Targets, sums_all
+from trelliswork.models.transducers.pair_ngram.source_lattice import BestTargets, Chunks, SourceLattice, sums_all
 from trelliswork.models.transducers.transducer import (
     NOTHING,
     SpanPin,
@@ -61,32 +61,32 @@ class PairNgram(Transducer):
 
     def __init__(self, config: PairNgramConfig, format: PairFormat, model: ChunkModel) -> None:
         self.config, self.format, self.model = config, format, model
-        self.metrics: dict[str, Any] = {}
+        self.metrics = {}
         self.learned: list[str] = []  # what is worth knowing about the pairs that it was learned from
 
     @classmethod
     def fit(
         cls, train: Sequence[Sentence], config: PairNgramConfig | None = None, *, format: PairFormat | None = None
     ) -> Self:
-        """Learn from pairs; those that the chunks cannot cover are told in `learned`."""
+        """Learn from pairs; those that the chunks cannot cover are notes in `learned`."""
         config = config or PairNgramConfig()
-        limits = Limits(config.source_chunk, config.target_chunk, config.many_to_many)
-        pairs, told = _alignable(train, limits, config.unalignable)
+        limits = ChunkLimits(config.source_chunk, config.target_chunk, config.many_to_many)
+        pairs, notes = _alignable(train, limits, config.unalignable)
         aligned = align(pairs, limits, config.em_iterations, config.length_penalty)
-        made = cls(
+        model = cls(
             config, format or PairFormat("characters", "characters", "none"), ChunkModel.of(aligned, config.order)
         )
-        made.learned = told
-        return made
+        model.learned = notes
+        return model
 
     # Answers
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        """Short sources are searched to the end; for long ones the search is given up after a while."""
+        """Return seconds; short sources are searched to the end, and the search of long ones is given up."""
         return (5e-4 + 3e-4 * n + 0.4 * (n > EASY)) * (1 + choices + explain) + 2e-5 * top_k * n
 
-    def evaluating(self) -> AbstractContextManager[Any]:
-        """Nothing is learned while answers are given."""
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Return a context in which answers are given and nothing is learned."""
         return nullcontext()
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
@@ -99,37 +99,39 @@ class PairNgram(Transducer):
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
-        """The best targets given the pins, with p(target | source, pins)."""
+        """Return the best targets given the pins, with p(target | source, pins)."""
         return [self._one(source, known, top_k, sure) for source, known in zip(batch, pins, strict=True)]
 
     def _one(self, source: Symbols, pins: Sequence[SpanPin], top_k: int, sure: bool) -> Transduced:
-        places, lattice, found = self._found(source, pins, top_k)
-        whole = self._unaligned(source, places, found)
+        places, lattice, targets = self._found(source, pins, top_k)
+        whole = self._unaligned(source, places, targets)
         if not sure or not places:
             return whole
-        aligned = [(target, lattice.align(target)) for target, _ in found.best]
-        parts = self._parts(found, aligned[0][1].chunks, places)
+        aligned = [(target, lattice.align(target)) for target, _ in targets.best]
+        parts = self._parts(targets, aligned[0][1].chunks, places)
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, whole.certain)
 
-    def _unaligned(self, source: Symbols, known: Sequence[Any], targets: Targets) -> Transduced:
-        """The best targets of a source, some symbols of which are known."""
+    def _unaligned(self, source: Symbols, known: Sequence[Any], targets: BestTargets) -> Transduced:
+        """Return the best targets of a source, some symbols of which are known."""
         if not targets.best:
             raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
         return Transduced(targets.best, certain=targets.certain and sums_all(len(known), len(targets.best[0][0])))
 
-    def _found(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> tuple[list[int], SourceLattice, Targets]:
-        """The places of symbols that are known, the lattice of these, and the best targets."""
+    def _found(
+        self, source: Symbols, pins: Sequence[SpanPin], top_k: int
+    ) -> tuple[list[int], SourceLattice, BestTargets]:
+        """Return the places of symbols that are known, the lattice of these, and the best targets."""
         places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
         left = within(pins, places)
         if left is not None:
             lattice = self.model.lattice(tuple(source[i] for i in places), left)
-            found = lattice.top_k(top_k, self.config.widest)
-            if found.best:
-                return places, lattice, found
+            targets = lattice.top_k(top_k, self.config.widest)
+            if targets.best:
+                return places, lattice, targets
         raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
 
-    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
-        """What each piece of a source may become, by its exact probability given the pins.
+    def choices(self, inputs: Readable, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+        """Return what each piece of a source may become, by its exact probability given the pins.
 
         The pieces are those of the best alignment; a label is as `pins` take it, and what is missing to a sum of 1 is
         that the source is cut elsewhere.
@@ -141,38 +143,38 @@ class PairNgram(Transducer):
 
     def _choices(self, source: Symbols, pins: Sequence[SpanPin], most: int | None) -> list[PartChoices]:
         places, lattice, targets = self._found(source, pins, 1)
-        found, known, left = list[PartChoices](), tuple(source[i] for i in places), within(pins, places) or []
+        choices, known, left = list[PartChoices](), tuple(source[i] for i in places), within(pins, places) or []
         for start, end, shares in piece_choices(self.model, known, left, lattice, targets.best[0][0]) if known else ():
             a, b, all_shares = places[start], places[end - 1] + 1, np.array([share for _, share in shares])
             parts = [
                 PartProbability(a, b, self.format.join_target(symbols) or NOTHING, p) for symbols, p in shares[:most]
             ]
             bits = entropy_bits(np.append(all_shares, max(1.0 - all_shares.sum(), 0.0)))
-            found.append(PartChoices(a, b, tuple(parts), float(bits)))
-        return found
+            choices.append(PartChoices(a, b, tuple(parts), float(bits)))
+        return choices
 
-    def _parts(self, found: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
-        """The symbols of the best target where its best alignment has them, each with p(symbol | those before it)."""
-        target = found.best[0][0]
+    def _parts(self, targets: BestTargets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
+        """Return the symbols of the best target where its best alignment has them, with p(symbol | those before)."""
+        target = targets.best[0][0]
         return [
-            PartProbability(places[start], places[end - 1] + 1, target[j], found.shares[j])
+            PartProbability(places[start], places[end - 1] + 1, target[j], targets.shares[j])
             for start, end, first, last in chunks
             for j in range(first, last)
         ]
 
     def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
-        """log p(target | source) of each pair, summed over all alignments; -inf where there is none."""
+        """Return log p(target | source) of each pair, summed over all alignments; -inf where there is none."""
         return [self.log_prob(pair.words, pair.target or ()) for pair in pairs]
 
     def log_prob(self, source: str | Symbols, target: str | Symbols) -> float:
-        """log p(target | source), summed over all alignments; -inf where there is none."""
+        """Return log p(target | source), summed over all alignments; -inf where there is none."""
         x = self.format.cut_source(source) if isinstance(source, str) else source
         y = self.format.cut_target(target) if isinstance(target, str) else target
         x = tuple(symbol for symbol in self.read_as(x) if symbol in self.model.known)
         return self.model.lattice(x).align(y).log_prob
 
     def explain(self, sentences: Sequence[Sentence]) -> list[StringExplanation]:
-        """How each source is aligned with its best target, and the strongest other targets."""
+        """Explain how each source is aligned with its best target, and name the strongest other targets."""
         return [self._explained(each.words) for each in sentences]
 
     def _explained(self, source: Symbols) -> StringExplanation:
@@ -207,7 +209,7 @@ class PairNgram(Transducer):
         return f"{len(self.model.chunks):,} chunk pairs, {self.n_parameters:,} n-grams up to order {self.config.order}"
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        """Pairs that needed longer chunks, and symbols of dev data that were never seen."""
+        """Return notes on pairs that needed longer chunks, and on symbols of dev data that were never seen."""
         unknown = sorted({symbol for pair in dev for symbol in pair.words if symbol not in self.model.known})
         if not unknown:
             return self.learned
@@ -250,13 +252,12 @@ class PairNgram(Transducer):
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        found: Self = with_kept(model, directory)
-        return found
+        return with_kept(model, directory)
 
 
-def _alignable(train: Sequence[Sentence], limits: Limits, rule: str) -> tuple[list[Pair], list[str]]:
-    """The pairs to align, and what is to be said about those whose targets are too long for the chunks."""
-    pairs, beyond = list[Pair](), list[Sentence]()
+def _alignable(train: Sequence[Sentence], limits: ChunkLimits, rule: str) -> tuple[list[StringPair], list[str]]:
+    """Return the pairs to align, and what is to be said about those whose targets are too long for the chunks."""
+    pairs, beyond = list[StringPair](), list[Sentence]()
     for each in train:
         _check(each)
         pair = (each.words, each.target or ())
@@ -278,11 +279,11 @@ def _alignable(train: Sequence[Sentence], limits: Limits, rule: str) -> tuple[li
         )  # fmt: skip
     if not pairs:
         raise TrellisworkError(f"expected a pair that {limit} can align, got none; give a larger --target-chunk")
-    told = f"{count(len(beyond), 'pair')} that {limit} cannot align"
+    uncovered = f"{count(len(beyond), 'pair')} that {limit} cannot align"
     if rule == "skip":
-        return pairs, [f"{told}: skipped; {where} has {problem}"]
+        return pairs, [f"{uncovered}: skipped; {where} has {problem}"]
     grown = max(needed((each.words, each.target or ())) for each in beyond)
-    return pairs, [f"{told}: aligned with chunks of up to {grown}; {where} has {problem}"]
+    return pairs, [f"{uncovered}: aligned with chunks of up to {grown}; {where} has {problem}"]
 
 
 def _check(pair: Sentence) -> None:

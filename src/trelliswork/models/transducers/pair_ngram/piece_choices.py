@@ -1,4 +1,4 @@
-"""What each piece of a source may become, with the exact probability of each target of the piece.
+"""Choices for each piece of a source, with the exact probability of each target of the piece.
 
 The pieces are those of the best alignment of the best target. That a piece becomes some symbols is a pin, so that its
 probability is the sum over all alignments that agree with the pin, as a share of the sum over all of them.
@@ -28,9 +28,9 @@ class PieceChoices(NamedTuple):
 def piece_choices(
     model: ChunkModel, source: Symbols, pins: Sequence[SpanPin], lattice: SourceLattice, target: Symbols
 ) -> list[PieceChoices]:
-    """The choices of each piece given the pins, `lattice` being that of both, cut as the `target` is; what is missing
+    """Return the choices of each piece given the pins; `lattice` is that of both, cut as the `target`; what is missing
     to 1 is that the source is cut elsewhere."""
-    pinned, found = {(pin.start, pin.end): pin.symbols for pin in pins}, []
+    pinned, choices = {(pin.start, pin.end): pin.symbols for pin in pins}, []
     for start, end, written in _pieces(lattice.align(target).chunks, target, pins):
         shares = dict.fromkeys([written, *_targets(model, source[start:end])], 0.0)
         if (start, end) in pinned:
@@ -39,12 +39,12 @@ def piece_choices(
             for symbols in shares:
                 known = sorted([*pins, SpanPin(start, end, symbols)])
                 shares[symbols] = min(math.exp(model.lattice(source, known).log_joint - lattice.log_joint), 1.0)
-        found.append(PieceChoices(start, end, sorted(shares.items(), key=lambda each: -each[1])))
-    return found
+        choices.append(PieceChoices(start, end, sorted(shares.items(), key=lambda each: -each[1])))
+    return choices
 
 
 def _pieces(chunks: Chunks, target: Symbols, pins: Sequence[SpanPin]) -> Iterator[tuple[int, int, Symbols]]:
-    """The source of each chunk and what it becomes; what is pinned together is one piece."""
+    """Yield the source of each chunk and what it becomes; what is pinned together is one piece."""
     for start, end, first, last in chunks:
         pin = next((each for each in pins if each.start <= start and end <= each.end), None)
         if pin is None:
@@ -54,7 +54,7 @@ def _pieces(chunks: Chunks, target: Symbols, pins: Sequence[SpanPin]) -> Iterato
 
 
 def _targets(model: ChunkModel, source: Symbols) -> list[Symbols]:
-    """What chunk pairs can make of a piece, whole or in several: those of the highest probability without a context."""
+    """Return the targets that chunk pairs make of a piece with the highest probability without a context."""
     made: list[dict[Symbols, float]] = [{(): 1.0}]  # of its first symbols, as many as the place in the list
     for end in range(1, len(source) + 1):
         here: dict[Symbols, float] = {}

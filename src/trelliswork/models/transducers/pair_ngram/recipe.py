@@ -15,7 +15,7 @@ from trelliswork.models.transducers.pair_ngram.model import PairNgram
 
 
 class AligningResult(CountingResult):
-    """How long aligning and counting took, and what came of it."""
+    """Duration of aligning and counting, and the size of the model."""
 
     @property
     def summary(self) -> str:
@@ -34,7 +34,7 @@ class PairNgramRecipe(CountingRecipe):
     def layout(self, choices: Choices) -> Choices:
         return replace(choices, pairs=self.files.format)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return super().settings() | options_of(self.files)
 
     def fitted(self) -> tuple[PairNgram, dict[str, Any]]:
@@ -48,8 +48,8 @@ class PairNgramRecipe(CountingRecipe):
         other = PairNgram.fit([nfd.recut(pair, format) for pair in train], self.config, format=nfd)
         of_other = other.evaluate([nfd.recut(pair, format) for pair in dev])
         chosen = "NFD" if of_other["score"] > scores["score"] else "NFC"
-        found = f"NFC {100 * scores['score']:.2f}, NFD {100 * of_other['score']:.2f}"
-        self._note(f"symbols in {chosen}, the better form on the dev data ({found} {scores['metric']}); answers are "
+        compared = f"NFC {100 * scores['score']:.2f}, NFD {100 * of_other['score']:.2f}"
+        self._note(f"symbols in {chosen}, the better form on the dev data ({compared} {scores['metric']}); answers are "
                    "spelt as the training targets are")  # fmt: skip
         if chosen == "NFD":
             # In place: whoever reports on the model judges it by the same pairs.
@@ -60,6 +60,6 @@ class PairNgramRecipe(CountingRecipe):
 
 
 def _decomposes(pair: Sentence) -> bool:
-    """Whether the two normal forms of a pair have different symbols."""
+    """Return whether the two normal forms of a pair have different symbols."""
     symbols = (*pair.words, *(pair.target or ()))
     return not all(symbol.isascii() or unicodedata.is_normalized("NFD", symbol) for symbol in symbols)

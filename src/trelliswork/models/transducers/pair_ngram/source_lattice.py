@@ -21,7 +21,7 @@ from trelliswork.models.transducers.transducer import SpanPin, Symbols
 from trelliswork.runtime.arrays import Array
 
 Range = tuple[int, int]
-Node = tuple[int, int]  # a place, and how many symbols of the pin around it are written
+LatticeNode = tuple[int, int]  # a place, and how many symbols of the pin around it are written
 Fitting = Callable[[int, int], Range]  # the chunk pairs for the source symbols [start, end)
 
 
@@ -33,20 +33,20 @@ class Positions(NamedTuple):
 
 
 def plain_positions(n: int, longest: int, fitting: Fitting) -> Positions:
-    """Those of a source of `n` symbols about which nothing is known; chunks have at most `longest` of them."""
+    """Return the positions of a source of `n` symbols without pins; chunks have at most `longest` of them."""
     rows = plain_rows(n, longest, fitting)
     return Positions(np.array(rows, np.int32).reshape(n, longest, 3), list(range(n + 1)))
 
 
 def plain_rows(n: int, longest: int, fitting: Fitting) -> list[list[tuple[int, int, int]]]:
-    """The `spans` of such a source."""
+    """Return the `spans` of such a source."""
     return [[(*fitting(i, i + a), i + a) if i + a <= n else (0, 0, 0) for a in range(1, longest + 1)] for i in range(n)]
 
 
 def pinned_positions(
     n: int, longest: int, fitting: Fitting, pins: Sequence[SpanPin], written: Callable[[int], Symbols]
 ) -> Positions:
-    """Those that agree with pins, which lie apart and are sorted; `written` has the target of a chunk pair."""
+    """Return the positions that agree with pins, apart and sorted; `written` has the target of a chunk pair."""
     nodes = list(_nodes(n, pins))
     number = {node: i for i, node in enumerate(nodes)}
     rows = [
@@ -60,7 +60,7 @@ def pinned_positions(
     return Positions(spans, [place for place, _ in nodes])
 
 
-def _nodes(n: int, pins: Sequence[SpanPin]) -> Iterator[Node]:
+def _nodes(n: int, pins: Sequence[SpanPin]) -> Iterator[LatticeNode]:
     for place in range(n + 1):
         around = next((pin for pin in pins if pin.start < place < pin.end), None)
         for k in range(1 if around is None else len(around.symbols) + 1):
@@ -68,9 +68,14 @@ def _nodes(n: int, pins: Sequence[SpanPin]) -> Iterator[Node]:
 
 
 def _steps(
-    node: Node, n: int, longest: int, fitting: Fitting, pins: Sequence[SpanPin], written: Callable[[int], Symbols]
-) -> Iterator[tuple[int, int, Node]]:
-    """Ranges of chunk pairs that may follow, with the node behind them."""
+    node: LatticeNode,
+    n: int,
+    longest: int,
+    fitting: Fitting,
+    pins: Sequence[SpanPin],
+    written: Callable[[int], Symbols],
+) -> Iterator[tuple[int, int, LatticeNode]]:
+    """Yield ranges of chunk pairs that may follow a node, with the node behind them."""
     place, k = node
     pin = next((each for each in pins if each.start <= place < each.end), None)
     end = pin.end if pin is not None else min((each.start for each in pins if each.start > place), default=n)
@@ -94,7 +99,7 @@ MOST_CELLS = 4_000_000  # source times target symbols of pairs whose alignments 
 Chunks = list[tuple[int, int, int, int]]
 
 
-class Targets(NamedTuple):
+class BestTargets(NamedTuple):
     """The k best, the best first, with log p(target | source)."""
 
     best: list[tuple[Symbols, float]]
@@ -102,10 +107,10 @@ class Targets(NamedTuple):
     certain: bool
 
 
-NOTHING_WRITTEN = Targets([((), 0.0)], [], True)  # of nothing
+NOTHING_WRITTEN = BestTargets([((), 0.0)], [], True)  # of nothing
 
 
-class Alignment(NamedTuple):
+class ChunkAlignment(NamedTuple):
     """The best alignment of a source and a target: chunks as (source start, source end, target start, target end)."""
 
     chunks: Chunks
@@ -138,36 +143,36 @@ class SourceLattice:
         """log p(source, pins): the sum over all targets and alignments that agree with the pins."""
         return self._summed[1]
 
-    def top_k(self, k: int, widest: int) -> Targets:
-        """The k best targets, exact if `certain`; none if no target agrees with the pins."""
+    def top_k(self, k: int, widest: int) -> BestTargets:
+        """Return the k best targets, exact if `certain`; none if no target agrees with the pins."""
         n = len(self._positions.spans)
         if not n:
             return NOTHING_WRITTEN
         if self.log_joint == -math.inf:
-            return Targets([], [], True)
+            return BestTargets([], [], True)
         widest = width_of(self._positions.places[-1], widest)
         answers = search_kernels.answer(self._joint, self._summed[0], k, widest)
         return targets_of(answers, self._symbols)[0]
 
-    def align(self, target: Symbols) -> Alignment:
-        """The best alignment with a target, and log p(target | source, pins) by all of them; -inf if there is none.
+    def align(self, target: Symbols) -> ChunkAlignment:
+        """Return the best alignment with a target, and log p(target | source, pins), which is -inf if there is none.
 
         Of pairs of more than `MOST_CELLS` source times target symbols, the alignments near the diagonal count.
         """
         # [S2, transliteration]
-        found, places = self._traced(target), self._positions.places
-        if found is None:
-            return Alignment([], -math.inf)
+        traced, places = self._traced(target), self._positions.places
+        if traced is None:
+            return ChunkAlignment([], -math.inf)
         path = np.empty((places[-1], 4), np.int64)
-        count = trace_kernels.best_path(self._summed[0], found.trace, found.choice, path)
+        count = trace_kernels.best_path(self._summed[0], traced.trace, traced.choice, path)
         chunks = [(places[a], places[b], first, last) for a, b, first, last in path[:count].tolist()]
-        return Alignment(chunks, min(float(found.log_sums[0]), 0.0))
+        return ChunkAlignment(chunks, min(float(traced.log_sums[0]), 0.0))
 
     def posteriors(self, target: Symbols) -> Array:
-        """The probability that source symbol i and target symbol j belong together, given both strings [n, m]."""
-        found, table = self._traced(target), np.zeros((self._positions.places[-1], len(target)))
-        if found is not None:
-            trace_kernels.posteriors(self._summed[0], found.trace, found.log_sums, table)
+        """Return the probability [n, m] that source symbol i and target symbol j belong together, given both."""
+        traced, table = self._traced(target), np.zeros((self._positions.places[-1], len(target)))
+        if traced is not None:
+            trace_kernels.posteriors(self._summed[0], traced.trace, traced.log_sums, table)
         return table
 
     def _traced(self, target: Symbols) -> Traced | None:
@@ -190,17 +195,17 @@ def width_of(n: int, widest: int) -> int:
     return max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // n))
 
 
-def targets_of(answers: search_kernels.Found, symbols: Sequence[str]) -> list[Targets]:
+def targets_of(answers: search_kernels.Found, symbols: Sequence[str]) -> list[BestTargets]:
     """Return the targets of each source of a search."""
     names, shares = [symbols[i] for i in answers.symbols.tolist()], answers.shares.tolist()
     offsets, first = answers.offsets.tolist(), answers.first.tolist()
     best = [(tuple(names[a:b]), p) for (a, b), p in zip(pairwise(offsets), answers.log_probs.tolist(), strict=True)]
     return [
-        Targets(best[a:b], shares[offsets[a] : offsets[a + 1]] if a < b else [], certain)
+        BestTargets(best[a:b], shares[offsets[a] : offsets[a + 1]] if a < b else [], certain)
         for (a, b), certain in zip(pairwise(first), answers.certain.tolist(), strict=True)
     ]
 
 
 def sums_all(n: int, m: int) -> bool:
-    """Whether all alignments of so many source and target symbols are summed."""
+    """Return whether all alignments of `n` source and `m` target symbols are summed."""
     return n * m <= MOST_CELLS

@@ -28,7 +28,7 @@ class Steps(NamedTuple):
 
 @kernel(EXACT)
 def no_steps(lattice, size):
-    """None yet, and room for `size`."""
+    """Return an empty table with room for `size` steps."""
     n, column_first = lattice.column_first.shape[0], lattice.column_first
     widest = 1
     for i in range(n):

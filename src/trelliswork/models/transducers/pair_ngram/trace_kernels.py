@@ -31,7 +31,7 @@ class Trace(NamedTuple):
 
 @kernel(EXACT, inline=True)
 def _writes(symbols, first, end, target, j):
-    """Whether a chunk pair that writes symbols[first:end] writes what the target has from j on."""
+    """Return whether a chunk pair that writes symbols[first:end] writes what the target has from j on."""
     if j + end - first > target.shape[0]:
         return False
     for k in range(first, end):
@@ -42,7 +42,7 @@ def _writes(symbols, first, end, target, j):
 
 @kernel(EXACT)
 def trace(model, lattice, target, band):
-    """All places and arcs of the alignments with a target, and of beginnings that lead nowhere.
+    """Return all places and arcs of the alignments with a target, and of beginnings that lead nowhere.
 
     Where i source symbols are read, what is written is at most `band` symbols away from i / n of the target.
     """
@@ -108,7 +108,7 @@ def _fill(model, lattice, target, band, room):
 
 @kernel(EXACT)
 def follow(lattice, trace, m, log_sums, best, choice):
-    """What follows each place, in sum and at best, with the arc of the best; log p(target | source)."""
+    """Fill in what follows each place, in sum and at best, with the arc of the best; return log p(target | source)."""
     position, state, written, order = lattice.position, trace.state, trace.written, trace.order
     first, end, arc_to, arc_prob = trace.arc_first, trace.arc_end, trace.arc_to, trace.arc_prob
     n = lattice.heads.shape[0] - 1
@@ -131,7 +131,7 @@ def follow(lattice, trace, m, log_sums, best, choice):
 
 @kernel(EXACT)
 def best_path(lattice, trace, choice, path):
-    """path[k] = (position, next position, target start, target end) of each chunk pair; how many there are."""
+    """Fill in path[k] = (position, next position, target start, target end) of each chunk pair; return how many."""
     place, count = np.int32(0), 0
     while choice[place] != NONE:
         to = trace.arc_to[choice[place]]
@@ -143,7 +143,7 @@ def best_path(lattice, trace, choice, path):
 
 @kernel(EXACT)
 def posteriors(lattice, trace, log_sums, table):
-    """table[i, j]: the probability that source symbol i and target symbol j are in one chunk pair, given the target."""
+    """Add to table[i, j] the probability that source symbol i and target symbol j are in one chunk pair."""
     mass = np.zeros(trace.state.shape[0])
     mass[0] = 1.0
     for place in trace.order:

@@ -13,7 +13,7 @@ from trelliswork.training.search_space import Around, Numbers
 
 @dataclass(frozen=True)
 class TreeConfig(Settings):
-    """What a Seq2Tree network is made of: a BiLSTM over words and a hierarchical decoder with attention."""
+    """Settings of a Seq2Tree network: a BiLSTM over words and a hierarchical decoder with attention."""
 
     PANEL, BY_MODEL = "Network", True
 
@@ -46,7 +46,7 @@ class TreeConfig(Settings):
 
 @dataclass(frozen=True)
 class SqlConfig(TreeConfig):
-    """What a Seq2SQL network is made of: Seq2Tree, and the database that its queries are tried on."""
+    """Settings of a Seq2SQL network: Seq2Tree, and the database that its queries are tried on."""
 
     form: FormName = setting("sql", "Kind of targets.", choices=("sql",))
     open_names: bool = setting(False, "Not for SQL, whose values have no kind.", choices=(False,), option=None)

@@ -1,4 +1,4 @@
-"""What a tree in brackets may look like: brackets close, heads have their number of arguments, variables are bound.
+"""Constraints on trees in brackets: brackets close, heads have their number of arguments, variables are bound.
 
 The constraint is a pushdown machine: its state has a frame for each open bracket. What it lets through always reads as
 the form that it was made for.
@@ -15,7 +15,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import DataError, TermError, TrellisworkError
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN
 from trelliswork.models.transducers.semantic.forms import BESIDE, CLOSE, FORMS, OPEN, Form, FormName, Symbols
-from trelliswork.models.transducers.semantic.names import Lexicon, Opened
+from trelliswork.models.transducers.semantic.names import NameLexicon, OpenedQuestion
 from trelliswork.models.transducers.semantic.sql import SqlForm
 from trelliswork.nn.decoders.constraints import PrefixConstraint
 from trelliswork.terms.brackets import BINDERS, LAMBDA
@@ -32,8 +32,7 @@ MANY = 4  # arguments of a bracket: more are not counted, unless a head has as m
 
 
 def arities_in(trees: Iterable[Sequence[str]]) -> dict[str, Arity]:
-    """How many arguments each head, the name before a bracket, has: one number if it is always the same, else the
-    fewest and more.
+    """Count the arguments of each head, the name before a bracket: one number if always the same, else the fewest.
 
     >>> arities_in(["and ( f ( x ) f ( y ) )".split(), "and ( a b c )".split()])
     {'f': (1, 1), 'and': (2, None)}
@@ -55,7 +54,7 @@ def arities_in(trees: Iterable[Sequence[str]]) -> dict[str, Arity]:
 
 
 def names_alone(trees: Iterable[Sequence[str]]) -> set[str]:
-    """The names that stand somewhere without a bracket behind them."""
+    """Return the names that stand somewhere without a bracket behind them."""
     return {
         symbol
         for tree in trees
@@ -64,7 +63,7 @@ def names_alone(trees: Iterable[Sequence[str]]) -> set[str]:
     }
 
 
-class Frame(NamedTuple):
+class BracketFrame(NamedTuple):
     """An open bracket, or the root: its head, how many arguments it has, and the variables that it binds.
 
     `in_scope` is how many variables without names the next argument may refer to, `owed` how many symbols the brackets
@@ -78,10 +77,10 @@ class Frame(NamedTuple):
     owed: int = 0
 
 
-class Open(NamedTuple):
+class BracketState(NamedTuple):
     """The frames from the root to the innermost, how many variables have been bound, and the name just written."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[BracketFrame, ...]
     n_bound: int = 0
     last: str | None = None
 
@@ -111,20 +110,20 @@ class BracketConstraint(PrefixConstraint):
         self.many = 2 + max((most for _, most in arities.values() if most is not None), default=MANY)
 
     def start(self, row: int) -> Hashable:
-        return Open((Frame(None, 0),))
+        return BracketState((BracketFrame(None, 0),))
 
     def distance(self, state: Hashable) -> int:
-        assert isinstance(state, Open)
+        assert isinstance(state, BracketState)
         own = 2 + self._limits(state.last)[0] if state.last in self.needing else 0
         return self._owed(state) + own + (state.frames[0].n == 0) + 1
 
-    def _owed(self, state: Open) -> int:
-        """How many symbols close all open brackets."""
+    def _owed(self, state: BracketState) -> int:
+        """Return the number of symbols that close all open brackets."""
         frame = state.frames[-1]
         return frame.owed + (self._missing(frame) + 1 if len(state.frames) > 1 else 0)
 
-    def _missing(self, frame: Frame) -> int:
-        """How many arguments a bracket lacks at least."""
+    def _missing(self, frame: BracketFrame) -> int:
+        """Return the number of arguments that a bracket lacks at least."""
         return max(0, self._limits(frame.head)[0] - frame.n)
 
     def _limits(self, head: str | None) -> Arity:
@@ -138,67 +137,67 @@ class BracketConstraint(PrefixConstraint):
         return (max(least, 2), most) if self._binds(head) else (least, most)
 
     def _binds(self, head: str | None) -> bool:
-        """Whether the first argument of a head is a variable that it binds."""
+        """Return whether the first argument of a head is a variable that it binds."""
         return self.form == "lambda" and (head == LAMBDA or head in BINDERS)
 
     def successors(self, state: Hashable) -> Mapping[int, Hashable]:
-        assert isinstance(state, Open)
-        frame, found = state.frames[-1], self._opened(state)
+        assert isinstance(state, BracketState)
+        frame, following = state.frames[-1], self._opened(state)
         if state.last in self.needing:
-            return found
+            return following
         if len(state.frames) > 1 and not self._missing(frame) and CLOSE in self.brackets:
-            found[self.brackets[CLOSE]] = Open(state.frames[:-1], state.n_bound)
+            following[self.brackets[CLOSE]] = BracketState(state.frames[:-1], state.n_bound)
         if self._is_full(state):
-            return found
+            return following
         if self._binds(frame.head) and frame.n == 0:
-            return found | self._binding(state)
+            return following | self._binding(state)
         if frame.head == LAMBDA and self.form == "lambda" and frame.n == 1:
-            return found | dict.fromkeys(self.types.values(), self._more(state))
-        return found | self._named(state)
+            return following | dict.fromkeys(self.types.values(), self._more(state))
+        return following | self._named(state)
 
-    def _opened(self, state: Open) -> dict[int, Hashable]:
-        """A bracket, behind a name that can have one; plain brackets may stand anywhere."""
+    def _opened(self, state: BracketState) -> dict[int, Hashable]:
+        """Return the state behind a bracket, after a name that can have one; plain brackets may stand anywhere."""
         may = self.form == "brackets" or state.last in self.arities
         if not may or OPEN not in self.brackets or len(state.frames) >= self.deepest:
             return {}
         around = self._more(state) if self.form == "brackets" else state
         frame = around.frames[-1]
         in_scope = min(frame.in_scope + (state.last == NEW and frame.head in _APART), self.most["^"])
-        inner = Frame(state.last, 0, in_scope=in_scope, owed=self._owed(around))
-        return {self.brackets[OPEN]: Open((*around.frames, inner), state.n_bound)}
+        inner = BracketFrame(state.last, 0, in_scope=in_scope, owed=self._owed(around))
+        return {self.brackets[OPEN]: BracketState((*around.frames, inner), state.n_bound)}
 
-    def _is_full(self, state: Open) -> bool:
+    def _is_full(self, state: BracketState) -> bool:
         frame = state.frames[-1]
         if len(state.frames) == 1:
             return frame.n > 0 and self.form != "brackets"
         most = self._limits(frame.head)[1]
         return most is not None and frame.n >= most
 
-    def _binding(self, state: Open) -> dict[int, Hashable]:
-        """The next variable, which stays bound until the bracket closes."""
+    def _binding(self, state: BracketState) -> dict[int, Hashable]:
+        """Return the state behind the next variable, which stays bound until the bracket closes."""
         name = f"{VARIABLE}{state.n_bound}"
         if name not in self.names:
             return {}
         frame = state.frames[-1]
         bound = frame._replace(n=frame.n + 1, bound=(*frame.bound, name))
-        return {self.names[name]: Open((*state.frames[:-1], bound), state.n_bound + 1)}
+        return {self.names[name]: BracketState((*state.frames[:-1], bound), state.n_bound + 1)}
 
-    def _named(self, state: Open) -> dict[int, Hashable]:
-        """One more argument, or the root."""
+    def _named(self, state: BracketState) -> dict[int, Hashable]:
+        """Return the states behind one more argument, or behind the root."""
         refers = self._reference(state)
         deep = len(state.frames) >= self.deepest
         more = self._more(state)
-        found: dict[int, Hashable] = {
+        following: dict[int, Hashable] = {
             i: more._replace(last=name) if name in self.arities else more
             for name, i in self.names.items()
             if not (deep and name in self.needing) and refers(name)
         }
         if self.form == "prolog" and NEW in self.names:
-            found[self.names[NEW]] = self._introduced(more)
-        return found
+            following[self.names[NEW]] = self._introduced(more)
+        return following
 
-    def _reference(self, state: Open) -> Callable[[str], bool]:
-        """Whether a name stands for a variable that is known here, or for none."""
+    def _reference(self, state: BracketState) -> Callable[[str], bool]:
+        """Return a test whether a name stands for a variable that is known here, or for none."""
         if self.form == "lambda":
             bound = {name for each in state.frames for name in each.bound}
             return lambda name: not name.startswith(VARIABLE) or name in bound
@@ -209,19 +208,19 @@ class BracketConstraint(PrefixConstraint):
             )
         return lambda name: True
 
-    def _introduced(self, more: Open) -> Open:
-        """A new variable as the argument that was added, which those behind it may refer to, conjuncts aside."""
+    def _introduced(self, more: BracketState) -> BracketState:
+        """Return the state in which the argument that was added is a new variable, known to those behind it."""
         frame = more.frames[-1]
         in_scope = min(frame.in_scope + (frame.head not in _APART), self.most["^"])
         n_bound = min(more.n_bound + 1, self.most["="])
-        return Open(
+        return BracketState(
             (*more.frames[:-1], frame._replace(in_scope=in_scope)), n_bound, NEW if NEW in self.arities else None
         )
 
-    def _more(self, state: Open) -> Open:
-        """With one more argument in the innermost bracket."""
+    def _more(self, state: BracketState) -> BracketState:
+        """Return the state with one more argument in the innermost bracket."""
         frame = state.frames[-1]
-        return Open((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound)
+        return BracketState((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound)
 
 
 # Targets as trees: the form that they are read in, and what of the training data bounds those that are written.
@@ -231,12 +230,12 @@ DEEPER, LONGER = 2, 1.5  # than the deepest and the longest tree of the training
 
 
 def form_named(name: FormName) -> Form:
-    """The form of a name that is settled."""
+    """Return the form of a name that is not "auto"."""
     return SqlForm() if name == "sql" else FORMS[name]
 
 
 def tree_of(form: Form, pair: Sentence) -> Symbols:
-    """The target of a pair as it is learned."""
+    """Return the target of a pair as it is learned."""
     if pair.target is None:
         raise TrellisworkError("expected pairs with targets to learn from, got a source alone; give its target")
     try:
@@ -245,25 +244,25 @@ def tree_of(form: Form, pair: Sentence) -> Symbols:
         raise DataError(pair.file or "pairs", f"{error}; correct the target", line=pair.line) from error
 
 
-def opened_tree(form: Form, question: Opened, tree: Symbols) -> Symbols:
-    """A tree with the open names of its question; the order of conjuncts is that of open names, too."""
+def opened_tree(form: Form, question: OpenedQuestion, tree: Symbols) -> Symbols:
+    """Return a tree with the open names of its question; the order of conjuncts is that of open names, too."""
     return form.read(form.written(question.tree(tree))) if question.names else tree
 
 
 def opened_pairs(
     pairs: Sequence[Sentence], form: Form, open_names: bool
-) -> tuple[Lexicon, list[Symbols], list[Symbols]]:
-    """A lexicon of the names in some pairs, and the pairs with open names; without names, as they are."""
-    trees, lexicon = [tree_of(form, pair) for pair in pairs], Lexicon({})
+) -> tuple[NameLexicon, list[Symbols], list[Symbols]]:
+    """Return a lexicon of the names in some pairs, and the pairs with open names; without names, as they are."""
+    trees, lexicon = [tree_of(form, pair) for pair in pairs], NameLexicon({})
     if open_names and form.name == "lambda":
-        lexicon = Lexicon.learned([(pair.words, tree) for pair, tree in zip(pairs, trees, strict=True)])
+        lexicon = NameLexicon.learned([(pair.words, tree) for pair, tree in zip(pairs, trees, strict=True)])
     opened = [lexicon.opened(pair.words) for pair in pairs]
     trees = [opened_tree(form, each, tree) for each, tree in zip(opened, trees, strict=True)]
     return lexicon, [each.words for each in opened], trees
 
 
 def limits_of(trees: Sequence[Symbols]) -> dict[str, Any]:
-    """The arities of heads, the names that may stand alone, and the sizes that trees may have."""
+    """Return the arities of heads, the names that may stand alone, and the sizes that trees may have."""
     return {
         "arities": arities_in(trees),
         "alone": sorted(names_alone(trees)),
@@ -290,7 +289,7 @@ def _is_size(given: Any) -> bool:
 
 
 def _depth(tree: Symbols) -> int:
-    """The deepest level of brackets."""
+    """Return the deepest level of brackets."""
     depth = deepest = 0
     for symbol in tree:
         depth += (symbol == OPEN) - (symbol == CLOSE)

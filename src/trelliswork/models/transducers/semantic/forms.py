@@ -1,4 +1,4 @@
-"""What targets are: how they are brought into one form before a network learns them, and back, and which are the same.
+"""Forms of targets: reading them into one form before a network learns them, writing them back, comparing them.
 
 >>> form = LambdaForm()
 >>> " ".join(form.read("( lambda x e ( and ( to x denver : ci ) ( flight x ) ) )".split()))
@@ -29,23 +29,23 @@ class Form:
     name: FormName = "brackets"
 
     def read(self, target: Sequence[str]) -> Symbols:
-        """What a network learns; a target that is broken is a `TermError`."""
+        """Return the symbols that a network learns; a target that is broken is a `TermError`."""
         _check_brackets(target)
         return tuple(target)
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        """The way back from `read`."""
+        """Invert `read`."""
         return tuple(symbols)
 
     def compared(self, target: Sequence[str]) -> Symbols:
-        """Equal for targets that mean the same; one that is broken is compared as it is."""
+        """Return symbols that are equal for targets that mean the same; a broken target is compared as it is."""
         try:
             return self.read(target)
         except TermError:
             return tuple(target)
 
     def is_repaired(self, target: Sequence[str]) -> bool:
-        """Whether `read` adds brackets that are missing."""
+        """Return whether `read` adds brackets that are missing."""
         return False
 
 
@@ -62,36 +62,36 @@ class LambdaForm(Form):
         return heads_out(format_brackets(canonical(term), apart=False).split())
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        found: list[str] = []
+        tokens: list[str] = []
         for symbol in heads_in(symbols):
             name, colon, kind = symbol.partition(":")
-            found += [name, colon, kind] if name and kind else [symbol]
-        return tuple(found)
+            tokens += [name, colon, kind] if name and kind else [symbol]
+        return tuple(tokens)
 
     def is_repaired(self, target: Sequence[str]) -> bool:
         return len(close_brackets(target)) > len(target)
 
 
 def heads_out(symbols: Sequence[str]) -> Symbols:
-    """( f a ( g b ) ) as f ( a g ( b ) ): each head before its bracket.
+    """Return ( f a ( g b ) ) as f ( a g ( b ) ): each head before its bracket.
 
     >>> heads_out(["(", "f", "(", "g", "b", ")", ")"])
     ('f', '(', 'g', '(', 'b', ')', ')')
     """
-    found = list(symbols)
+    moved = list(symbols)
     for i, symbol in enumerate(symbols[:-1]):
         if symbol == OPEN:
-            found[i], found[i + 1] = found[i + 1], OPEN
-    return tuple(found)
+            moved[i], moved[i + 1] = moved[i + 1], OPEN
+    return tuple(moved)
 
 
 def heads_in(symbols: Sequence[str]) -> Symbols:
-    """The way back from `heads_out`."""
-    found = list(symbols)
+    """Invert `heads_out`."""
+    moved = list(symbols)
     for i, symbol in enumerate(symbols):
         if symbol == OPEN and i:
-            found[i - 1], found[i] = OPEN, found[i - 1]
-    return tuple(found)
+            moved[i - 1], moved[i] = OPEN, moved[i - 1]
+    return tuple(moved)
 
 
 GROUP, BESIDE = "&", "~"  # heads of brackets that have none, and of terms that no comma separates
@@ -115,53 +115,53 @@ class PrologForm(Form):
         return heads_out(_tokens(nested_clause(_clause(target))))
 
     def compared(self, target: Sequence[str]) -> Symbols:
-        """Up to names of variables and the order of conjuncts."""
+        """Return symbols that are equal for targets that mean the same; a broken target is compared as it is."""
         try:
             return tuple(_tokens(canonical_clause(_clause(target))))
         except TermError:
             return tuple(target)
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        found, heads, first = list[str](), [BESIDE], True
+        written, heads, first = list[str](), [BESIDE], True
         before = ""
         for symbol in _tokens(flat_clause(nest_tokens(heads_in(symbols), _shown(symbols)))):
             if before == OPEN:  # the head of a bracket, behind the comma that its bracket needs
                 heads.append(symbol)
-                found += {GROUP: [OPEN], BESIDE: []}.get(symbol, [symbol, OPEN])
+                written += {GROUP: [OPEN], BESIDE: []}.get(symbol, [symbol, OPEN])
                 first = True
             elif symbol == CLOSE:
-                found += [] if len(heads) > 1 and heads.pop() == BESIDE else [CLOSE]
+                written += [] if len(heads) > 1 and heads.pop() == BESIDE else [CLOSE]
                 first = False
             else:
-                found += [] if first or heads[-1] == BESIDE else [","]
-                found += [] if symbol == OPEN else [symbol]
+                written += [] if first or heads[-1] == BESIDE else [","]
+                written += [] if symbol == OPEN else [symbol]
                 first = False
             before = symbol
-        return tuple(found)
+        return tuple(written)
 
 
 def _clause(target: Sequence[str]) -> Nested:
-    """A Prolog term as nested lists with the head first."""
+    """Return a Prolog term as nested lists with the head first."""
     _check_brackets(target)
     if marks := [symbol for symbol in target if symbol in (GROUP, BESIDE) or is_mark(symbol)]:
         raise TermError(
             f"expected Prolog terms without {GROUP}, {BESIDE}, {NEW}, ^0 and =0; got {marks[0]!r} in {_shown(target)}"
         )
-    found, at = _beside(target, 0)
+    term, at = _beside(target, 0)
     if at < len(target):
         raise TermError(f"expected one Prolog term; got {target[at]!r} behind it in {_shown(target)}")
-    return nest_tokens(found, _shown(target))
+    return nest_tokens(term, _shown(target))
 
 
 def _tokens(clause: Nested) -> list[str]:
-    """The way back from `nest_tokens`."""
+    """Invert `nest_tokens`."""
     return (
         [clause] if isinstance(clause, str) else [OPEN, *(token for part in clause for token in _tokens(part)), CLOSE]
     )
 
 
 def _beside(target: Sequence[str], at: int) -> tuple[list[str], int]:
-    """One argument: a term, or several side by side, in prefix form; and the place behind it."""
+    """Return one argument: a term, or several side by side, in prefix form; and the place behind it."""
     terms: list[list[str]] = []
     while at < len(target) and target[at] not in (CLOSE, ","):
         term, at = _prolog(target, at)
@@ -174,16 +174,16 @@ def _beside(target: Sequence[str], at: int) -> tuple[list[str], int]:
 
 
 def _prolog(target: Sequence[str], at: int) -> tuple[list[str], int]:
-    """One term in prefix form, and the place behind it."""
+    """Return one term in prefix form, and the place behind it."""
     head = GROUP if target[at] == OPEN else target[at]
     at += target[at] != OPEN
     if at == len(target) or target[at] != OPEN:
         return [head], at
-    found = [OPEN, head]
+    term = [OPEN, head]
     while target[at] != CLOSE:  # at the opening bracket or a comma
         argument, at = _beside(target, at + 1)
-        found += argument
-    return [*found, CLOSE], at + 1
+        term += argument
+    return [*term, CLOSE], at + 1
 
 
 def _check_brackets(target: Sequence[str]) -> None:
@@ -199,7 +199,7 @@ KNOWN = tuple(name for name in get_args(FormName) if name != "auto")
 
 
 def form_of(targets: Sequence[Sequence[str]]) -> FormName:
-    """The form that all targets have: lambda terms if one of them has a lambda, then Prolog, then any brackets."""
+    """Return the form of all targets: lambda terms if one of them has a lambda, then Prolog, then any brackets."""
     has_lambda = any(LAMBDA in target for target in targets)
     for name in ("lambda", "prolog") if has_lambda else ("prolog",):
         if any("," in target for target in targets) == (name == "prolog") and _all_read(FORMS[name], targets):

@@ -1,7 +1,7 @@
 """Names in questions: found by a lexicon, and left open in what a network reads and writes.
 
     >>> pairs = [("flights to denver".split(), "to ( $0 denver:ci )".split())] * 2
-    >>> lexicon = Lexicon.learned(pairs)
+    >>> lexicon = NameLexicon.learned(pairs)
     >>> opened = lexicon.opened("flights to denver".split())
     >>> opened.words, opened.names
     (('flights', 'to', 'ci0'), {'ci0': 'denver:ci'})
@@ -27,15 +27,15 @@ from trelliswork.models.transducers.semantic.forms import OPEN
 from trelliswork.runtime.shapes import Bool, Float
 
 Symbols = tuple[str, ...]
-Pair = tuple[Sequence[str], Sequence[str]]  # words of a question, symbols of its meaning
+QuestionPair = tuple[Sequence[str], Sequence[str]]  # words of a question, symbols of its meaning
 LONGEST = 3  # words of a phrase
 ABSENT = -100.0  # added to the log probabilities of open names that a question does not have
 SURE = 0.8  # share of the questions with a phrase whose meaning has the constant, at least
 SEEN = 2  # questions with a phrase, at least, unless it spells the name
-ROUNDS = 20  # phrases that a constant may have beside its name
+ROUNDS = 20  # phrases that a constant may have in addition to its name
 
 
-class Opened(NamedTuple):
+class OpenedQuestion(NamedTuple):
     """A question with open names: its words, the place of each in the question, and what the names stand for."""
 
     words: Symbols
@@ -43,20 +43,20 @@ class Opened(NamedTuple):
     names: Mapping[str, str]
 
     def closed(self, tree: Sequence[str]) -> Symbols:
-        """A tree with the constants that its open names stand for."""
+        """Return a tree with the constants that its open names stand for."""
         return tuple(self.names.get(symbol, symbol) for symbol in tree)
 
     def span(self, word: int) -> tuple[int, int]:
-        """The place of a word in the question as it was given."""
+        """Return the place of a word in the question as it was given."""
         return self.places[word].start, self.places[word].stop
 
     def tree(self, tree: Sequence[str]) -> Symbols:
-        """A tree with open names in place of constants that the question names."""
+        """Return a tree with open names in place of constants that the question names."""
         opened = {constant: name for name, constant in self.names.items()}
         return tuple(opened.get(symbol, symbol) for symbol in tree)
 
 
-class Lexicon:
+class NameLexicon:
     """From phrases to constants."""
 
     def __init__(self, phrases: Mapping[Symbols, str]) -> None:
@@ -69,17 +69,17 @@ class Lexicon:
         return frozenset(constant.partition(":")[2] for constant in self.phrases.values())
 
     def stored(self) -> dict[str, str]:
-        """Plain values."""
+        """Return plain values."""
         return {" ".join(phrase): constant for phrase, constant in self.phrases.items()}
 
     @classmethod
-    def from_stored(cls, phrases: Mapping[str, str]) -> Lexicon:
-        """The inverse of `stored`."""
+    def from_stored(cls, phrases: Mapping[str, str]) -> NameLexicon:
+        """Invert `stored`."""
         return cls({tuple(phrase.split(" ")): constant for phrase, constant in phrases.items()})
 
     @classmethod
-    def learned(cls, pairs: Sequence[Pair]) -> Lexicon:
-        """Names as they are spelled first; then, again and again, the best phrase of each constant that is left."""
+    def learned(cls, pairs: Sequence[QuestionPair]) -> NameLexicon:
+        """Learn names as they are spelled first; then, repeatedly, the best phrase of each constant that is left."""
         lexicon = cls({})
         for spelled in (True, *[False] * ROUNDS):
             better = lexicon.extended(pairs, spelled)
@@ -88,8 +88,8 @@ class Lexicon:
             lexicon = better
         return lexicon
 
-    def extended(self, pairs: Sequence[Pair], spelled: bool) -> Lexicon:
-        """With one more phrase for each constant whose questions have none, where one is sure enough.
+    def extended(self, pairs: Sequence[QuestionPair], spelled: bool) -> NameLexicon:
+        """Return a lexicon with one more phrase for each constant whose questions have none, where one is sure enough.
 
         Only words that no phrase covers count. If `spelled`, phrases are the names themselves, as san francisco for
         san_francisco:ci, and all of them are taken.
@@ -108,36 +108,36 @@ class Lexicon:
             is_name = phrase == _spelled(constant)
             if share >= SURE and (is_name if spelled else n >= SEEN):
                 best[constant] = max(best.get(constant, (0.0, ())), (n * share, phrase), key=_rank)
-        return Lexicon({phrase: constant for constant, (_, phrase) in best.items()} | self.phrases)
+        return NameLexicon({phrase: constant for constant, (_, phrase) in best.items()} | self.phrases)
 
     def _left(self, words: Sequence[str]) -> Iterator[Symbols]:
-        """The phrases of a question between those that are known."""
+        """Yield the phrases of a question between those that are known."""
         known = [constant is not None for constant in self._constants(words)]
         for start, end in combinations(range(len(words) + 1), 2):
             if end - start <= LONGEST and not any(known[start:end]):
                 yield tuple(words[start:end])
 
     def _constants(self, words: Sequence[str]) -> list[str | None]:
-        """What each word names, alone or with its neighbours."""
-        found: list[str | None] = []
-        while len(found) < len(words):
-            n, constant = self._at(words, len(found))
-            found += [constant] * n
-        return found
+        """Return what each word names, alone or with its neighbours."""
+        constants: list[str | None] = []
+        while len(constants) < len(words):
+            n, constant = self._at(words, len(constants))
+            constants += [constant] * n
+        return constants
 
-    def opened(self, words: Sequence[str]) -> Opened:
-        """A question with open names, from the left, the longest phrase first."""
-        found, places, names = list[str](), list[range](), dict[str, str]()
+    def opened(self, words: Sequence[str]) -> OpenedQuestion:
+        """Return a question with open names, from the left, the longest phrase first."""
+        open_words, places, names = list[str](), list[range](), dict[str, str]()
         at = 0
         while at < len(words):
             n, constant = self._at(words, at)
-            found.append(words[at] if constant is None else _name(constant, names))
+            open_words.append(words[at] if constant is None else _name(constant, names))
             places.append(range(at, at + n))
             at += n
-        return Opened(tuple(found), tuple(places), names)
+        return OpenedQuestion(tuple(open_words), tuple(places), names)
 
     def _at(self, words: Sequence[str], at: int) -> tuple[int, str | None]:
-        """The longest phrase at a place, and its constant."""
+        """Return the longest phrase at a place, and its constant."""
         for n in range(min(self._longest, len(words) - at), 0, -1):
             if constant := self.phrases.get(tuple(words[at : at + n])):
                 return n, constant
@@ -145,7 +145,7 @@ class Lexicon:
 
 
 def constants_of(tree: Sequence[str]) -> set[str]:
-    """The constants with a kind, such as denver:ci, that are not heads."""
+    """Return the constants with a kind, such as denver:ci, that are not heads."""
     after = (*tree[1:], "")
     return {s for s, next_ in zip(tree, after, strict=True) if next_ != OPEN and all(s.partition(":"))}
 
@@ -154,13 +154,13 @@ def _spelled(constant: str) -> Symbols:
     return tuple(constant.partition(":")[0].split("_"))
 
 
-def _rank(found: tuple[float, Symbols]) -> tuple[float, int]:
-    """The surest, and of those the shortest."""
-    return found[0], -len(found[1])
+def _rank(candidate: tuple[float, Symbols]) -> tuple[float, int]:
+    """Return the key of the surest candidate, and of those the shortest."""
+    return candidate[0], -len(candidate[1])
 
 
 def _name(constant: str, names: dict[str, str]) -> str:
-    """The open name of a constant, a new one if it has none."""
+    """Return the open name of a constant, a new one if it has none."""
     kind = constant.partition(":")[2]
     n_alike = 0
     for name, each in names.items():
@@ -172,7 +172,7 @@ def _name(constant: str, names: dict[str, str]) -> str:
 
 
 def is_open_name(symbol: str, kinds: Container[str]) -> bool:
-    """Whether a symbol stands for a name.
+    """Return whether a symbol stands for a name.
 
     >>> is_open_name("ci0", {"ci"}), is_open_name("$0", {"ci"})
     (True, False)

@@ -27,6 +27,7 @@ from torch import Tensor
 from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.data.database import Database, Rows
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Scores
 from trelliswork.models.transducers.network import END, EncodedPair
 from trelliswork.models.transducers.semantic.config import SqlConfig
 from trelliswork.models.transducers.semantic.constraints import SPECIAL
@@ -63,7 +64,7 @@ class Seq2SQL(Seq2Tree):
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
         vectors: WordVectors | None = None,
     ) -> Self:  # fmt: skip
-        """A new model of pairs of questions and queries; the settings name the database."""
+        """Return a new model of pairs of questions and queries; the settings name the database."""
         config = config or SqlConfig()
         if config.database is None:
             raise TrellisworkError("expected the database that questions are about, got none; add --database FILE")
@@ -75,7 +76,7 @@ class Seq2SQL(Seq2Tree):
 
     @cached_property
     def database(self) -> Database | None:
-        """What queries are tried on; None where the file is not."""
+        """Database that queries are tried on; None if the file does not exist."""
         file = self.config.database or ""
         return Database(file, seconds=self.config.seconds) if os.path.isfile(file) else None
 
@@ -90,11 +91,11 @@ class Seq2SQL(Seq2Tree):
     # Learning by reward
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
-        """The last epochs learn by reward, as many as the settings say."""
+        """Begin to learn by reward in the last epochs, as many as the settings say."""
         self.by_reward = self.database is not None and epoch > n_epochs - self.config.reward_epochs
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """-log p(query | question), or, in epochs that learn by reward, an estimate of minus the expected reward."""
+        """Return -log p(query | question) or, in epochs that learn by reward, an estimate of minus that reward."""
         if not (self.by_reward and self.training):
             return super().loss(batch)
         pairs = self.encoded(batch)
@@ -106,15 +107,15 @@ class Seq2SQL(Seq2Tree):
         return reinforce_loss(drawn.scores, torch.tensor(rewards, device=self.device))
 
     def drawn(self, sources: Sequence[Int[Tensor, " n"]], n_samples: int) -> Hypotheses[Any]:
-        """Queries drawn from what the constraint allows; their scores are their log probabilities."""
+        """Return queries drawn from what the constraint allows; their scores are their log probabilities."""
         generation = self.generation(sources)
         return sample(generation, generation.score, n_samples)
 
     def _reward(self, query: Sequence[int], pair: EncodedPair) -> float:
-        """By the answers of the database, with examples for what is left open."""
+        """Return the reward by the answers of the database, with examples for what is left open."""
         assert pair.target is not None
-        found, right = (self._tried(each) for each in (query, pair.target.tolist()))
-        return execution_reward(None if None in found else found, right)
+        answers, right = (self._tried(each) for each in (query, pair.target.tolist()))
+        return execution_reward(None if None in answers else answers, right)
 
     def _tried(self, query: Sequence[int]) -> list[Rows | None]:
         end = self.target.index(END)
@@ -124,25 +125,25 @@ class Seq2SQL(Seq2Tree):
     # Answers
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        """The queries that run and find something come first, the others behind them."""
+        """Return the queries that run and find something first, the others behind them."""
         if self.database is None or not self.config.guided:
             return super().transduced(batch, top_k, sure)
-        found = super().transduced(batch, max(top_k, self.config.beam), False)
-        ranked = [sorted(each.best, key=lambda query: not self._answers(query[0])) for each in found]
+        answers = super().transduced(batch, max(top_k, self.config.beam), False)
+        ranked = [sorted(each.best, key=lambda query: not self._answers(query[0])) for each in answers]
         trees = [self.form.read(queries[0][0]) for queries in ranked]
         parts = self._parts(batch, trees) if sure else [()] * len(batch)
         return [Transduced(queries[:top_k], each) for queries, each in zip(ranked, parts, strict=True)]
 
     def _answers(self, query: Symbols) -> bool:
-        """Whether a query finds something, with one value or another for what it leaves open."""
+        """Return whether a query finds something, with one value or another for what it leaves open."""
         return any(answer not in (None, (), ((None,),)) for answer in self.answers(query))
 
     def answers(self, query: Symbols, values: Mapping[str, str] | None = None) -> list[Rows | None]:
-        """What the database answers; names that `values` do not have are tried with examples of their columns."""
+        """Return the answers of the database; names that `values` lack are tried with examples of their columns."""
         if self.database is None:
             raise TrellisworkError(f"expected the database {self.config.database}, got no such file; copy it there")
         text = filled(self.format.join_target(query), values or {})
-        names = sorted({found[2].upper() for found in PLACEHOLDER.finditer(text)} & self.columns)
+        names = sorted({match[2].upper() for match in PLACEHOLDER.finditer(text)} & self.columns)
         if not names:
             return [self.database.answer(text)]
         tries = zip(*(self._examples(name) for name in names), strict=False)
@@ -159,32 +160,32 @@ class Seq2SQL(Seq2Tree):
         query = f'SELECT DISTINCT "{column}" FROM "{next(tables)}" WHERE "{column}" IS NOT NULL'
         return [str(row[0]) for row in islice(self.database.answer(query) or (), N_EXAMPLES)]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """The share of questions whose query is answered as the right one is, and of those whose query is the same."""
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
+        """Return the share of questions with the right answer, and of those with the right query."""
         scores = super().evaluate(gold)
         if self.database is None:
             return scores
-        found = [each.best[0][0] for each in answered(self.transduce, gold)]
+        queries = [each.best[0][0] for each in answered(self.transduce, gold)]
         right = [
             self.form.compared(query) == self.form.compared(pair.target or ()) or self._agree(query, pair.target or ())
-            for query, pair in zip(found, gold, strict=True)
+            for query, pair in zip(queries, gold, strict=True)
         ]
         share = sum(right) / max(1, len(right))
         return {**scores, "metric": "answer", "score": share, "answer": share}
 
     def _agree(self, query: Symbols, right: Symbols) -> bool:
-        """Whether two queries with the same open names are answered alike."""
+        """Return whether two queries with the same open names are answered alike."""
         expected = self.answers(right)
         return None not in expected and self.answers(query) == expected
 
 
 def filled(query: str, values: Mapping[str, str]) -> str:
-    """A query with the values of names that are left open.
+    """Return a query with the values of names that are left open.
 
     >>> filled('SELECT x FROM y WHERE z = "state_name0"', {"state_name0": "texas"})
     'SELECT x FROM y WHERE z = "texas"'
     """
-    return re.sub(r"([\"'])(\w+)\1", lambda found: _quoted(values.get(found[2], found[2]), found[1]), query)
+    return re.sub(r"([\"'])(\w+)\1", lambda match: _quoted(values.get(match[2], match[2]), match[1]), query)
 
 
 def _quoted(value: str, mark: str) -> str:
@@ -193,5 +194,5 @@ def _quoted(value: str, mark: str) -> str:
 
 def _with_examples(query: str, examples: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(
-        lambda found: _quoted(examples[found[2].upper()], found[1]) if found[2].upper() in examples else found[0], query
+        lambda match: _quoted(examples[match[2].upper()], match[1]) if match[2].upper() in examples else match[0], query
     )

@@ -21,8 +21,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import PartProbability, Report, count
+from trelliswork.models.base import PartProbability, Report, Scores, count
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.semantic.config import TreeConfig
 from trelliswork.models.transducers.semantic.constraints import (
@@ -36,7 +37,7 @@ from trelliswork.models.transducers.semantic.constraints import (
     tree_of,
 )
 from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
-from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
+from trelliswork.models.transducers.semantic.names import NameLexicon, NamingGenerator, OpenedQuestion
 from trelliswork.models.transducers.semantic.stems import stemming
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
@@ -74,7 +75,7 @@ class Seq2Tree(PairNetwork):
         super().__init__(config, format, source, target)
         self.form: Form = form_named(config.form)
         self.limits = dict(limits)  # of the training data: arities of heads, levels and length of trees, names
-        self.lexicon, self._stemmed = Lexicon.from_stored(self.limits["lexicon"]), stemming(config.stem)
+        self.lexicon, self._stemmed = NameLexicon.from_stored(self.limits["lexicon"]), stemming(config.stem)
         self.inputs = QuestionWords(
             len(source), self.limits["known"], config.word_dim, config.vector_dim, tune=config.tune_vectors
         )
@@ -97,7 +98,7 @@ class Seq2Tree(PairNetwork):
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
         vectors: WordVectors | None = None,
     ) -> Self:  # fmt: skip
-        """A new model of the words and symbols of some pairs; the form of targets is chosen by them, if it is open."""
+        """Return a new model of the words and symbols of some pairs; they choose the form of targets if it is open."""
         config = config or TreeConfig()
         if not train:
             raise TrellisworkError("expected pairs to build a model from, got none; check the data")
@@ -124,36 +125,38 @@ class Seq2Tree(PairNetwork):
 
     @classmethod
     def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
-        """What of the training data bounds the trees that are written."""
+        """Return what of the training data bounds the trees that are written."""
         return limits_of(trees)
 
     # Learning
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
-        """Pairs as indices; targets in the form that is learned."""
-        found = []
+        """Return pairs as indices; targets in the form that is learned."""
+        encoded = []
         for pair in pairs:
             opened = self.lexicon.opened(pair.words)
             tree = None
             if with_tags:
                 symbols = opened_tree(self.form, opened, tree_of(self.form, pair))
                 tree = torch.tensor(self.target.indices(symbols), dtype=torch.long)
-            found.append(EncodedPair(self._numbers(opened), tree, pair.words))
-        return found
+            encoded.append(EncodedPair(self._numbers(opened), tree, pair.words))
+        return encoded
 
-    def _numbers(self, opened: Opened) -> Int[Tensor, " n"]:
+    def _numbers(self, opened: OpenedQuestion) -> Int[Tensor, " n"]:
         return torch.tensor(self.source.indices(self._stemmed(opened.words)), dtype=torch.long)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """-log p(target | source), summed over the batch; in training with the smoothing of the settings."""
+        """Return -log p(target | source), summed over the batch; in training with the smoothing of the settings."""
         pairs = self.encoded(batch)
         return self._smoothed(pairs) if self.training else -self.log_likelihoods(pairs).sum()
 
     def _smoothed(self, pairs: Sequence[EncodedPair]) -> Float[Tensor, ""]:
-        """A share of the loss is that of all symbols alike: Szegedy et al. (2016), Rethinking the inception
-        architecture."""
-        found, gold = self._unrolled(pairs)
-        log_probs = self.next_log_probs(found.hidden[gold >= 0])
+        """Return the loss with label smoothing: a share of it is spread over all symbols.
+
+        Szegedy et al. (2016), Rethinking the inception architecture for computer vision.
+        """
+        unrolled, gold = self._unrolled(pairs)
+        log_probs = self.next_log_probs(unrolled.hidden[gold >= 0])
         right = log_probs.gather(-1, gold[gold >= 0][:, None]).sum()
         if not self.config.smoothing:
             return -right
@@ -161,7 +164,7 @@ class Seq2Tree(PairNetwork):
         return -(1 - self.config.smoothing) * right - self.config.smoothing * spread
 
     def _unrolled(self, pairs: Sequence[EncodedPair]) -> tuple[Unrolled, Int[Tensor, "batch t"]]:
-        """What the output layer reads before each symbol, the end included, and the symbols, -1 behind the end."""
+        """Return what the output layer reads before each symbol, the end included, and the symbols, then -1."""
         trees = [pair.target for pair in pairs if pair.target is not None]
         begin, end = (torch.tensor([self.target.index(name)]) for name in (BEGIN, END))
         read = pad_sequence([torch.cat([begin, tree]) for tree in trees], batch_first=True, padding_value=int(end))
@@ -170,14 +173,14 @@ class Seq2Tree(PairNetwork):
         return self.decoder(memory, self.embed(read.to(self.device))), gold.to(self.device)
 
     def log_likelihoods(self, pairs: Sequence[EncodedPair]) -> Float[Tensor, " batch"]:
-        """log p(target | source): the product of the sequences of the tree; training makes minus its sum small."""
+        """Return log p(target | source) of each pair: the sum over all symbols of the tree."""
         # [S4.246]
-        found, gold = self._unrolled(pairs)
-        log_probs = self.next_log_probs(found.hidden)
+        unrolled, gold = self._unrolled(pairs)
+        log_probs = self.next_log_probs(unrolled.hidden)
         return log_probs.gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).masked_fill(gold < 0, 0.0).sum(-1)
 
     def _memory(self, sources: Sequence[Int[Tensor, " n"]]) -> Any:
-        """What the decoder attends to: each word as it is, and as its neighbours make it."""
+        """Return what the decoder attends to: each word as it is, and as its neighbours make it."""
         words = pad_sequence(list(sources), batch_first=True, padding_value=-1).to(self.device)
         mask, words = words >= 0, words.clamp(min=0)
         vectors = self.dropout(self.inputs(words, self.config.word_dropout if self.training else 0.0))
@@ -187,13 +190,13 @@ class Seq2Tree(PairNetwork):
     # What generation asks
 
     def embed(self, symbols: Int[Tensor, "batch m"]) -> Float[Tensor, "batch m e"]:
-        """The vectors of symbols, and whether they open or close a bracket."""
+        """Return the vectors of symbols, and whether they open or close a bracket."""
         return torch.cat([self.dropout(self.symbols(symbols)), self.flags[symbols]], -1)
 
     def next_log_probs(
         self, hidden: Float[Tensor, "batch m d"], weights: Float[Tensor, "batch m n"] | None = None
     ) -> Float[Tensor, "batch m v"]:
-        """ln p(symbol | what was read so far); a symbol that no target has is impossible."""
+        """Return ln p(symbol | what was read so far); a symbol that no target has is impossible."""
         scores = self.output(hidden).masked_fill(self.never, -INF)
         return scores.log_softmax(-1)
 
@@ -201,7 +204,7 @@ class Seq2Tree(PairNetwork):
 
     @cached_property
     def constraint(self) -> Constraint | None:
-        """What may be written."""
+        """Constraint on the targets that may be written; None if the settings have none."""
         if not self.config.constrained:
             return None
         alone, deepest = self.limits["alone"], self.limits["deepest"]
@@ -209,11 +212,11 @@ class Seq2Tree(PairNetwork):
 
     @property
     def arities(self) -> Arities:
-        """How many arguments heads have: the fewest and the most."""
+        """Numbers of arguments of heads: the fewest and the most."""
         return {head: (least, most) for head, (least, most) in self.limits["arities"].items()}
 
     def generation(self, sources: Sequence[Int[Tensor, " n"]], names: Sequence[Container[str]] = ()) -> Generation:
-        """All that may be written for some sources, symbol by symbol; `names` are the open names of each."""
+        """Return all that may be written for some sources, symbol by symbol; `names` are the open names of each."""
         limits = torch.full((len(sources),), self.limits["longest"], device=self.device)
         begin, end = (self.target.index(name) for name in (BEGIN, END))
         model = NamingGenerator(self, names) if names else self
@@ -225,8 +228,10 @@ class Seq2Tree(PairNetwork):
         opened = [self.lexicon.opened(words) for words in batch]
         names = [each.names for each in opened] if self.lexicon.phrases else ()
         generation = self.generation([self._numbers(each) for each in opened], names)
-        found = beam_search(generation, generation.score, max(self.config.beam, top_k))
-        trees = [self._ranked(*row) for row in zip(found.decisions.tolist(), found.scores.tolist(), strict=True)]
+        hypotheses = beam_search(generation, generation.score, max(self.config.beam, top_k))
+        trees = [
+            self._ranked(*row) for row in zip(hypotheses.decisions.tolist(), hypotheses.scores.tolist(), strict=True)
+        ]
         parts = self._parts(batch, [next(iter(each)) for each in trees]) if sure else [()] * len(batch)
         return [
             Transduced(
@@ -236,23 +241,25 @@ class Seq2Tree(PairNetwork):
         ]
 
     def _ranked(self, decisions: Sequence[Sequence[int]], scores: Sequence[float]) -> dict[Symbols, float]:
-        """Trees and their log probabilities, best first."""
-        end, found = self.target.index(END), dict[Symbols, float]()
+        """Return trees and their log probabilities, best first."""
+        end, log_probs = self.target.index(END), dict[Symbols, float]()
         for hypothesis, score in zip(decisions, scores, strict=True):
             if score > -INF:
-                found.setdefault(tuple(self.target[i] for i in hypothesis if i >= 0 and i != end), score)
-        return found
+                log_probs.setdefault(tuple(self.target[i] for i in hypothesis if i >= 0 and i != end), score)
+        return log_probs
 
     def _parts(self, batch: Sequence[Symbols], trees: Sequence[Symbols]) -> list[list[PartProbability]]:
-        """For each symbol of the trees, the word that it looks at most, and its probability given those before it."""
+        """Return for each symbol of the trees the word that it looks at most, and its conditional probability."""
         opened = [self.lexicon.opened(words) for words in batch]
         pairs = [
             EncodedPair(self._numbers(own), torch.tensor(self.target.indices(tree), dtype=torch.long), own.words)
             for own, tree in zip(opened, trees, strict=True)
         ]
-        found, gold = self._unrolled(pairs)
-        shares = self.next_log_probs(found.hidden).gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).exp().tolist()
-        words = found.weights.argmax(-1).tolist()
+        unrolled, gold = self._unrolled(pairs)
+        shares = (
+            self.next_log_probs(unrolled.hidden).gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).exp().tolist()
+        )
+        words = unrolled.weights.argmax(-1).tolist()
         return [
             [
                 PartProbability(*own.span(words[row][t]), symbol, shares[row][t])
@@ -261,8 +268,8 @@ class Seq2Tree(PairNetwork):
             for row, (own, tree) in enumerate(zip(opened, trees, strict=True))
         ]
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """The share of questions whose meaning is right: equal in names of variables and order where they matter."""
+    def evaluate(self, gold: Sequence[Sentence]) -> Scores:
+        """Return the share of right meanings: equal up to names of variables and orders that do not matter."""
         answers = answered(self.transduce, gold)
         right = [
             self.form.compared(answer.best[0][0]) == self.form.compared(pair.target or ())
@@ -272,7 +279,7 @@ class Seq2Tree(PairNetwork):
         return {"metric": "exact match", "score": share, "exact match": share, "n": len(right)}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """The shares of questions that are right."""
+        """Return the shares of questions that are right."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a meaning is one string; leave it out")
         scores = self.evaluate(gold)
@@ -282,33 +289,33 @@ class Seq2Tree(PairNetwork):
     # What it is
 
     def twin(self, word: str) -> str | None:
-        """None: words of questions are read as they are, for names in them need not have been seen."""
+        """Return None: words of questions are read as they are, for names in them need not have been seen."""
         return None
 
     def knows(self, word: str) -> bool:
         return super().knows(*self._stemmed((word,)))
 
     def vector_coverage(self, questions: Sequence[Sentence]) -> float:
-        """The share of the words, open names counted in, that have a pretrained vector."""
+        """Return the share of the words, open names counted in, that have a pretrained vector."""
         return self.inputs.coverage(self._numbers(self.lexicon.opened(pair.words)) for pair in questions)
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         for pair in dev:
             tree_of(self.form, pair)  # a broken one is said before anything is learned
-        found = [f"targets: {SHOWN[self.form.name]} (--form)"]
+        notes = [f"targets: {SHOWN[self.form.name]} (--form)"]
         repaired = sum(self.form.is_repaired(pair.target or ()) for pair in (*train, *dev))
         if repaired:
-            found.append(f"note: {count(repaired, 'target')} without all closing brackets; they are added at the end")
+            notes.append(f"note: {count(repaired, 'target')} without all closing brackets; they are added at the end")
         if self.lexicon.phrases:
-            found.append(f"{count(len(self.lexicon.phrases), 'name')} left open in questions (--keep-names)")
+            notes.append(f"{count(len(self.lexicon.phrases), 'name')} left open in questions (--keep-names)")
         opened = [replace(pair, words=self._stemmed(self.lexicon.opened(pair.words).words)) for pair in dev]
-        return [*found, *super().notes(train, opened)]
+        return [*notes, *super().notes(train, opened)]
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return super().stored_config() | {"limits": self.limits}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
         check_limits(config["limits"])
@@ -319,7 +326,7 @@ class Seq2Tree(PairNetwork):
 
 
 def words_of(questions: Sequence[Sequence[str]], min_count: int, vectors: WordVectors | None) -> tuple[Vocabulary, int]:
-    """The words with learned vectors, behind them the others with pretrained ones; and how many the former are."""
+    """Return the words with learned vectors, then the others with pretrained ones; and the number of the former."""
     known = Vocabulary.from_items(
         (word for words in questions for word in words), min_count=min_count, unknown=UNKNOWN
     ).to_list()
@@ -344,18 +351,18 @@ class QuestionWords(nn.Module):
         matrix = torch.from_numpy(vectors.matrix)
         with torch.no_grad():
             self.pretrained.weight.copy_(matrix.mean(0).expand_as(self.pretrained.weight))
-            found = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
-            self.pretrained.weight[[i for i, _ in found]] = matrix[[row for _, row in found]]
+            pretrained = [(i, rows[word]) for i, word in enumerate(words) if word in rows]
+            self.pretrained.weight[[i for i, _ in pretrained]] = matrix[[row for _, row in pretrained]]
 
     def coverage(self, questions: Iterable[Int[Tensor, " n"]]) -> float:
-        """The share of the words that have a pretrained vector: another one than the unknown word."""
+        """Return the share of the words that have a pretrained vector: another one than the unknown word."""
         assert self.pretrained is not None
         words = torch.cat(list(questions)).to(self.pretrained.weight.device)
         table = self.pretrained.weight.detach()
         return float((table[words] != table[0]).any(-1).float().mean())
 
     def forward(self, words: Int[Tensor, "batch n"], dropped: float = 0.0) -> Float[Tensor, "batch n d"]:
-        """The vectors of words; a share `dropped` of them is learned as unknown."""
+        """Return the vectors of words; a share `dropped` of them is learned as unknown."""
         known = words.where(words < self.n_known, 0)
         if dropped:
             known = known.masked_fill(torch.rand(words.shape, device=words.device) < dropped, 0)

@@ -34,17 +34,17 @@ class SqlForm(Form):
         return _renumbered(apart)
 
     def written(self, symbols: Sequence[str]) -> Symbols:
-        found: list[str] = []
+        written: list[str] = []
         for symbol in symbols:
-            if symbol == OPEN and found and found[-1] in AGGREGATES:
-                found[-1] += OPEN
+            if symbol == OPEN and written and written[-1] in AGGREGATES:
+                written[-1] += OPEN
             else:
-                found.append(symbol)
-        return (*found, END_OF_QUERY)
+                written.append(symbol)
+        return (*written, END_OF_QUERY)
 
 
 def _apart(symbol: str) -> list[str]:
-    """A function and its bracket as two symbols."""
+    """Return a function and its bracket as two symbols."""
     if len(symbol) > 1 and symbol.endswith(OPEN):
         return [symbol[:-1], OPEN]
     return [symbol]
@@ -58,14 +58,14 @@ class _Scope(NamedTuple):
 
 
 def _renumbered(symbols: Sequence[str]) -> Symbols:
-    """Aliases of each query numbered from 0 by table; left as they are where a name would hide one from outside."""
+    """Number the aliases of each query from 0 by table; none change where a name would hide one from outside."""
     scopes, places = _scopes(symbols)
     counts: defaultdict[tuple[int, str], int] = defaultdict(int)
     for place, symbol in enumerate(symbols):
-        found = _ALIAS.fullmatch(symbol)
-        if found and not found["column"] and found["table"] != FIELD and place and symbols[place - 1] == "AS":
-            key = (places[place], found["table"])
-            scopes[key[0]].names.setdefault(symbol, f"{found['table']}alias{counts[key]}")
+        alias = _ALIAS.fullmatch(symbol)
+        if alias and not alias["column"] and alias["table"] != FIELD and place and symbols[place - 1] == "AS":
+            key = (places[place], alias["table"])
+            scopes[key[0]].names.setdefault(symbol, f"{alias['table']}alias{counts[key]}")
             counts[key] += 1
     changed: list[str] = []
     for place, symbol in enumerate(symbols):
@@ -77,7 +77,7 @@ def _renumbered(symbols: Sequence[str]) -> Symbols:
 
 
 def _scopes(symbols: Sequence[str]) -> tuple[list[_Scope], list[int]]:
-    """All queries, and the innermost one around each symbol."""
+    """Return all queries, and the innermost one around each symbol."""
     scopes, path, places = [_Scope(None, {})], [0], list[int]()
     for place, symbol in enumerate(symbols):
         if symbol == OPEN:
@@ -95,16 +95,16 @@ def _scopes(symbols: Sequence[str]) -> tuple[list[_Scope], list[int]]:
 
 
 def _in_scope(symbol: str, scope: int | None, scopes: Sequence[_Scope]) -> str | None:
-    """The new name of a symbol; None if another table has that name there."""
-    found = _ALIAS.fullmatch(symbol)
-    if not found or found["table"] == FIELD:
+    """Return the new name of a symbol; None if another table has that name there."""
+    match = _ALIAS.fullmatch(symbol)
+    if not match or match["table"] == FIELD:
         return symbol
-    alias = f"{found['table']}alias{found['number']}"
+    alias = f"{match['table']}alias{match['number']}"
     hidden: set[str] = set()
     while scope is not None:
         names = scopes[scope].names
         if alias in names:
-            return None if names[alias] in hidden else names[alias] + (found["column"] or "")
+            return None if names[alias] in hidden else names[alias] + (match["column"] or "")
         hidden |= set(names.values())
         scope = scopes[scope].around
     return None if alias in hidden else symbol
@@ -147,10 +147,10 @@ Test -> Expression 'IS' 'NULL' | Expression 'IS' 'NOT' 'NULL' | Expression 'BETW
 
 
 def classes_of(symbols: Iterable[str], schema: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """What each symbol is in the grammar, given the tables and columns that there are; others cannot be written."""
+    """Return the class of each symbol in the grammar, given the tables and columns; others cannot be written."""
     columns = {column for each in schema.values() for column in each}
-    found = {symbol: _class_of(symbol, schema, columns) for symbol in symbols}
-    return {symbol: name for symbol, name in found.items() if name is not None}
+    classes = {symbol: _class_of(symbol, schema, columns) for symbol in symbols}
+    return {symbol: name for symbol, name in classes.items() if name is not None}
 
 
 def _class_of(symbol: str, schema: Mapping[str, Sequence[str]], columns: set[str]) -> str | None:
@@ -174,7 +174,7 @@ def _class_of(symbol: str, schema: Mapping[str, Sequence[str]], columns: set[str
 def _is_column(
     symbol: str, alias: re.Match[str] | None, schema: Mapping[str, Sequence[str]], columns: set[str]
 ) -> bool:
-    """Whether the schema has it; columns of derived tables are known to the query alone."""
+    """Return whether the schema has a column; columns of derived tables are known to the query alone."""
     table, _, column = symbol.rpartition(".")
     if alias:
         known = schema.get(alias["table"])
@@ -183,5 +183,5 @@ def _is_column(
 
 
 def sql_grammar(classes: Mapping[str, str]) -> PrefixGrammar:
-    """The queries that can be written with some symbols."""
+    """Return the queries that can be written with some symbols."""
     return PrefixGrammar(GRAMMAR, words=set(classes.values()))

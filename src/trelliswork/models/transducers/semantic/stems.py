@@ -16,8 +16,9 @@ Stemming = Callable[[Sequence[str]], tuple[str, ...]]
 
 
 def stemming(language: str) -> Stemming:
-    """What replaces words by their stems (Porter 2001, Snowball: a language for stemming algorithms); all words are
-    left as they are if the language is "none".
+    """Return a function that replaces words by their stems; with the language "none" it leaves them as they are.
+
+    Porter (2001), Snowball: a language for stemming algorithms.
 
     >>> stemming("english")(("which", "rivers", "traverse", "state_name0"))
     ('which', 'river', 'travers', 'state_name0')

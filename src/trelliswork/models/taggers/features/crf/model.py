@@ -1,4 +1,8 @@
-"""A trained feature CRF: attributes in, labels and exact probabilities out."""
+"""A trained feature CRF: attributes in, labels and exact probabilities out.
+
+Lafferty, McCallum and Pereira (2001), Conditional random fields: probabilistic models for segmenting and labeling
+sequence data.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +178,8 @@ class FeatureCRF:
         return ArrayChain(emissions, transitions, lengths, space.start, space.end, self._listed)
 
     def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
-        """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
+        """Return scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs."""
+        # [S4.81]
         n, c = int(rows.lengths[batch].max(initial=0)), shared.shape[-1]
         scores, starts = np.zeros((len(batch), max(n - 1, 1), c, c)), rows.starts
         weights = np.ascontiguousarray(self.weights[self.parameters.pair_weights])

@@ -1,4 +1,9 @@
-"""The weights of a feature CRF: (attribute, label), (label, label) and (attribute, label before, label)."""
+"""Which weights a feature CRF has: (attribute, label), (label, label) and (attribute, label before, label).
+
+Lafferty, McCallum and Pereira (2001), Conditional random fields: probabilistic models for segmenting and labeling
+sequence data; Morency, Quattoni and Darrell (2007), Latent-dynamic discriminative models for continuous gesture
+recognition.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +42,12 @@ def _same(numbers: Array) -> Array:
 
 @dataclass(frozen=True)
 class PairWeights:
-    """Edge observations [S4.81]: attribute a has a weight for each of arcs[offsets[a]:offsets[a+1]].
+    """Edge observations: attribute a has a weight for each of arcs[offsets[a]:offsets[a+1]].
 
     An arc is label before · labels + label.
     """
+
+    # [S4.81]
 
     offsets: Array  # [attributes + 1] int64
     arcs: Array  # [pair weights] int32
@@ -86,10 +93,11 @@ class Parameters:
         all_transitions: bool = False,
         sets: Array | None = None,
     ) -> Parameters:
-        """Return the weights of pairs that occur in the data, or all: those that never occur become unlikely [S4.80].
+        """Return the pairs that occur in the data, or all: also those that never occur can then be made unlikely.
 
         `gold` and `sets` are as in `observed`.
         """
+        # [S4.80]
         some = all_labels(n_labels) if sets is None else sets
         arcs = np.arange(n_labels**2) if all_transitions else arcs_of(rows, gold, some)
         if all_states:
@@ -208,7 +216,8 @@ class Parameters:
         return owners_of(self.offsets)
 
     def with_latent(self, latent: int) -> Parameters:
-        """This many copies of each label, each with weights for all that the label has weights for [S4.128]."""
+        """Return this many copies of each label, each with weights for all that the label has weights for."""
+        # [S4.128]
         if latent == 1:
             return self
         copies, c, wide = np.arange(latent), self.n_labels, self.n_labels * latent

@@ -1,4 +1,7 @@
-"""The parameters of a hidden-unit CRF: as named arrays for the kernels, as one vector for the disk."""
+"""The parameters of a hidden-unit CRF: as named arrays for the kernels, as one vector for the disk.
+
+Van der Maaten, Welling and Saul (2011), Hidden-unit conditional random fields.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from trelliswork.runtime.arrays import Array
 
 
 class Units(NamedTuple):
-    """The model of [S4.142]: attributes drive units by W and b, units and labels meet in V, labels follow by A."""
+    """Weights of the hidden-unit CRF: W and b from attributes to units, V from units to labels, A between labels."""
+
+    # [S4.142]
 
     w: Array  # [attributes, units] float32, the others are float64
     b: Array  # [units]

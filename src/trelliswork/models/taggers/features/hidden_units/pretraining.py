@@ -1,4 +1,7 @@
-"""Pre-training: clusters of words in context are labels of unlabelled text; their W and b begin the real training."""
+"""Pre-training: clusters of words in context are labels of unlabelled text; their W and b begin the real training.
+
+Kim, Stratos and Sarikaya (2015), Pre-training of hidden-unit CRFs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ class Pretraining:
     def first_weights(
         self, rows: AttributeRows, words: Array, parameters: HiddenParameters, learner: HiddenUnitLearner
     ) -> Array:
-        """Weights to begin with: θ = (W, b) of a model of the clusters [S4.204-206], the others from scratch."""
+        """Return weights to begin with: θ = (W, b) of a model of the clusters, the others from scratch."""
+        # [S4.204-206]
         clusters = self.clusters(words, rows.lengths, parameters.n_labels)
         n_clusters = int(clusters.max()) + 1 if len(clusters) else 1
         of_clusters = HiddenParameters.dense(parameters.n_attributes, n_clusters, parameters.n_units)
@@ -39,11 +43,12 @@ class Pretraining:
         return first._replace(w=theta.w, b=theta.b).flat()
 
     def clusters(self, words: Array, lengths: Array, n_labels: int) -> Array:
-        """Return a cluster for each token: that of its word's sense [S4, Multi-sense clustering]. Words are numbers.
+        """Return a cluster for each token: that of its word's sense. Words are numbers.
 
         Each occurrence of a word is where its neighbours' projections point; the occurrences of one word are split
         into at most as many senses as there are labels, and the senses of all words into clusters.
         """
+        # [S4, Multi-sense clustering]
         random = np.random.default_rng(self.seed)
         n_words = int(words.max()) + 1 if len(words) else 0
         contexts = _contexts(words, lengths, n_words)

@@ -15,7 +15,8 @@ from trelliswork.structures.chain.path_kernels import best_paths
 
 @kernel(FAST)
 def score_tokens(first, last, rows, index, weights, emissions):
-    """emissions[t] = Σ value · weight over the attributes of tokens first..last [S4.74]."""
+    """Fill in emissions[t] = Σ value · weight over the attributes of tokens first..last."""
+    # [S4.74]
     offsets, labels, valued = index.offsets, index.labels, rows.values.shape[0] > 0
     for t in range(first, last):
         row = emissions[t - first]
@@ -29,11 +30,12 @@ def score_tokens(first, last, rows, index, weights, emissions):
 
 @kernel(FAST)
 def score_text(joined, table, numbers, offsets, labels, weights, emissions):
-    """emissions[t] = Σ value · weight over the attributes of token t of a `Joined` sentence [S4.74].
+    """Fill in emissions[t] = Σ value · weight over the attributes of token t of a `Joined` sentence.
 
     They are looked up in the `table` and `numbers` of a `KeyIndex`; strangers score 0. False if there is a zero in a
     name: the text then has more names than the tokens have attributes.
     """
+    # [S4.74]
     counts, n, valued = joined.counts, 0, joined.values.shape[0] > 0
     for t in range(counts.shape[0]):
         n += counts[t]
@@ -62,10 +64,11 @@ def score_arcs(index, weights, transitions):
 
 
 def best_labels(starts: Array, emissions: Array, transitions: Array, start: Array, end: Array, tags: Array) -> None:
-    """Write the best labels of sentences that lie behind one another: tags[t] of emissions[t] [S4.100-103].
+    """Fill in the best labels of sentences that lie behind one another: tags[t] of emissions[t].
 
     Calls the kernel sentence by sentence: a kernel around it would be compiled for a second, to save microseconds.
     """
+    # [S4.100-103]
     possible, length, arcs = np.empty(1, np.bool_), np.empty(1, np.int64), transitions[None, None]
     for first, last in pairwise(starts.tolist()):
         if first < last:

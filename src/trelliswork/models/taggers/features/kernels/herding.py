@@ -2,6 +2,8 @@
 
 Label y has the hidden states y · m .. y · m + m - 1 of the chain, m = `per_label`: the weights are those of states,
 `gold` are labels.
+
+Gelfand, Chen, van der Maaten and Welling (2010), On herding and the perceptron cycling theorem.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 @kernel(EXACT)
 def herding_epoch(order, rows, index, gold, moving, clock, rate, batch, per_label):
-    """One pass [S4.230]; returns (clock, wrong labels, highest w · v, highest ‖v‖²), v the mean change of a batch.
+    """Run one pass; return (clock, wrong labels, highest w · v, highest ‖v‖²), v the mean change of a batch.
 
     (y*, z*) is the best path over all states, z the best one over the states of the gold labels.
     """
+    # [S4.230]
     weights, wanted = moving.weights, gold.copy()
     path, change = path_for(rows.lengths.max(), index.legal), no_change(weights.shape[0])
     n_wrong, highest, largest = 0, NEG_INF, 0.0

@@ -39,7 +39,8 @@ class Room(NamedTuple):
 
 @kernel(FAST, inline=True)
 def add_up(rows, t, table, loose, scores):
-    """scores[:width] = Σ value · weight over the attributes of token t [S4.74]."""
+    """Fill in scores[:width] = Σ value · weight over the attributes of token t."""
+    # [S4.74]
     width = table.shape[1]
     for j in range(width):
         scores[j] = 0.0
@@ -85,10 +86,11 @@ def emissions_of(first, last, rows, table, loose, emissions):
 
 @kernel(FAST)
 def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
-    """Return the score of known labels [n]; takes share · their parts off the gradient of log Z [S4.115].
+    """Return the score of known labels [n], and take share · their parts off the gradient of log Z.
 
     `transitions` are shared, [1, c, c], or by position, [n-1, c, c].
     """
+    # [S4.115]
     score, before, by_position = 0.0, -1, transitions.shape[0] > 1
     for i in range(gold.shape[0]):
         label = gold[i]

@@ -1,4 +1,7 @@
-"""CPU kernel of locally normalised models: a softmax over the labels of every token."""
+"""CPU kernel of locally normalised models: a softmax over the labels of every token.
+
+McCallum, Freitag and Pereira (2000), Maximum entropy Markov models for information extraction and segmentation.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,9 @@ def _softmax(scores, c):
 
 @kernel(FAST)
 def local_loss_and_gradient(first, last, rows, observed, weights):
-    """-Σ_s shares_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last [S4.136-138], y_{t-1} being the gold label;
+    """Return -Σ_s shares_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last, y_{t-1} being the gold label;
     and its gradient."""
+    # [S4.136-138]
     transitions, table, loose = weights.transitions[0, 0], weights.table, weights.loose
     c = transitions.shape[0]
     scores = np.zeros(table.shape[1])
@@ -76,8 +80,9 @@ def local_scores(first, last, lengths, starts, scores, transitions, emissions, a
 
 
 def local_arrays(scores: Array, transitions: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Emissions and arcs of Π_t p(y_t | y_{t-1}, x) [S4.136]: a chain whose log Z is 0, each arc into position t scored
+    """Return emissions and arcs of Π_t p(y_t | y_{t-1}, x): a chain whose log Z is 0, each arc into position t scored
     by log p(y_t | y_{t-1}, x). Sentence b has the rows starts[b]..starts[b] + lengths[b] of `scores` [tokens, c]."""
+    # [S4.136]
     n, c = int(lengths.max(initial=1)), scores.shape[1]
     emissions, arcs = np.empty((len(lengths), n, c)), np.empty((len(lengths), n - 1, c, c))
     local_scores(0, len(lengths), lengths, starts, scores, transitions, emissions, arcs)

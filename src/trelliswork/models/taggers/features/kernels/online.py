@@ -1,4 +1,7 @@
-"""CPU kernel of learners that look at one sentence at a time: decode, compare with the gold labels, move weights."""
+"""CPU kernel of learners that look at one sentence at a time: decode, compare with the gold labels, move weights.
+
+Collins (2002), Discriminative training methods for hidden Markov models.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ class Update(IntEnum):
 
 @kernel(EXACT)
 def epoch(order, rows, index, edges, gold, moving, clock, update, aggressiveness, error_sensitive):
-    """One pass over the sentences in this order [S4.221]; returns (sum of losses, clock, wrong labels)."""
+    """Run one pass over the sentences in this order; return (sum of losses, clock, wrong labels)."""
+    # [S4.221]
     weights, c, longest = moving.weights, index.places.shape[0], rows.lengths.max()
     by_position, first_pair = edges.ids.shape[0] > 0, index.labels.shape[0] + index.arcs.shape[0]
     path, change = path_for(longest, index.legal), no_change(weights.shape[0])

@@ -58,7 +58,8 @@ def zero(numbers):
 
 @kernel(FAST)
 def add_pairs(first, n, scale, edges, weights, shared, matrices):
-    """matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i [S4.81]."""
+    """Fill in matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i."""
+    # [S4.81]
     c, m = shared.shape[2], max(n - 1, 1)
     flat, base, valued = matrices.reshape(matrices.shape[1], c * c), shared.ravel(), edges.values.shape[0] > 0
     for i in range(m):
@@ -120,7 +121,8 @@ def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
 
 @kernel(FAST)
 def sentence_loss(first, observed, share, emissions, arcs, room, d_emissions, d_transitions):
-    """share (log Z - log Z of what `gold` allows) [S4.113, 131]; its gradients, as `sum_over_paths` gives them."""
+    """Return share (log Z - log Z of what `gold` allows); add its gradients as `sum_over_paths` gives them."""
+    # [S4.113, 131]
     _, n, c = emissions.shape
     log_z = sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions)
     known, gold = True, observed.gold[first : first + n]

@@ -1,4 +1,7 @@
-"""CPU kernel of stochastic gradient descent: one sentence at a time, weights shrunk by one common factor."""
+"""CPU kernel of stochastic gradient descent: one sentence at a time, weights shrunk by one common factor.
+
+Bottou (2010), Large-scale machine learning with stochastic gradient descent.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class Clock(NamedTuple):
 
 @kernel(FAST)
 def sgd_epoch(order, rows, index, edges, observed, room, weights, clock, l2):
-    """One pass [S4.134-135]; returns (Σ_s shares_s · -log p of the sentences as they were met, the clock after it)."""
+    """Run one pass; return (Σ_s shares_s · -log p of the sentences as they were met, the clock after it)."""
+    # [S4.134-135]
     scale, now, loss = clock.scale, clock.now, 0.0
     by_position, shared = edges.ids.shape[0] > 0, _shared_arcs(index.legal)
     pair_weights = weights[index.labels.shape[0] + index.arcs.shape[0] :]

@@ -3,6 +3,8 @@
 e^{o_hy} = e^{b_h + w_h·x} e^{V_hy}: one exponential for each unit of a token and one for each cell of V in a batch
 replace one for each pair of them at every token. Σ_h ln(1 + e^{o_hy}) needs a logarithm for eight units only, that of
 their product. Where a sum of exponents leaves the range of that, a plain loop takes over.
+
+Van der Maaten, Welling and Saul (2011), Hidden-unit conditional random fields.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def _sum_of_softplus(drive, column):
 
 @kernel(FAST)
 def score_labels(drive, raised, v, exp_v, widest, c, scores):
-    """scores[y] = c_y + Σ_h ln(1 + e^{drive_h + V_hy}) [S4.144]; v is [labels, units]. True if exp space was enough."""
+    """Fill in scores[y] = c_y + Σ_h ln(1 + e^{drive_h + V_hy}); v is [labels, units]. True if exp space was enough."""
+    # [S4.144]
     moderate = widest < 250.0 and raise_drive(drive, raised) + widest < HIGHEST
     for y in range(v.shape[0]):
         scores[y] = c[y] + (_log_of_product(raised, exp_v[y]) if moderate else _sum_of_softplus(drive, v[y]))
@@ -91,7 +94,8 @@ def score_labels(drive, raised, v, exp_v, widest, c, scores):
 
 @kernel(FAST)
 def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
-    """Add share_y σ(o_hy) to d_v[y, h] and, summed over y, to d_drive[h] [S4.181, 188-189]."""
+    """Add share_y σ(o_hy) to d_v[y, h] and, summed over y, to d_drive[h]."""
+    # [S4.181, 188-189]
     n_units = drive.shape[0]
     for h in range(n_units):
         d_drive[h] = 0.0

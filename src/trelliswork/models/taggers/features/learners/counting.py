@@ -1,4 +1,4 @@
-"""Models learned by counting: HMM and naive Bayes over the attributes of tokens [S4.67-69].
+"""Models learned by counting: HMM and naive Bayes over the attributes of tokens.
 
 p(y, x) = Π_t p(y_t | y_{t-1}) Π_k p(a_tk | y_t): labels follow one another as in an HMM (in naive Bayes each is drawn
 from p(y)), and a token draws its attributes one by one from a distribution of its label over all attributes.
@@ -9,7 +9,9 @@ Attributes that occur once are counted a second time as the *unknown attribute*;
 The logs of these probabilities are weights of a `FeatureCRF` with `normalised="jointly"`. An unseen (attribute, label)
 pair needs none: ln p(a | y) is ln((count + s) / s) where the pair was seen, and the floor of the label, ln(s / total),
 everywhere. Marks, attributes that no text has, carry floors and starts.
-"""
+
+Sutton and McCallum (2012), An introduction to conditional random fields.
+"""  # [S4.67-69]
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ def counted_parameters(
 
 
 def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, smoothing: float) -> tuple[Array, float]:
-    """Return the weights of `counted_parameters`, and -ln p(y, x) of the data under them [S4.67, 69]."""
+    """Return the weights of `counted_parameters`, and -ln p(y, x) of the data under them."""
+    # [S4.67, 69]
     c, unknown = parameters.n_labels, len(parameters.offsets) - 1 - len(MARKS)
     pairs = _pair_counts(_with_strangers(rows, unknown), gold, parameters)[: parameters.offsets[unknown + 1]]
     owners = parameters.labels[: len(pairs)]

@@ -5,6 +5,8 @@ bounded (the perceptron cycling theorem, see `cycling`), so that the averages of
 as fast as 1/T. It is the predictions along the way that have these averages: the theory asks for their votes, which
 `votes` counts, given the weights of some moments. The average of the weights is the cheap stand-in: one decoding of a
 sentence instead of one for each voter.
+
+Gelfand, Chen, van der Maaten and Welling (2010), On herding and the perceptron cycling theorem.
 """
 
 from __future__ import annotations
@@ -99,8 +101,9 @@ def votes(
 ) -> Array:
     """Return the share of the weight vectors that predict each label: [tokens, n_labels].
 
-    A member votes with the labels of its best path over states, (y*, z*) of conditional herding [S4.230].
+    A member votes with the labels of its best path over states, (y*, z*) of conditional herding.
     """
+    # [S4.230]
     if not members:
         raise ScoreError("members must be at least one weight vector; got none")
     names = tuple(map(str, range(parameters.n_labels * hidden)))

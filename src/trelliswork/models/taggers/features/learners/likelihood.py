@@ -1,4 +1,8 @@
-"""The negative log-likelihood of a corpus under a feature CRF, and its gradient [S4.113-120]."""
+"""The negative log-likelihood of a corpus under a feature CRF, and its gradient.
+
+Lafferty, McCallum and Pereira (2001), Conditional random fields: probabilistic models for segmenting and labeling
+sequence data.
+"""  # [S4.113-120]
 
 from __future__ import annotations
 
@@ -26,9 +30,11 @@ class Likelihood:
     """`loss, gradient = likelihood(weights)`, without regularizer.
 
     `gold` has one label a token, or codes for labels that are not known, with `sets` (see `observed`): the loss is
-    Σ_s weights_s (log Z_s - log Z_s of the labels that gold allows) [S4.131]. So it is with latent variables, where
-    gold allows every state of its label [S4.128-133]. What grows with the data is in `scratch`.
+    Σ_s weights_s (log Z_s - log Z_s of the labels that gold allows). So it is with latent variables, where
+    gold allows every state of its label. What grows with the data is in `scratch`.
     """
+
+    # [S4.128-133]
 
     def __init__(
         self,

@@ -1,9 +1,11 @@
-"""Weights drawn from p(w | data) ∝ exp(-Σ -log p - c2 ‖w‖²): what a Bayesian CRF averages over [S4.140].
+"""Weights drawn from p(w | data) ∝ exp(-Σ -log p - c2 ‖w‖²): what a Bayesian CRF averages over.
 
 *Laplace* draws each weight from a normal distribution around the optimum, as narrow as the loss is curved there: free
 of cost, and blind to how weights depend on one another. *Hamiltonian* Monte Carlo walks through the true posterior with
 exact gradients; samples of it are right whatever the posterior's shape, after enough steps.
-"""
+
+Qi, Szummer and Minka (2005), Bayesian conditional random fields.
+"""  # [S4.140]
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Stochastic gradient descent on the regularised likelihood, with the rate found by trial [S4.134-135]."""
+"""Stochastic gradient descent on the regularised likelihood, with the rate found by trial.
+
+Bottou (2010), Large-scale machine learning with stochastic gradient descent.
+"""  # [S4.134-135]
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ SMALLEST_SCALE = 1e-9
 
 @dataclass(frozen=True)
 class StochasticDescent:
-    """Minimises Σ -log p + l2 ‖w‖² [S4.134-135].
+    """Minimiser of Σ -log p + l2 ‖w‖².
 
     It stops when the loss fell by less than `delta` (relative) over the last `period` epochs.
 
@@ -36,6 +39,8 @@ class StochasticDescent:
     A step takes `batch` sentences. Several processes share out the sentences of a step, and so do what one process with
     the same `batch` does; 0 is one sentence, or for several processes `EACH` in each of them.
     """
+
+    # [S4.134-135]
 
     l2: float = 1.0
     max_epochs: int = 1000

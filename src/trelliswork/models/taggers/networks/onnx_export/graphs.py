@@ -269,11 +269,12 @@ def _finite(scores: Tensor) -> Tensor:
 def best_labels(
     emissions: Tensor, mask: Tensor, arcs: Tensor, start: Tensor, end: Tensor, step: int
 ) -> tuple[Tensor, Tensor]:
-    """Viterbi of a chain [S4.100-102]: labels [batch, n], of no meaning behind the last token, and scores [batch].
+    """Run Viterbi on a chain: return labels [batch, n], of no meaning behind the last token, and scores [batch].
 
     emissions [n, batch, c]; mask [n, batch], tokens first in a sentence. With `step` 1 arcs are [n-1, batch, to, from]:
     those of each place and sentence; with 0 [1, 1, to, from], the same for all.
     """
+    # [S4.100-102]
     n, c = mask.shape[0], emissions.shape[2]
     best = start + emissions[0]
     bests = [best]
@@ -296,12 +297,13 @@ def best_labels(
 def best_segments(
     arriving: Tensor, mask: Tensor, arcs: Tensor, start: Tensor, end: Tensor, impossible: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Viterbi of segments [S0.18]: of each token the kind and the role of its segment [batch, n], and scores [batch].
+    """Run Viterbi on segments: return kind and role of the segment of each token [batch, n], and scores [batch].
 
     arriving [n, batch, k, c]: the score of the segment of d tokens that ends with token t at [t, :, d-1]; mask
     [n, batch]; arcs [to, from]. Roles are 0 for the first token of several, 1 for one inside, 2 for the last, 3 for the
     only one. Nothing ends before the first token: it scores `impossible`.
     """
+    # [S0.18]
     n, k = mask.shape[0], arriving.shape[2]
     lengths = mask.long().sum(0)
     entered = torch.full_like(arriving[0], impossible)  # at d-1: the best that ends d tokens ago, going on to a label
