@@ -96,7 +96,7 @@ def say_interrupted() -> None:
 
 def _interrupt_later(number: int) -> None:
     time.sleep(_LATER)
-    _thread.interrupt_main(number)
+    _thread.interrupt_main(signal.Signals(number))
 
 
 def _is_inside(frame: FrameType | None, attribute: str, value: str) -> bool:

@@ -16,13 +16,12 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.answering import Question
+from trelliswork.cli.answering import Job, Question
 from trelliswork.cli.bulk import local, shard_work
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
 from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard, shards_of
-from trelliswork.cli.predicting import Job
-from trelliswork.cli.tasks import load_reader
+from trelliswork.cli.inputs import load_reader
 from trelliswork.data import Choices
 
 JOB = Job(Question(), Choices())

@@ -18,14 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from trelliswork.cli.answering import Question
+from trelliswork.cli.answering import Job, Question
 from trelliswork.cli.bulk import local, shard_work
 from trelliswork.cli.bulk.local import annotate_locally
 from trelliswork.cli.bulk.ray_engine import annotate_or_give_up
 from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard, clear_parts, shards_of
-from trelliswork.cli.predicting import Job
-from trelliswork.cli.tasks import load_reader
+from trelliswork.cli.inputs import load_reader
 from trelliswork.data import Choices, Sentence, json_text, read_conll
 
 JOB = Job(Question(confidence=True), Choices())

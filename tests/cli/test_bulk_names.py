@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.answering import Question
+from trelliswork.cli.answering import Job, Question
 from trelliswork.cli.bulk import ray_engine, shard_work
 from trelliswork.cli.bulk.shard_work import annotate_shard
 from trelliswork.cli.bulk.shards import Shard, shards_of
-from trelliswork.cli.predicting import Job
-from trelliswork.cli.tasks import load_reader
+from trelliswork.cli.inputs import load_reader
 from trelliswork.data import Choices
 
 JOB = Job(Question(), Choices())

@@ -1,7 +1,11 @@
-"""Answers about a stream of sentences, batch by batch, with as much explanation as is asked for.
+"""From one file to its answers, batch by batch: what `predict` does, and what bulk annotation does to each shard.
 
-A value is what the model makes of it: a tag such as B-PER, or of a parser a head, with a label or without, such as 2 or
-2:nsubj. Of a transducer it is the symbols that a place of the source becomes, or that several do, such as 2-3=F.
+A file travels in one direction: `input_of` decides what it is, `open_input` reads it, `answers` asks the model, and
+`write_answers` writes.
+
+A pin is what the user knows of a word. Its value is what the model makes of it: a tag such as B-PER, or of a parser a
+head, with a label or without, such as 2 or 2:nsubj. Of a transducer it is the symbols that a place of the source
+becomes, or that several do, such as 2-3=F.
 """
 
 from __future__ import annotations
@@ -9,19 +13,26 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any
 
+from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.messages import say
-from trelliswork.data import Sentence
+from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
+from trelliswork.data import Choices, Sentence, json_text
+from trelliswork.data.kept_lines import KeptLines
+from trelliswork.data.readers import InputKind
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.base import Answer, Model
+from trelliswork.models.expected_counts import ExpectedCount, total_counts
+from trelliswork.reading import name_of
 
 BATCH = 2048  # sentences in memory at a time
 MOST_TOKENS = 100_000  # of one sentence, whose scores are in memory together
 
 Answered = tuple[Sentence, Any]  # an `Answer`, or expected counts where they are asked for
+Rename = Callable[[Sentence], Sentence]
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,94 @@ class Question:
             raise TrellisworkError(
                 "--top-k lists whole analyses and --threshold chooses spans one by one; got both; leave one out"
             )
+
+
+@dataclass(frozen=True)
+class Job:
+    """Instructions for files: how to read them, what to find out about each sentence, and what to write."""
+
+    question: Question
+    layout: Choices
+    read_as: str | None = None  # what the files are; None goes by their names
+    output: Output | None = None  # None is the format that is read
+    by_line: bool = False  # of plain text: each line is a separate text
+    unit: str | None = None  # of character offsets in plain text
+
+    def text_options(self, kind: InputKind) -> dict[str, Any]:
+        """Return the options for plain text; for other files there are none."""
+        if kind == "text":
+            return {"by_line": self.by_line, "unit": self.unit or "code-points"}
+        if self.unit is not None:
+            raise TrellisworkError("--offsets is for plain text, whose words have places in the file; add --text")
+        return {}
+
+
+def input_of(model: Model, file: str, layout: Choices, read_as: str | None) -> Inputs:
+    """Decide what a file is, by its name or as `read_as` says, and in which layout it is read."""
+    kind = kind_of(file, read_as, model)
+    return Inputs(file, kind, choices_of(model, replace(layout, are_columns=read_as is not None), kind))
+
+
+def open_input(model: Model, given: Inputs, job: Job) -> tuple[Inputs, Iterable[Sentence]]:
+    """Return what is known about a file once it is open, and its sentences, which are read as they are asked for."""
+    is_kept, several = keeps(given.kind, job.output, job.question.top_k, model), any(model.heads)
+    kept = KeptLines(quoted=given.kind == "csv") if is_kept else None
+    columns = replace(given.choices, feature_columns=()) if several else given.choices  # of several tasks: words alone
+    keep = None if kept is None else kept.keep
+    format, sentences = open_new(given.file, given.kind, columns, keep, **job.text_options(given.kind))
+    if several:
+        sentences = (replace(sentence, tags=None, features=()) for sentence in sentences)
+    return replace(given, kept=kept, format=format), sentences
+
+
+def write_answers(
+    model: Model, given: Inputs, job: Job, target: IO[Any], *, batch: int = BATCH, rename: Rename | None = None
+) -> int:
+    """Answer all sentences of a file.
+
+    Args:
+        model: The model that answers.
+        given: The file, see `input_of`.
+        job: What to find out, and what to write.
+        target: The open file to write to.
+        batch: Number of sentences that are answered together.
+        rename: Gives a sentence of a copy the place in the original that notes name.
+
+    Returns:
+        The number of sentences.
+    """
+    inputs, sentences = open_input(model, given, job)
+    if rename is not None and inputs.kept is None:  # lines that are kept have the places of the copy
+        sentences = map(rename, sentences)
+    writer, n = writer_for(job.output, inputs, model, job.question.top_k, target), 0
+    target.write(writer.begin())
+    answered = answers(model, noting_unknown(model, sentences), job.question, batch=batch)
+    for sentence, answer in noting_uncertain(model, answered):
+        target.write(writer.write(sentence, answer))
+        n += 1
+        if batch == 1:
+            target.flush()
+    target.write(writer.end())
+    return n
+
+
+def write_expected(model: Model, given: Inputs, job: Job, target: IO[Any]) -> None:
+    """Write how many parts of each label to expect in a file, with the error bar; as JSON, in each of its sentences."""
+    if not model.counts_parts:
+        kind = type(model).__name__
+        raise TrellisworkError(
+            f"--expected needs a model with an exact distribution over its answers, such as a CRF; got a {kind}"
+        )
+    if job.output not in (None, Output.jsonl):
+        raise TrellisworkError(f"--expected writes a line for each label, or --format jsonl; got {job.output}")
+    _, sentences = open_input(model, given, replace(job, output=Output.pretty))  # which needs none of the lines again
+    totals: list[ExpectedCount] = []
+    for sentence, counts in answers(model, sentences, job.question):
+        if job.output is Output.jsonl:
+            target.write(json_text(replace(sentence, tags=None), expected=[each.record() for each in counts]))
+        totals = total_counts([totals, counts])
+    if job.output is None:
+        target.writelines(f"{each} in {name_of(given.file)}\n" for each in totals)
 
 
 def answers(
@@ -77,21 +176,21 @@ def _answer_group(
     asked |= {"threshold": question.threshold} if question.threshold is not None else {}
     try:
         if question.expected:
-            found: Sequence[Any] = model.expected_counts(group, question.expected, pins=asked.get("pins"))
+            answered: Sequence[Any] = model.expected_counts(group, question.expected, pins=asked.get("pins"))
         else:
-            found = model.predict(group, **asked)
+            answered = model.predict(group, **asked)
     except (ConstraintError, ScoreError) as error:
         if len(group) == 1 and not pins[0]:
             problem = "the model gives no analysis of this sentence a finite score: its weights are broken"
             raise DataError(group[0].file, f"{problem}; train it again", line=group[0].line) from error
         if len(group) == 1:
-            told = shown_pins(question.pins, before + 1)
-            problem = f"no analysis agrees with the pins {told}; drop one of them, or pin others that go together"
+            pinned = shown_pins(question.pins, before + 1)
+            problem = f"no analysis agrees with the pins {pinned}; drop one of them, or pin others that go together"
             raise DataError(group[0].file, problem, line=group[0].line) from error
         for i, sentence in enumerate(group):  # one by one, to name the sentence
             yield from _answer_group(model, [sentence], question, [pins[i]], before + i)
         return
-    yield from found
+    yield from answered
 
 
 # Pins: what the user knows of a word, written TOKEN=VALUE for every sentence or SENTENCE:TOKEN=VALUE for one.
@@ -146,17 +245,17 @@ def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
 
 def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[Any, Any]:
     """The pins of the sentence with this number, by place counted from 0."""
-    found: dict[Any, Pin] = {}
+    by_place: dict[Any, Pin] = {}
     for pin in pins:
         if pin.sentence not in (None, number):
             continue
         if pin.last > len(sentence):
             problem = f"--pin {pin.text} names token {pin.last}, the sentence has {len(sentence)}; pin one of those"
             raise DataError(sentence.file, problem, line=sentence.line)
-        other = found.setdefault(pin.place, pin)
+        other = by_place.setdefault(pin.place, pin)
         if other.value != pin.value:
             raise TrellisworkError(f"--pin {pin.text}: token {pin.token} is already pinned to {other.value}; drop one")
-    return {i: pin.read_by(model, len(sentence)) for i, pin in found.items()}
+    return {i: pin.read_by(model, len(sentence)) for i, pin in by_place.items()}
 
 
 def shown_pins(pins: Sequence[Pin], number: int) -> str:

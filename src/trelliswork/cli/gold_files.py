@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, open_pairs, read_treebank
+from trelliswork.data import Choices, ColumnFormat, Sentence, open_pairs, read_treebank
 from trelliswork.data.readers import InputKind, open_tagged
 from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
@@ -27,24 +27,22 @@ BOUNDS = "trelliswork.data.events:sentences_in"
 class GoldFiles(NamedTuple):
     """How such files are opened, how large some of their sentences are, and what else is worth knowing about them."""
 
-    open: Callable[[str, Choices, InputKind | None], Opened]
+    open: Callable[[str, Choices, InputKind], Opened]
     size: Callable[[Sequence[Sentence]], str]
     notes: Callable[[Sequence[Sentence]], list[str]] = lambda sentences: []
     tells_tokens: bool = True  # whether they show how a text is cut into sentences and words
 
 
-def open_trees(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+def open_trees(path: str, choices: Choices, kind: InputKind) -> Opened:
     """The sentences of a treebank; a file that is none by its name is an error."""
-    kind = kind or file_kind(path)
     if kind != "conll":
         problem = f"expected a treebank in CoNLL-U, with heads and labels, got {SHOWN_KINDS.get(kind, kind)}"
         raise DataError(name_of(path), f"{problem}; convert it to .conllu")
     return read_treebank(path, choices)
 
 
-def open_brackets(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+def open_brackets(path: str, choices: Choices, kind: InputKind) -> Opened:
     """The sentences of a treebank in brackets; a file that is something else by its name is an error."""
-    kind = kind or file_kind(path)
     conllu = str(path).lower().removesuffix(".gz").endswith((".conllu", ".conll"))
     if conllu or kind not in ("brackets", "conll"):
         got = "CoNLL columns" if conllu else SHOWN_KINDS.get(kind, kind)
@@ -53,9 +51,8 @@ def open_brackets(path: str, choices: Choices, kind: InputKind | None = None) ->
     return None, named(BRACKETS)(path, detail=choices.detail)
 
 
-def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+def open_events(path: str, choices: Choices, kind: InputKind) -> Opened:
     """Sentences with entities and events, each record checked; a file that is not JSON by its name is an error."""
-    kind = kind or file_kind(path)
     if kind != "jsonl":
         problem = f"expected JSON lines with tokens, tags and events, got {SHOWN_KINDS.get(kind, 'columns')}"
         raise DataError(name_of(path), f"{problem}; convert it to .jsonl")
@@ -63,16 +60,15 @@ def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> O
     return format, map(named(CHECKED), stream)
 
 
-def open_strings(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+def open_strings(path: str, choices: Choices, kind: InputKind) -> Opened:
     """Pairs of strings; a file that is something else by its name is an error."""
-    kind = kind or file_kind(path)
     if kind not in ("conll", "pairs"):
         problem = f"expected pairs, a source, a tab and a target on each line, got {SHOWN_KINDS.get(kind, kind)}"
         raise DataError(name_of(path), f"{problem}; convert it to .tsv")
     return open_pairs(path, choices)
 
 
-def open_plain_text(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+def open_plain_text(path: str, choices: Choices, kind: InputKind) -> Opened:
     """The sentences of plain text, as a language model reads it."""
     return None, choices.pairs.sentences(path)
 

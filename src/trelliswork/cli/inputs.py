@@ -1,4 +1,4 @@
-"""Reading the files that commands are given, in the layout that the model was trained on."""
+"""The model in a folder, and the files that commands are given, read in the layout that it was trained on."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from trelliswork.cli.messages import say
 from trelliswork.data import Choices, ColumnFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.readers import InputKind, open_untagged
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models import load
 from trelliswork.models.base import Model
 from trelliswork.models.language.config import PLAIN_TEXT
+from trelliswork.models.placing import place
 from trelliswork.reading import name_of
 from trelliswork.runtime.compilation import before_compiling
 from trelliswork.text import RuleTokeniser, read_text
@@ -29,6 +32,27 @@ if TYPE_CHECKING:
 Keep = Callable[[bytes], None] | None
 ANNOUNCE = "trelliswork.cli.compiling:announce_compiling"  # imports numba, which takes a while
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
+
+
+def load_reader(folder: str, features: FeatureFunction | None, device: str = "auto") -> Model:
+    """Load the model in a folder, unless it reads something else than words, which no file of sentences has."""
+    model = load_on(folder, features, device)
+    if model.reads not in ("words", "attributes", "text"):
+        kind = type(model).__name__
+        raise ModelError(
+            f"{folder}: expected a model that reads words, got one that reads {model.reads}; "
+            f'use it from Python: {kind}.load("{folder}").predict(sequences)'
+        )
+    return model
+
+
+def load_on(folder: str, features: FeatureFunction | None, device: str) -> Model:
+    """Load the model in a folder onto a device, which is reported unless it is the CPU."""
+    model = load(folder, features=features)
+    placed = place(model, device)
+    if placed != "cpu":
+        say(f"{folder}: on {placed}")
+    return model
 
 
 def announce_compiling(*, quiet: bool = False) -> None:

@@ -17,7 +17,7 @@ from trelliswork.cli.compiling import announce_compiling
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.early import AUTO, tokeniser_folder
 from trelliswork.cli.gold_files import GoldFiles
-from trelliswork.cli.inputs import format_to_store, kind_of, layout
+from trelliswork.cli.inputs import format_to_store, layout
 from trelliswork.cli.messages import say
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write, file_kind, infer_format
 from trelliswork.data.choices import CONLLU_NAMES
@@ -81,19 +81,20 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
     tokeniser = given_tokeniser(options)
     choices = choices if tokeniser is None else replace(choices, tokeniser=tokeniser)
-    format, stream = files.open(train_file, choices, None)
-    if choices.detail != "labels" and (format is not None or kind_of(train_file) not in ("brackets", "conll")):
+    kind = file_kind(train_file)
+    format, stream = files.open(train_file, choices, kind)
+    if choices.detail != "labels" and (format is not None or kind not in ("brackets", "conll")):
         raise DataError(train_file, "--detail is for trees in brackets, got a file without; leave it out")
     scratch = Scratch.at(options.get("scratch"))
     train = held(stream, scratch)
     again = columns_of(format, choices)
     if dev_file is not None:
-        dev = list(files.open(dev_file, again, None)[1])
+        dev = list(files.open(dev_file, again, file_kind(dev_file))[1])
     else:
         train, dev = hold_out(train, train_file)
     least = options.get("min_tag_count", 1)
     n_all, train = len(train), without_rare_tags(train, least, options, scratch)
-    say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
+    say(f"{train_file}: {layout(format, kind)}", quiet=quiet)
     if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
     if n_all > len(train):
@@ -107,7 +108,7 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
         say(note)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     about = _provenance(options, train, dev, format, choices)
-    if tokeniser is None and files.tells_tokens and kind_of(train_file) != "crfsuite":
+    if tokeniser is None and files.tells_tokens and kind != "crfsuite":
         tokeniser = learned_tokeniser(options, format, train)
     listed = cast("list[Sentence]", train)  # on disk, it is a sequence of which nobody changes anything
     lemmatiser = _learned_lemmas(listed, dev, format, options)

@@ -46,11 +46,11 @@ def train_model(options: Options, choices: Choices) -> None:
         return
     out, resume = Path(options["out"]), options["resume"]
     if not is_first:
-        begin(recipe, options, choices)
+        prepare(recipe, options, choices)
         learn(recipe, RunOptions(None, options["seed"], progress_of(options)), options)
         return
     with reserved(out, options["force"], resume):
-        material = begin(recipe, options, choices)
+        material = prepare(recipe, options, choices)
         model, result = learn(recipe, RunOptions(out, options["seed"], progress_of(options), resume), options)
     print(f"{result.summary}; on the dev sentences:\n" if material.dev else result.summary)
     if material.dev:
@@ -65,20 +65,22 @@ def make_recipe(options: Options) -> Recipe:
     return recipe_of({**options, "function": given_function(options.get("features"))})
 
 
-def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
-    """Read the data and what the recipe wants beside them."""
+def prepare(recipe: Recipe, options: Options, choices: Choices) -> Material:
+    """Give a recipe the data to learn from, which are read as its model learns."""
 
     def note(text: str) -> None:
-        say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
+        say(text, quiet=options["quiet"] and not text.startswith("note: "))  # possible mistakes are always reported
 
-    files = recipe.read_files()
-    learns_from = entry_of(options["model"]).learns_from
-    of_texts = {"text": read_texts, PLAIN_TEXT: read_plain_texts}
-    read = of_texts.get(learns_from) or partial(read_data, files=GOLD_FILES[learns_from])
-    material = recipe.read(read(options, recipe.layout(choices))._replace(files=files), note)
-    if options.get(CHOSEN):
-        note(options[CHOSEN])
-    recipe.begin(material, note)
+    def read(layout: Choices) -> Material:
+        learns_from = entry_of(options["model"]).learns_from
+        of_texts = {"text": read_texts, PLAIN_TEXT: read_plain_texts}
+        read_files = of_texts.get(learns_from) or partial(read_data, files=GOLD_FILES[learns_from])
+        material = read_files(options, layout)
+        if options.get(CHOSEN):
+            note(options[CHOSEN])
+        return material
+
+    material = recipe.prepare(read, choices, note)
     announce_compiling(quiet=options["quiet"])
     return material
 
@@ -104,7 +106,7 @@ def _train_seeds(recipe: Recipe, options: Options, choices: Choices) -> None:
     with exclusive(out):
         for folder in folders:
             check_folder(folder, options["force"] or options["resume"])
-        begin(recipe, options, choices)
+        prepare(recipe, options, choices)
         result = _all_seeds(recipe, options, folders)
     folder, remark = (out, "   (all together)") if recipe.together() else (out / "seed-N", "")
     print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork predict {folder} FILE --confidence{remark}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.messages import Shown, progress_shown
-from trelliswork.cli.training import begin, learn, make_recipe
+from trelliswork.cli.training import learn, make_recipe, prepare
 from trelliswork.data import Choices
 from trelliswork.errors import ModelError
 from trelliswork.models.recipe import RunOptions
@@ -28,7 +28,7 @@ class Trials:
         self.options, self.metric = options, "score"
         recipe = make_recipe(options)
         self.steps, self.unpruned_steps = recipe.steps, recipe.unpruned_steps
-        self.material = begin(recipe, options, choices)
+        self.material = prepare(recipe, options, choices)
         self.own_settings = {**options, **recipe.settings()}
 
     def size(self) -> dict[str, int]:

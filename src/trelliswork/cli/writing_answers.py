@@ -25,7 +25,7 @@ from trelliswork.cli.writers import (
     PairWriter,
     Writer,
 )
-from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat, file_kind
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat
 from trelliswork.data.choices import CONLLU_NAMES, column_number
 from trelliswork.data.json_shapes import Reading
 from trelliswork.data.jsonl import is_array
@@ -69,7 +69,7 @@ TREES, BRACKETS, PAIRS, EVENTS = ("heads",), "brackets", "pairs", "events"
 WITH_EVENTS = (Output.jsonl, Output.json, Output.parquet, Output.html, Output.pretty)  # what can hold events
 
 
-def output_of(given: Output | None, out: str | None, file: str = "-") -> Output | None:
+def output_of(given: Output | None, out: str | None, file: str = "-", kind: InputKind = "conll") -> Output | None:
     """Return the format that is asked for, by name or by the name of the output; None is that of the input `file`.
 
     >>> output_of(None, "a.jsonl.gz"), output_of(None, "a.txt"), output_of(Output.conll, "a.tagged")
@@ -78,7 +78,7 @@ def output_of(given: Output | None, out: str | None, file: str = "-") -> Output 
     suffix = "" if out is None else _suffix(out)
     if given is not None or suffix in _SUFFIXES:
         return given or _SUFFIXES[suffix]
-    is_plain = suffix in _PLAIN_SUFFIXES and file_kind(file) not in _SAME
+    is_plain = suffix in _PLAIN_SUFFIXES and kind not in _SAME
     if suffix not in ("", _suffix(file)) and not is_plain:
         problem = f"expected a name that ends with {', '.join(_SUFFIXES)}, which says the format, got {suffix}"
         raise TrellisworkError(f"--out {out}: {problem}; choose another, or add --format")
@@ -91,7 +91,7 @@ def _suffix(path: str) -> str:
 
 @dataclass
 class Inputs:
-    """What was read, and how: all bytes of it are in `kept`."""
+    """A file of new text: what it is, and how it is read; once it is open, all bytes of it are in `kept`."""
 
     file: str
     kind: InputKind

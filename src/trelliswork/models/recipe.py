@@ -92,13 +92,32 @@ class LearningResult:
 
 
 class Recipe(ABC):
-    """From options to a model; what cannot be combined is refused when it is made."""
+    """From options to a model; what cannot be combined is refused when it is made.
+
+    A command makes the recipe, calls `prepare` once with what reads the data, and `learn` for each model.
+    """
 
     steps: ClassVar[str] = "epochs"  # what `on_score` counts
     unpruned_steps: ClassVar[int] = 2  # of a trial, before it may be ended
 
     @abstractmethod
     def __init__(self, options: Options) -> None: ...
+
+    def prepare(self, read_data: Callable[[Choices], Material], choices: Choices, note: Note) -> Material:
+        """Read the files of the options and the data, in this order, and take them.
+
+        Args:
+            read_data: Reads the data to learn from in the layout that it is given.
+            choices: The layout of the data as far as the user has said it.
+            note: Reports one line about the data.
+
+        Returns:
+            What was read, from which `begin` can start further recipes.
+        """
+        files = self.read_files()
+        material = self.read(read_data(self.layout(choices))._replace(files=files), note)
+        self.begin(material, note)
+        return material
 
     def layout(self, choices: Choices) -> Choices:
         """Return the layout of the files to learn from, with what the settings say about it."""

@@ -22,10 +22,10 @@ from typing import Any
 
 import typer
 
+from trelliswork.cli.answering import Job
 from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard, clear_parts
 from trelliswork.cli.messages import Shown, progress_shown, say
-from trelliswork.cli.predicting import Job
 from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
 from trelliswork.models.base import count

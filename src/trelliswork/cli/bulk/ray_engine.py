@@ -16,11 +16,10 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
+from trelliswork.cli.answering import Job
 from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard
-from trelliswork.cli.inputs import given_function
-from trelliswork.cli.predicting import Job
-from trelliswork.cli.tasks import load_reader
+from trelliswork.cli.inputs import given_function, load_reader
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime.threads import use_threads
 

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
+from trelliswork.cli.answering import Job, input_of, open_input, write_answers
 from trelliswork.cli.bulk.shards import Shard
-from trelliswork.cli.inputs import kind_of
-from trelliswork.cli.predicting import Job, opened, write_answers
-from trelliswork.cli.writing_answers import is_binary
+from trelliswork.cli.writing_answers import Inputs, is_binary
 from trelliswork.data import Sentence, atomic_write
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import Model
 from trelliswork.reading import read_bytes
 
 TRIES = 3  # processes that may die on a shard before it is given up
@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     problem: str = ""
 
 
-def annotate_shard(model: Any, shard: Shard, job: Job) -> Outcome:
+def annotate_shard(model: Model, shard: Shard, job: Job) -> Outcome:
     """Write the answers of a file; its bad records go to the quarantine. What cannot be read at all is reported."""
     try:
         return _annotated(model, shard, job)
@@ -46,41 +46,42 @@ def annotate_shard(model: Any, shard: Shard, job: Job) -> Outcome:
         return Outcome(problem=f"{shard.source}: {type(error).__name__}: {error}")
 
 
-def _annotated(model: Any, shard: Shard, job: Job) -> Outcome:
-    kind = kind_of(str(shard.source), job.read_as, model)
-    binary = is_binary(job.output, kind)
+def _annotated(model: Model, shard: Shard, job: Job) -> Outcome:
+    given = input_of(model, str(shard.source), job.layout, job.read_as)
+    binary = is_binary(job.output, given.kind)
     try:
         with packed_write(shard.target, binary=binary, follow=False) as target:
-            return Outcome(write_answers(model, str(shard.source), job, target))
+            return Outcome(write_answers(model, given, job, target))
     except DataError as error:
         if error.line is None:
             raise
         first = error
     with tempfile.TemporaryDirectory() as work:
-        copy = _Copy(shard.source, Path(work), records_of(shard.source, kind))
+        copy = _Copy(given, Path(work), records_of(shard.source, given.kind))
         with copy.errors_of_original():
             bad = copy.clean(model, job)
             if not bad:  # it was read, and could not be answered
                 raise first
             _set_aside(shard.quarantine, bad)
             with packed_write(shard.target, binary=binary, follow=False) as target:
-                return Outcome(write_answers(model, str(copy.path), job, target, rename=copy.renamed), len(bad))
+                return Outcome(write_answers(model, copy.given, job, target, rename=copy.renamed), len(bad))
 
 
 class _Copy:
     """A copy of a file, to be left without its bad records."""
 
-    def __init__(self, source: Path, folder: Path, records: Records) -> None:
-        self.source, self.records = source, records
-        self.path = folder / source.name.removesuffix(".gz")
+    def __init__(self, original: Inputs, folder: Path, records: Records) -> None:
+        self.source, self.records = Path(original.file), records
+        self.path = folder / self.source.name.removesuffix(".gz")
+        self.given = replace(original, file=str(self.path))
 
-    def clean(self, model: Any, job: Job) -> list[BadRecord]:
+    def clean(self, model: Model, job: Job) -> list[BadRecord]:
         """Write the copy, and take out the records that are errors; return these."""
         bad: list[BadRecord] = []
         while len(bad) < MOST_BAD:
             self.records.write(self.path)
             try:
-                error = _first_error(model, self.path, job)
+                error = _first_error(model, self.given, job)
             except DataError as whole:  # about no record
                 raise DataError(self.source, whole.problem + _after(bad)) from whole
             if error is None:
@@ -111,10 +112,10 @@ def _after(bad: Sequence[BadRecord]) -> str:
     return f" (without bad records; the first is line {bad[0].line}: {bad[0].reason})" if bad else ""
 
 
-def _first_error(model: Any, file: Path, job: Job) -> DataError | None:
+def _first_error(model: Model, given: Inputs, job: Job) -> DataError | None:
     """Return the first place where a file cannot be read; an error of no place is raised."""
     try:
-        for _ in opened(model, str(file), job)[1]:
+        for _ in open_input(model, given, job)[1]:
             pass
     except DataError as error:
         if error.line is None:

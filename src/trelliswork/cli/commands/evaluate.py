@@ -20,6 +20,7 @@ from trelliswork.cli.inputs import (
     given_function,
     kind_of,
     layout,
+    load_reader,
     require_different,
 )
 from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text, report_from_text
@@ -27,7 +28,6 @@ from trelliswork.cli.messages import say, visible
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Quiet, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.report.evaluation import evaluation_page
-from trelliswork.cli.tasks import load_reader
 from trelliswork.data import ColumnFormat, Sentence, atomic_write
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named

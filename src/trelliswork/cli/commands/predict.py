@@ -13,16 +13,14 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import BATCH, Question, parse_pins
+from trelliswork.cli.answering import BATCH, Job, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
 from trelliswork.cli.bulk.shard_work import packed_write
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.early import check_paths
-from trelliswork.cli.inputs import announce_compiling, given_function, kind_of
+from trelliswork.cli.inputs import announce_compiling, given_function, load_reader
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, panel_of, with_options
-from trelliswork.cli.predicting import Job, write_answers, write_expected
-from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
 from trelliswork.data import json_text
@@ -209,33 +207,31 @@ def predict(
     else:
         check_paths(read=[file], write=[out])
     loaded = load_reader(model, given_function(features), device)
-    wanted, typed = _read_as(read_as, text, lines, pretokenised), file == "-" and sys.stdin.isatty()
-    output = output_of(_format(format, lexicon, loaded), None if bulk else out, file)
+    kind, typed = _read_as(read_as, text, lines, pretokenised), file == "-" and sys.stdin.isatty()
+    layout, wanted = layout_in(columns), _format(format, lexicon, loaded)
+    given = None if bulk else input_of(loaded, file, layout, kind)
+    output = wanted if given is None else output_of(wanted, out, file, given.kind)
     question = Question(confidence, top_k, _pins(pin, loaded), threshold, expected or ())
     unit = None if offsets is None else offsets.value
-    job = Job(question, layout_in(columns), wanted, output, lines or typed, unit)
+    job = Job(question, layout, kind, output, lines or typed, unit)
     announce_compiling()
-    if expected:
-        if bulk:
-            raise TrellisworkError("--expected counts in one FILE, got several; run it for each")
-        _refuse_bulk_options(engine, workers)
-        with _target(out) as target:
-            write_expected(loaded, file, job, target)
-    elif loaded.learns_from == PLAIN_TEXT:
+    if expected and bulk:
+        raise TrellisworkError("--expected counts in one FILE, got several; run it for each")
+    if loaded.learns_from == PLAIN_TEXT and not expected:
         if bulk or pin or threshold is not None:
             raise TrellisworkError("a language model reads one FILE, without --pin and --threshold; leave them out")
         as_json = format is Output.jsonl or str(out).endswith(".jsonl")
         asked = {**columns, "top_k": top_k, "confidence": confidence, "json": as_json}
         with _target(out) as target:
             target.writelines(f"{line}\n" for line in named(LANGUAGE)(loaded, file, asked))
-    elif loaded.reads == "text":
+    elif loaded.reads == "text" and not expected:
         _refuse_bulk_options(engine, workers)
         if bulk:
             raise TrellisworkError(
                 f"expected one FILE and a file as --out: {model} is a tokeniser; give them one by one"
             )
         _write_tokens(file, loaded, out, job)
-    elif bulk:
+    elif given is None:
         shards = shards_of(files, out, output)
         n_workers = workers or os.cpu_count() or 1
         by_ray = partial(named(RAY), folder=model, features=features) if engine is Engine.ray else None
@@ -243,9 +239,11 @@ def predict(
         annotate_all(shards, Path(str(out)), partial(answer, job=job, n_workers=n_workers))
     else:
         _refuse_bulk_options(engine, workers)
-        binary = is_binary(output, kind_of(file, wanted, loaded))
-        with _target(out, binary=binary) as target:  # answers line by line to someone who types
-            write_answers(loaded, file, job, target, batch=1 if typed else BATCH)
+        with _target(out, binary=not expected and is_binary(output, given.kind)) as target:
+            if expected:
+                write_expected(loaded, given, job, target)
+            else:  # answers line by line to someone who types
+                write_answers(loaded, given, job, target, batch=1 if typed else BATCH)
 
 
 def _shared_device(device: DeviceName) -> DeviceName:
@@ -296,7 +294,7 @@ def _write_tokens(file: str, tokeniser: Any, out: str | None, job: Job) -> None:
         raise TrellisworkError(f"expected --format conllu or jsonl for tokens, got {job.output}")
     writer = ConlluWriter(None)
     with _target(out) as target:
-        for sentence in read_text(file, tokeniser, **job.how("text")):
+        for sentence in read_text(file, tokeniser, **job.text_options("text")):
             target.write(json_text(sentence) if job.output is Output.jsonl else writer.sentence(sentence))
             if job.by_line:
                 target.flush()

@@ -13,12 +13,12 @@ from trelliswork.cli.early import check_training
 from trelliswork.cli.model_help import DEFAULT, OF_MODELS, ModelCommand, known_model, with_kinds
 from trelliswork.cli.options import Quiet, Threads, layout_in, parse_column, parse_columns
 from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
-from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.catalogue import SHARED, entry_of, models_with, nearest_model
+from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 
 TrainFile = Annotated[
     str | None,
@@ -209,3 +209,23 @@ def settings_file(ctx: typer.Context) -> str | None:
 def choices_in(options: Mapping[str, Any]) -> Choices:
     """The layout of the data as far as it is given."""
     return layout_in({**options, **chosen_columns(options)})
+
+
+def chosen_columns(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns to read for --tag-columns: the last as tags, those before it as further columns."""
+    columns = options.get("tag_columns")
+    is_multi = options["model"] == MULTI_TASK
+    for name in ("tag_columns", "tasks"):
+        if options.get(name) is not None and not is_multi:
+            option = "--" + name.replace("_", "-")
+            raise TrellisworkError(f"{option} needs --model {MULTI_TASK}, got --model {options['model']}; add it")
+    if is_multi and options["scheme"] is not None:
+        raise TrellisworkError(f"--scheme is for one column of tags, --model {MULTI_TASK} infers each; leave it out")
+    if columns is None:
+        return {}
+    if options["tag_column"] is not None or options["feature_columns"] is not None:
+        raise TrellisworkError("--tag-columns names all columns of tags; leave out --tag-column and --feature-columns")
+    if len(columns) < 2 or len(set(columns)) < len(columns):
+        shown = ",".join(map(str, columns))
+        raise TrellisworkError(f"--tag-columns must be two different columns or more, such as 2,3; got {shown}")
+    return {"tag_column": columns[-1], "feature_columns": columns[:-1]}

@@ -114,13 +114,17 @@ class SentenceTagger(Model):
         >>> tagger.tag([["Ann", "sings"], ["Stop"]]), tagger.tag("Ann sings.")       # doctest: +SKIP
         ([['B-NP', 'B-VP'], ['B-VP']], ['B-NP', 'B-VP', 'O'])
         """
-        given, one = self.sentences_of(sentences), is_one(sentences)
+        tags = self._tags_above(self.sentences_of(sentences), pins, threshold)
+        return list(chain.from_iterable(tags)) if is_one(sentences) else tags
+
+    def _tags_above(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float | None
+    ) -> list[list[str]]:
+        """Return the best tags, or those of the spans that are as likely as a threshold."""
         if threshold is None:
-            tags = self._tag_all(given, pins)
-        else:
-            chosen = zip(given, self.spans(given, threshold, pins), strict=True)
-            tags = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
-        return list(chain.from_iterable(tags)) if one else tags
+            return self._tag_all(sentences, pins)
+        chosen = self._chosen_spans(sentences, threshold, pins)
+        return [self._spelled(spans, len(sentence)) for sentence, spans in zip(sentences, chosen, strict=True)]
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
@@ -139,14 +143,14 @@ class SentenceTagger(Model):
         Of raw text there is an answer for each of its sentences, with the `offsets` of the words.
         """
         sentences = self.sentences_of(inputs)
-        sure = self.confidences(sentences, pins, threshold=threshold) if confidence else None
-        best = self.analyses(sentences, top_k, pins) if top_k else [[] for _ in sentences]
+        sure = self._confidences_of(sentences, pins, threshold) if confidence else None
+        best = self._analyses_of(sentences, top_k, pins) if top_k else [[] for _ in sentences]
         if sure is not None:
             tags = [each.tags for each in sure]
         elif top_k and threshold is None:
             tags = [each[0].tags for each in best]
         else:
-            tags = self.tag(sentences, pins, threshold=threshold)
+            tags = self._tags_above(sentences, pins, threshold)
         answers = [
             _answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)
         ]
@@ -158,6 +162,11 @@ class SentenceTagger(Model):
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
     ) -> list[list[Analysis]]:
         """Return the `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
+        return self._analyses_of(self.sentences_of(sentences), top_k, pins)
+
+    def _analyses_of(
+        self, sentences: Sequence[Sentence], top_k: int, pins: Sequence[Pins] | None
+    ) -> list[list[Analysis]]:
         if top_k < 1:
             raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
         return self._in_batches(
@@ -174,6 +183,11 @@ class SentenceTagger(Model):
 
         With a `threshold`, the tags are those that `tag` gives for it.
         """
+        return self._confidences_of(self.sentences_of(sentences), pins, threshold)
+
+    def _confidences_of(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float | None
+    ) -> list[Confidences]:
         if threshold is None:
             return self._in_batches(sentences, pins, self._confidences, empty=lambda: Confidences([], [], []))
         check_threshold(threshold, self.labels)
@@ -212,13 +226,23 @@ class SentenceTagger(Model):
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
         """Return the spans of each sentence that are as likely as `threshold`, without overlaps, with probabilities."""
-        likely = self.likely_spans(sentences, threshold, pins)
-        return [choose_spans(row, len(each), threshold) for row, each in zip(likely, sentences, strict=True)]
+        return self._chosen_spans(self.sentences_of(sentences), threshold, pins)
+
+    def _chosen_spans(
+        self, sentences: Sequence[Sentence], threshold: float, pins: Sequence[Pins] | None
+    ) -> list[list[SpanConfidence]]:
+        likely = self._spans_above(sentences, threshold, pins)
+        return [choose_spans(row, len(sentence), threshold) for row, sentence in zip(likely, sentences, strict=True)]
 
     def likely_spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
         """Return all spans with a probability of `threshold` or more; they may overlap."""
+        return self._spans_above(self.sentences_of(sentences), threshold, pins)
+
+    def _spans_above(
+        self, sentences: Sequence[Sentence], threshold: float, pins: Sequence[Pins] | None
+    ) -> list[list[SpanConfidence]]:
         check_threshold(threshold, self.labels)
         return self._in_batches(
             sentences, pins, lambda batch, pins: self._posterior(batch, pins).likely_spans(threshold), empty=list
@@ -288,7 +312,7 @@ class SentenceTagger(Model):
         *,
         empty: Callable[[], Result],
     ) -> list[Result]:
-        return in_batches(self, self.sentences_of(sentences), pins, answer, empty=empty)
+        return in_batches(self, sentences, pins, answer, empty=empty)
 
 
 def _answer(sentence: Sentence, tags: list[str], sure: Confidences | None, best: Sequence[Analysis]) -> Answer:

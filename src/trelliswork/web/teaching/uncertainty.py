@@ -11,7 +11,7 @@ from typing import Any
 
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import choices_of, open_new
-from trelliswork.data import Choices, Sentence
+from trelliswork.data import Choices, Sentence, file_kind
 from trelliswork.models import load
 from trelliswork.models.base import Answer
 from trelliswork.models.part_choices import PartChoices
@@ -68,7 +68,7 @@ def _record(sentence: Sentence) -> dict[str, Any]:
 def score(folder: str, file: str) -> dict[str, Any]:
     """The score that counts for the model, and its name."""
     model: Any = load(folder)
-    _, opened = GOLD_FILES[model.learns_from].open(file, Choices(), None)
+    _, opened = GOLD_FILES[model.learns_from].open(file, Choices(), file_kind(file))
     gold, _ = model.readable_gold(list(opened))
     found = model.evaluate(gold)
     return {"metric": found["metric"], "score": found["score"]}
