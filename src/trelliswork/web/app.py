@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -150,13 +150,12 @@ def _health(site: Site) -> Response:
 
 
 def _metrics(site: Site) -> Response:
-    running = 0 if site.guard is None else site.guard.running
-    gauges = {
-        "workers_ready": (site.pool.ready, "Workers that can answer."),
-        "requests_running": (running, "Requests that are being answered."),
-        "calls_waiting": (site.pool.waiting, "Calls that no worker has taken."),
-    }
-    return PlainTextResponse(site.measures.text(gauges), media_type="text/plain; version=0.0.4")
+    text = site.measures.text(
+        workers_ready=site.pool.ready,
+        requests_running=0 if site.guard is None else site.guard.running,
+        calls_waiting=site.pool.waiting,
+    )
+    return Response(text, media_type="text/plain; version=0.0.4")
 
 
 def _openapi(site: Site) -> Response:
