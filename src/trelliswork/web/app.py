@@ -33,7 +33,7 @@ JSON = "application/json"
 
 @dataclass
 class Site:
-    """What the handlers of requests share."""
+    """State that the handlers of requests share."""
 
     pool: Pool
     limits: Limits
@@ -43,14 +43,14 @@ class Site:
     guard: Guard | None = None
 
     def model_named(self, name: str | None) -> str:
-        """The model that is asked; the first if none is named."""
+        """Return the model that is asked; the first if none is named."""
         names = list(self.pool.folders)
         if name is not None and name not in names:
             raise Problem(404, f"expected one of the models {', '.join(names)}; got {name[:100]!r}")
         return names[0] if name is None else name
 
     async def ask(self, op: str, body: dict[str, Any], size: int) -> Reply:
-        """What a worker replies."""
+        """Return the reply of a worker."""
         size_of_texts = sum(map(len, body.get("texts") or ()))
         if size_of_texts > self.limits.all_characters:
             problem = f"expected at most {self.limits.all_characters:,} characters in all texts, got {size_of_texts:,}"
@@ -62,7 +62,7 @@ class Site:
 
 
 def make_app(site: Site) -> Guard:
-    """The whole application, guarded."""
+    """Return the whole application, guarded."""
     routes = [Route(path, _handler(site, path, of_path), methods=list(of_path)) for path, of_path in _by_path().items()]
     routes += [
         Route("/healthz", _named("/healthz", site, _health), methods=["GET"]),
@@ -88,10 +88,10 @@ def make_app(site: Site) -> Guard:
 
 
 def _by_path() -> dict[str, dict[str, Endpoint]]:
-    found: dict[str, dict[str, Endpoint]] = {}
+    endpoints: dict[str, dict[str, Endpoint]] = {}
     for each in ENDPOINTS:
-        found.setdefault(each.path, {})[each.method] = each
-    return found
+        endpoints.setdefault(each.path, {})[each.method] = each
+    return endpoints
 
 
 def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
@@ -124,7 +124,7 @@ def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[R
 
 
 def _query(request: Request) -> dict[str, Any]:
-    """The parameters of a query; those that look like whole numbers are."""
+    """Return the parameters of a query; those that look like whole numbers are."""
     pairs = request.query_params.multi_items()
     if len({name for name, _ in pairs}) < len(pairs):
         raise Problem(400, "query: expected each parameter once")
