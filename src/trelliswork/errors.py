@@ -1,4 +1,4 @@
-"""What goes wrong, said in one sentence: what was expected, what was found, how to fix it.
+"""Errors of the library, each one sentence: what was expected, what was found, how to fix it.
 
     >>> raise ScoreError("lengths must lie in 1..12; got 15 at row 3; pad the emissions or shorten the row")
 
@@ -71,7 +71,7 @@ _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory",
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of Python, numpy or torch means that memory is short.
+    """Return whether an error of Python, numpy or torch means that memory is short.
 
     >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), is_out_of_memory(ValueError())
     (True, False)

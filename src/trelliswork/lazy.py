@@ -1,4 +1,4 @@
-"""What is imported when it is first used, so that what does without torch never loads it."""
+"""Imports at first use, so that what does without torch never loads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trelliswork.errors import MissingExtraError
 
 
 def named(home: str) -> Any:
-    """The object that "package.module:name" names, imported now."""
+    """Return the object that "package.module:name" names, imported now."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)
 
@@ -35,12 +35,12 @@ class Later:
 
 
 def lazy_module(module: str) -> Any:
-    """A module that is imported when one of its names is first asked for."""
+    """Return a module that is imported when one of its names is first asked for."""
     return Later(import_module, module)
 
 
 def optional(module: str, use: str, extra: str) -> Any:
-    """A module of an optional package, imported now; without it, an error with the line to type.
+    """Return a module of an optional package, imported now; without it, an error with the line to type.
 
     >>> optional("json", "reading JSON", "json").loads("[1]")
     [1]

@@ -42,7 +42,7 @@ class Plugin:
     entry: metadata.EntryPoint
 
     def load(self) -> Any:
-        """The object that the entry point names, imported now."""
+        """Return the object that the entry point names, imported now."""
         try:
             return self.entry.load()
         except (Exception, SystemExit) as error:
@@ -54,26 +54,26 @@ class Plugin:
 
     @property
     def fix(self) -> str:
-        """What to do if it does not work."""
+        """Advice for an extension that does not work."""
         return f"update it with pip install -U {self.package}, or remove it with pip uninstall {self.package}"
 
 
 @functools.cache
 def plugins_of(kind: str) -> Mapping[str, Plugin]:
-    """The extensions of a kind by name; of several with one name, that of the first package."""
-    found: dict[str, Plugin] = {}
+    """Return the extensions of a kind by name; of several with one name, that of the first package."""
+    plugins: dict[str, Plugin] = {}
     try:
         entries = metadata.entry_points(group=f"trelliswork.{kind}")
     except Exception as error:  # damaged metadata of any package
         tell(f"extensions cannot be looked for: {type(error).__name__}: {error}", level=logging.WARNING)
-        return found
+        return plugins
     for entry in entries:
         package, version = ("?", "?") if entry.dist is None else (entry.dist.name or "?", entry.dist.version or "?")
         plugin = Plugin(kind, entry.name, package, version, entry)
         if not _NAME.fullmatch(entry.name):
             problem = "expected names of small letters, digits, - and _"
             tell(f"{problem}, got the {KINDS[kind]} {entry.name!r} of {plugin.package}", level=logging.WARNING)
-        elif (first := found.setdefault(entry.name, plugin)) is not plugin and first.package != plugin.package:
+        elif (first := plugins.setdefault(entry.name, plugin)) is not plugin and first.package != plugin.package:
             both = f"{first.package} and {plugin.package} both have the {KINDS[kind]} {entry.name!r}"
             tell(f"{both}; that of {first.package} is used", level=logging.WARNING)
-    return found
+    return plugins

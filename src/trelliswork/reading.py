@@ -28,7 +28,7 @@ NOT_WHOLE = "not a whole gzip file; copy or compress it again"
 
 
 def name_of(path: str | Path) -> str:
-    """How a path is called in messages: "-" reads as standard input."""
+    """Return the name of a path in messages: "-" reads as standard input."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
@@ -73,7 +73,7 @@ def _why_unreadable(error: OSError) -> str:
 
 
 def read_bytes(path: str | Path, n: int = -1) -> bytes:
-    """The first `n` bytes of a file, or all of them; no more than that is unpacked."""
+    """Return the first `n` bytes of a file, or all of them; no more than that is unpacked."""
     try:
         with open_bytes(path) as file:
             return file.read(n)
@@ -86,7 +86,7 @@ def read_bytes(path: str | Path, n: int = -1) -> bytes:
 def numbered_lines(
     path: str | Path, keep: Callable[[bytes], None] | None = None
 ) -> Generator[tuple[int, str], None, None]:
-    """The lines of a UTF-8 text file without their line ends, numbered from 1; read as they are asked for.
+    """Yield the lines of a UTF-8 text file without their line ends, numbered from 1; read as they are asked for.
 
     A byte order mark and Windows line ends are dropped. Bytes that are not text are an error with their line, and so is
     a line without end: memory stays bounded whatever the file unpacks to. `keep` is given all bytes, whole lines at a
@@ -109,7 +109,9 @@ def numbered_lines(
 
 
 def _groups(file: BinaryIO, *, one_by_one: bool) -> Iterator[bytes]:
-    """Whole lines, many at a time, or each as soon as it is there; `_decode` refuses what is cut at LONGEST_LINE."""
+    """Yield whole lines, many at a time, or each as soon as it is there; `_decode` refuses what is cut at
+    LONGEST_LINE.
+    """
     if one_by_one:
         yield from iter(lambda: file.readline(LONGEST_LINE + 1), b"")
         return
@@ -129,7 +131,7 @@ def _groups(file: BinaryIO, *, one_by_one: bool) -> Iterator[bytes]:
 
 
 def _decoded(text: bytes, name: str, first: int) -> Iterator[str]:
-    """The lines of a text that begins with line `first`: all at once, or one by one if something is unusual."""
+    """Return the lines of a text that begins with line `first`: all at once, or one by one if something is unusual."""
     if b"\0" not in text and b"\r" not in text and len(text) <= LONGEST_LINE:
         with contextlib.suppress(UnicodeDecodeError):
             decoded = text.decode("utf-8")
@@ -141,8 +143,8 @@ def _decoded(text: bytes, name: str, first: int) -> Iterator[str]:
 
 def _decode(raw: bytes, name: str, number: int) -> str:
     if b"\0" in raw:
-        found = f"expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL; {_as_text(name)}"
-        raise DataError(name, found, line=number)
+        problem = f"expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL; {_as_text(name)}"
+        raise DataError(name, problem, line=number)
     if len(raw) > LONGEST_LINE:
         raise DataError(
             name, f"expected lines of at most {LONGEST_LINE:,} bytes, got a longer one; break it up", line=number
@@ -150,8 +152,8 @@ def _decode(raw: bytes, name: str, number: int) -> str:
     try:
         line = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        found = f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}; {_as_text(name)}"
-        raise DataError(name, found, line=number, column=error.start + 1) from error
+        problem = f"expected UTF-8 text, got the byte 0x{raw[error.start]:02x}; {_as_text(name)}"
+        raise DataError(name, problem, line=number, column=error.start + 1) from error
     return line.removeprefix("\ufeff") if number == 1 else line
 
 

@@ -64,7 +64,7 @@ def check_target(path: str | Path) -> None:
 
 
 def _open_through(path: str | Path, mode: str) -> IO[Any] | None:
-    """An open stream, a device or a pipe; None for a file or what does not exist yet."""
+    """Return an open stream, a device or a pipe; None for a file or what does not exist yet."""
     descriptor = _descriptor(path)
     if descriptor is not None:
         for stream in (sys.stdout, sys.stderr):
@@ -80,7 +80,7 @@ def _open_through(path: str | Path, mode: str) -> IO[Any] | None:
 
 
 def _descriptor(path: str | Path) -> int | None:
-    """The open stream that a path names: opened by name, a file behind it would be written from its beginning.
+    """Return the open stream that a path names: opened by name, a file behind it would be written from its beginning.
 
     >>> _descriptor("/dev/stdout"), _descriptor("/dev/fd/7"), _descriptor("stdout")
     (1, 7, None)
@@ -88,8 +88,8 @@ def _descriptor(path: str | Path) -> int | None:
     name = os.fspath(path)
     if name in _STREAMS and os.path.exists(name):
         return _STREAMS[name]
-    found = _DESCRIPTOR.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _DESCRIPTOR.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 @contextlib.contextmanager
@@ -139,7 +139,7 @@ def exchanged(first: Path, second: Path) -> bool:
 
 
 def part_prefix(target: Path) -> str:
-    """How the temporary names of a file or folder begin; short, however long its name is.
+    """Return the beginning of the temporary names of a file or folder; short, however long its name is.
 
     >>> part_prefix(Path("models/ner")), len(part_prefix(Path("n" * 250)))
     ('.ner.', 18)
@@ -150,7 +150,7 @@ def part_prefix(target: Path) -> str:
 
 
 def is_part_of(name: str, target: Path) -> bool:
-    """Whether a name is one that `tempfile` makes for this file or folder, not for another that begins like it.
+    """Return whether `tempfile` makes a name for this file or folder, not for another that begins like it.
 
     >>> is_part_of(".ner.x1y2z3_4.part", Path("ner")), is_part_of(".ner.old.x1y2z3_4.part", Path("ner"))
     (True, False)
@@ -177,7 +177,7 @@ def _explained(target: Path) -> Iterator[None]:
 
 
 def _mode_for(target: Path) -> int:
-    """The permissions an ordinary new file would get, or those of the file being replaced."""
+    """Return the permissions an ordinary new file would get, or those of the file being replaced."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)

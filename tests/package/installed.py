@@ -20,7 +20,10 @@ import trelliswork as tw
 from trelliswork.data.corpus import write_corpus
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = ("sklearn", "optuna", "onnx", "starlette", "uvicorn", "transformers", "tensorboard", "ray", "jaxtyping")
+EXTRAS = (
+    "sklearn", "optuna", "onnx", "starlette", "uvicorn", "prometheus_client", "transformers", "tensorboard", "ray",
+    "jaxtyping",
+)  # fmt: skip
 COMMANDS = (  # a command, and what it prints
     ("--version", tw.__version__),
     ("check train.conll dev.conll", "sentences in both"),

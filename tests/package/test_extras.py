@@ -73,6 +73,7 @@ NEEDS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "optuna": ("tune", lambda folder: run(["tune", tagged(folder), "--out", str(folder / "s")])),
     "starlette": ("web", lambda folder: run(["serve", str(folder)])),
     "uvicorn": ("web", lambda folder: run(["serve", str(folder)])),
+    "prometheus_client": ("web", lambda folder: run(["serve", str(folder)])),
     "pyarrow": ("arrow", lambda _: importlib.import_module(PARQUET)),
     "ray": ("ray", lambda _: next(importlib.import_module(RAY_ENGINE).annotate_by_ray([], "", None, None, 1))),
     "snowballstemmer": ("stems", lambda _: stemming("english")),

@@ -30,7 +30,7 @@ class MajorityBaseline:
         self.tag_of = {word: _most_frequent(counts) for word, counts in by_word.items()}
 
     def tag(self, words: Sequence[str]) -> list[str]:
-        """One tag per word."""
+        """Return one tag per word."""
         return [self.tag_of.get(word, self.default) for word in words]
 
 

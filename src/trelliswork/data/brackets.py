@@ -32,14 +32,15 @@ _BLANK = re.compile(r"\s+")
 
 
 def is_brackets(path: str | Path) -> bool:
-    """Whether the name says trees in brackets."""
+    """Return whether a name ends as those of files of trees in brackets do."""
     return str(path).lower().endswith(_SUFFIXES)
 
 
 def read_brackets(
     path: str | Path, *, detail: Detail = "labels", keep: Callable[[bytes], None] | None = None
 ) -> Iterator[Sentence]:
-    """The trees of a file as sentences with parts of speech as tags, one by one; a tree may run over several lines.
+    """Yield the trees of a file as sentences with parts of speech as tags, one by one; a tree may run over several
+    lines.
 
     `detail` says what is kept: "labels" alone; also "functions", the function tags and co-indices of labels (NP-SBJ-1);
     also "traces", which are words with the tag -NONE- then. Without these, constituents above nothing else are left
@@ -68,7 +69,7 @@ class _Open:
 
 
 def _trees(lines: Iterator[tuple[int, str]], file: str) -> Iterator[tuple[Tree, int]]:
-    """Each tree with the line on which it begins."""
+    """Yield each tree with the line on which it begins."""
     open_nodes: list[_Open] = []
     for number, line in lines:
         fresh = False  # a label may follow the bracket just read
@@ -105,9 +106,9 @@ def _stray(token: str) -> str:
 def _closed(node: _Open, file: str) -> Tree:
     children = node.children
     if not children:
-        found = f"({node.label})" if node.label else "()"
+        written = f"({node.label})" if node.label else "()"
         raise DataError(
-            file, f"expected (label child ...), got an empty tree {found}; fill it, or take it out", line=node.line
+            file, f"expected (label child ...), got an empty tree {written}; fill it, or take it out", line=node.line
         )
     words = [each for each in children if isinstance(each, str)]
     if words and (len(children) > 1 or not node.label):
@@ -120,7 +121,7 @@ def _closed(node: _Open, file: str) -> Tree:
 
 
 def sentence_of(tree: Tree, *, detail: Detail = "labels") -> Sentence:
-    """A tree, whose words have a tag each, as a sentence; what is dropped is said in `read_brackets`."""
+    """Return a tree, whose words have a tag each, as a sentence; what is dropped is said in `read_brackets`."""
     return _sentence(tree, "tree", 1, detail)
 
 
@@ -145,8 +146,8 @@ def _sentence(tree: Tree, file: str, line: int, detail: Detail) -> Sentence:
 
 
 def _kept(tree: Tree, empty: Sequence[str]) -> list[tuple[int, int, str, str | None]]:
-    """(start, end, label, the word of a tag) of each node that is above a word whose tag is not `empty`."""
-    found: list[tuple[int, int, str, str | None]] = []
+    """Return (start, end, label, the word of a tag) of each node that is above a word whose tag is not `empty`."""
+    nodes: list[tuple[int, int, str, str | None]] = []
     n = 0  # words so far, from the last one back
     ends: list[int] = []  # of the words below nodes that are done, as numbers of words behind them
     for node in reversed(list(tree.subtrees)):
@@ -155,18 +156,18 @@ def _kept(tree: Tree, empty: Sequence[str]) -> list[tuple[int, int, str, str | N
             behind, n = n, n + (node.label not in empty)
             ends.append(behind)
             if n > behind:
-                found.append((n, behind, node.label, only))
+                nodes.append((n, behind, node.label, only))
         else:
             behind = ends[-len(node.children)]
             del ends[len(ends) - len(node.children) :]
             ends.append(behind)
             if n > behind:
-                found.append((n, behind, node.label, None))
-    return [(n - start, n - end, label, word) for start, end, label, word in reversed(found)]
+                nodes.append((n, behind, node.label, None))
+    return [(n - start, n - end, label, word) for start, end, label, word in reversed(nodes)]
 
 
 def without_function(label: str) -> str:
-    """A label without function tags and co-indices.
+    """Return a label without function tags and co-indices.
 
     >>> without_function("NP-SBJ-1"), without_function("NP=2"), without_function("-LRB-"), without_function("PRP$")
     ('NP', 'NP', '-LRB-', 'PRP$')
@@ -175,7 +176,7 @@ def without_function(label: str) -> str:
 
 
 def unescaped(word: str) -> str:
-    r"""A word as it is in the text: -LRB- is a bracket, \/ a slash.
+    r"""Return a word as it is in the text: -LRB- is a bracket, \/ a slash.
 
     >>> unescaped("-LRB-"), unescaped(r"1\/2")
     ('(', '1/2')
@@ -184,17 +185,17 @@ def unescaped(word: str) -> str:
 
 
 def escaped(word: str) -> str:
-    """A word as it is written between brackets; blanks become _."""
+    """Return a word as it is written between brackets; blanks become _."""
     if word.isalnum():
         return word
-    found = _TO_ESCAPE.get(word)
-    if found is None:
-        found = _BLANK.sub("_", word.replace("(", "-LRB-").replace(")", "-RRB-"))
-    return found
+    written = _TO_ESCAPE.get(word)
+    if written is None:
+        written = _BLANK.sub("_", word.replace("(", "-LRB-").replace(")", "-RRB-"))
+    return written
 
 
 def tree_of(words: Sequence[str], tags: Sequence[str], brackets: Sequence[tuple[int, int, str]]) -> Tree:
-    """The tree of a sentence, a tag above each word; without a bracket over all words it gets the root TOP."""
+    """Return the tree of a sentence, a tag above each word; without a bracket over all words it gets the root TOP."""
     whole = bool(brackets) and brackets[0][:2] == (0, len(words))
     nodes = list(brackets) if whole or len(words) == 1 else [(0, len(words), ROOTS[0]), *brackets]
     tagged = [(i, i + 1, tag) for i, tag in enumerate(tags)]
@@ -203,7 +204,7 @@ def tree_of(words: Sequence[str], tags: Sequence[str], brackets: Sequence[tuple[
 
 
 def bracket_text(tree: Tree) -> str:
-    """One tree as a line of a treebank, in an outer bracket unless its root is one of `ROOTS`.
+    """Return one tree as a line of a treebank, in an outer bracket unless its root is one of `ROOTS`.
 
     >>> bracket_text(Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))"))
     '( (S (NP (PRP We)) (VP (VBP sleep))))'

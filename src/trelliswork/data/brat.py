@@ -36,7 +36,7 @@ BOM = "\ufeff"
 
 
 def is_brat(path: str | Path) -> bool:
-    """Whether a path is an .ann file, a text that has one, a folder of such, or a pattern for .ann files."""
+    """Return whether a path is an .ann file, a text that has one, a folder of such, or a pattern for .ann files."""
     path = Path(path)
     if path.is_dir():
         return next(path.glob(f"*{ANNOTATIONS}"), None) is not None
@@ -44,12 +44,13 @@ def is_brat(path: str | Path) -> bool:
 
 
 def is_annotation_of(path: str, files: Sequence[str]) -> bool:
-    """Whether a path is the .ann file of a text that is among the files."""
+    """Return whether a path is the .ann file of a text that is among the files."""
     return path.endswith(ANNOTATIONS) and f"{path.removesuffix(ANNOTATIONS)}{TEXT}" in files
 
 
 def read_brat(path: str | Path, *, with_tags: bool = True, tokeniser: Any = None) -> Iterator[Sentence]:
-    """The sentences of BRAT documents: of one, of all in a folder, or of all that match a pattern such as "dir/*.ann".
+    """Yield the sentences of BRAT documents: of one, of all in a folder, or of all that match a pattern such as
+    "dir/*.ann".
 
     `tokeniser` (see `trelliswork.text`) finds the words. With `with_tags=False` annotations are not read.
     """
@@ -68,7 +69,7 @@ def read_brat(path: str | Path, *, with_tags: bool = True, tokeniser: Any = None
 
 
 def _counted(n: int, what: str) -> str:
-    """A number of something; the first word is the one that has a plural.
+    """Return a number of something; the first word is the one that has a plural.
 
     >>> _counted(1, "note"), _counted(2, "annotation of several pieces")
     ('1 note', '2 annotations of several pieces')
@@ -78,7 +79,7 @@ def _counted(n: int, what: str) -> str:
 
 
 def _documents(path: str | Path, with_tags: bool, unused: Counter[str]) -> Iterator[_Document]:
-    """The documents, in order of their names."""
+    """Yield the documents, in order of their names."""
     folder = Path(path)
     if folder.is_dir():
         texts = {file.with_suffix(TEXT) for file in folder.glob(f"*{ANNOTATIONS}")}
@@ -86,8 +87,8 @@ def _documents(path: str | Path, with_tags: bool, unused: Counter[str]) -> Itera
         files = sorted(texts if with_tags else texts | bare)
         unused["text without an .ann file"] += len(bare) if with_tags else 0
     else:
-        found = [Path(each) for each in glob.glob(str(path))] if glob.has_magic(str(path)) else [folder]
-        files = sorted({file.with_suffix(TEXT) for file in found})
+        matches = [Path(each) for each in glob.glob(str(path))] if glob.has_magic(str(path)) else [folder]
+        files = sorted({file.with_suffix(TEXT) for file in matches})
     unused += Counter()  # without counts of 0
     if not files:
         raise DataError(path, f"expected {ANNOTATIONS} files, got none that match; check the pattern")
@@ -102,7 +103,7 @@ class _Bound:
     said: str
 
     def fits(self, text: str) -> bool:
-        """Whether its place in a text has what it says; line breaks are blanks there."""
+        """Return whether its place in a text has the annotated words; line breaks are blanks there."""
         return self.piece.end <= len(text) and (
             not self.said or text[self.piece.start : self.piece.end].split() == self.said.split()
         )
@@ -123,7 +124,7 @@ class _Document:
         yield from _on_their_lines(shape.sentences(record, with_tags), str(self.file), breaks)
 
     def _text(self) -> str:
-        """The text as it is, carriage returns included."""
+        """Return the text as it is, carriage returns included."""
         try:
             return read_bytes(self.file).decode("utf-8")
         except UnicodeDecodeError as error:
@@ -132,7 +133,7 @@ class _Document:
             raise DataError(self.file, f"{problem}; convert the file to UTF-8", line=line) from error
 
     def _annotations(self, unused: Counter[str]) -> Iterator[_Bound]:
-        """The annotations that are used; others are counted."""
+        """Yield the annotations that are used; others are counted."""
         file = self.file.with_suffix(ANNOTATIONS)
         for number, line in numbered_lines(file):
             if not line.strip():
@@ -155,7 +156,7 @@ class _Document:
             yield _Bound(Piece(start, end, bound[1], {"line": number}), fields[2] if len(fields) > 2 else "")
 
     def _fitting(self, text: str, bound: Sequence[_Bound]) -> str:
-        """The text that all annotations fit: as it is, or without byte order mark or carriage returns."""
+        """Return the text that all annotations fit: as it is, or without byte order mark or carriage returns."""
         plain = text.removeprefix(BOM)
         for candidate in (plain, text, plain.replace("\r\n", "\n"), plain.replace("\r\n", "\n").replace("\n", "\r\n")):
             if all(each.fits(candidate) for each in bound):
@@ -174,11 +175,11 @@ def _unit(text: str, bound: _Bound) -> str:
     in_bytes = text.encode()[start:end].decode(errors="replace")
     in_utf16 = text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le", "replace")
     units = {"bytes": in_bytes, "UTF-16 units": in_utf16}
-    return next((f" (it counts {unit})" for unit, found in units.items() if found == bound.said), "")
+    return next((f" (it counts {unit})" for unit, covered in units.items() if covered == bound.said), "")
 
 
 def _on_their_lines(sentences: Sequence[Sentence], file: str, breaks: Sequence[int]) -> Iterator[Sentence]:
-    """Sentences with the file and the lines of their words; `breaks` are the places of line ends."""
+    """Yield sentences with the file and the lines of their words; `breaks` are the places of line ends."""
     line = 0
     for sentence in sentences:
         lines = []

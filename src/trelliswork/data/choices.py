@@ -1,4 +1,4 @@
-"""What is known of the layout of a file before it is opened: columns by number or by name, fields of JSON."""
+"""Settings for the layout of a file that is not open yet: columns by number or by name, fields of JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ CONLLU_NAMES = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL"
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user settled; None leaves it to inference. Columns are numbered from 1, or named as in a CSV header.
+    """Settings of the user for reading a file; None leaves one to inference.
+
+    Columns are numbered from 1, or named as in a CSV header.
 
     `fallback` is the layout that a model was trained on. It holds where the user says nothing, and for files of the
     same kind only: `conllu` tells which kind that was. `tokeniser` finds the words of JSON records that are text.
@@ -42,7 +44,7 @@ class Choices:
     pairs: Any = None  # how the texts of pairs are cut, a `PairFormat`
 
     def completed(self, conllu: bool) -> Choices:
-        """With the columns of the fallback, if it is about files of this kind."""
+        """Return the choices with the columns of the fallback, if it is about files of this kind."""
         other = self.fallback
         if other is None or other.conllu not in (None, conllu):
             return replace(self, fallback=None)
@@ -57,7 +59,7 @@ class Choices:
 
 
 def is_constant(values: Sequence[str]) -> bool:
-    """Whether a column says nothing: the same value for every token, such as _.
+    """Return whether a column has the same value for every token, such as _.
 
     >>> is_constant(["_", "_"]), is_constant(["NNP", "VBZ"])
     (True, False)
@@ -66,16 +68,16 @@ def is_constant(values: Sequence[str]) -> bool:
 
 
 def column_number(column: Column, names: Sequence[str], role: str, file: str, line: int | None = None) -> int:
-    """The number of a column; a name that is not among `names` is an error that lists them.
+    """Return the number of a column; a name that is not among `names` is an error that lists them.
 
     >>> column_number("upos", CONLLU_NAMES, "tag", "a.conllu")
     4
     """
     if isinstance(column, int):
         return column
-    found = [i for i, name in enumerate(names, 1) if name.lower() == column.lower()]
-    if found:
-        return found[0]
+    numbers = [i for i, name in enumerate(names, 1) if name.lower() == column.lower()]
+    if numbers:
+        return numbers[0]
     if not names:
         raise DataError(file, f"expected the number of the {role} column, got {column!r}; the columns have no names")
     fix = f", {WORDS_ALONE}" if role == "feature" else ""

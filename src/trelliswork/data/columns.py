@@ -34,7 +34,7 @@ _DELIMITER_NAMES = {"\t": "tab-separated", " ": "space-separated", None: "separa
 
 @dataclass(frozen=True)
 class ColumnFormat:
-    """How the lines of a file divide into columns. Columns are numbered from 1.
+    """Layout of a file whose lines divide into columns. Columns are numbered from 1.
 
     `delimiter` is one string, or None for any run of spaces and tabs. `comments` tells whether lines that
     start with "#" and do not have the columns of a token are skipped.
@@ -51,7 +51,7 @@ class ColumnFormat:
     head_column: int | None = None  # of a treebank, whose tags are the labels of arcs
 
     def describe(self) -> str:
-        """One line for people."""
+        """Describe the layout in one line."""
         kind = "CoNLL-U, " if self.conllu else ""
         layout = _DELIMITER_NAMES.get(self.delimiter, f"separated by {self.delimiter!r}")
         named = [f"word = {self.word_column}"]
@@ -65,11 +65,11 @@ class ColumnFormat:
         return f"{kind}{layout}, {columns}: {', '.join(named)}"
 
     def describe_arcs(self) -> str:
-        """Where the arcs of a treebank are."""
+        """Describe the columns with the arcs of a treebank."""
         return f"head = {self.head_column}, label = {self.tag_column}"
 
     def split(self, line: str) -> list[str]:
-        """The columns of one line."""
+        """Return the columns of one line."""
         if self.delimiter is None:
             return _BLANKS.split(line.strip(" \t"))
         columns = line.rstrip(" ").split(self.delimiter)
@@ -78,7 +78,7 @@ class ColumnFormat:
         return columns
 
     def is_comment(self, line: str) -> bool:
-        """Whether `line` is a comment rather than a token."""
+        """Return whether `line` is a comment rather than a token."""
         if not (self.comments and line.startswith("#")):
             return False
         columns = self.split(line)
@@ -93,7 +93,7 @@ def read_lines(
     with_tags: bool = True,
     numbered: bool = False,
 ) -> Iterator[Sentence]:
-    """The sentences in numbered lines of a known layout; at least one, or it is an error.
+    """Yield the sentences in numbered lines of a known layout; at least one, or it is an error.
 
     If they are `numbered`, the ids of CoNLL-U must count the words of each sentence from 1.
     """
@@ -136,7 +136,9 @@ def _check_ids(rows: Sequence[tuple[int, list[str]]], file: str, format: ColumnF
 
 
 def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iterator[tuple[int, tuple[int, str]]]:
-    """The number of the first word of each multi-word token, from 0, one behind that of the last, and its form."""
+    """Yield the number of the first word of each multi-word token, from 0, one behind that of the last, and its
+    form.
+    """
     for _, columns in rows:
         if _NOT_A_WORD.fullmatch(columns[0]) and "-" in columns[0] and len(columns) >= column:
             first, _, last = columns[0].partition("-")
@@ -146,7 +148,7 @@ def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iter
 def blocks(
     lines: Iterable[NumberedLine], format: ColumnFormat, noted: tuple[list[str], list[str]] | None = None
 ) -> Iterator[list[NumberedLine]]:
-    """Token lines, grouped by the blank lines between them; comments and document marks are dropped.
+    """Yield token lines, grouped by the blank lines between them; comments and document marks are dropped.
 
     `noted` has the text and the id of a CoNLL-U sentence, if comments say them, when its block is there.
     """
@@ -160,15 +162,15 @@ def blocks(
         elif not (line.startswith(_NOT_TOKENS) and (line[0] == "-" or format.is_comment(line))):
             block.append(numbered)
         elif noted is not None:
-            for before, found in zip((_TEXT, _IDENT), noted, strict=True):
+            for before, values in zip((_TEXT, _IDENT), noted, strict=True):
                 if line.startswith(before):
-                    found[:] = [line.removeprefix(before)]
+                    values[:] = [line.removeprefix(before)]
     if block:
         yield block
 
 
 def _regular(block: list[NumberedLine], file: str, format: ColumnFormat, with_tags: bool) -> Sentence | None:
-    """The sentence of a block if each of its lines has all columns, none of them empty; None if in doubt.
+    """Return the sentence of a block if each of its lines has all columns, none of them empty; None if in doubt.
 
     In CoNLL-U its lines must be words 1, 2, 3 and so on, nothing in between.
     """
@@ -180,23 +182,23 @@ def _regular(block: list[NumberedLine], file: str, format: ColumnFormat, with_ta
         return None
     if len(columns) != format.n_columns or (format.conllu and columns[0] != _IDS[: len(block)]):
         return None
-    found = {LEMMA: tuple(map(sys.intern, columns[LEMMA - 1]))} if format.conllu else dict[int, tuple[str, ...]]()
+    values = {LEMMA: tuple(map(sys.intern, columns[LEMMA - 1]))} if format.conllu else dict[int, tuple[str, ...]]()
     for i in _needed(format, with_tags) if format.conllu else range(1, format.n_columns + 1):
         column = columns[i - 1]
         if not all(column) or any(map(str.isspace, column)):
             return None
-        found[i] = tuple(map(sys.intern, column))  # a word that comes again takes no room again
-    return _of_columns(found.__getitem__, [number for number, _ in block], file, format, with_tags)
+        values[i] = tuple(map(sys.intern, column))  # a word that comes again takes no room again
+    return _of_columns(values.__getitem__, [number for number, _ in block], file, format, with_tags)
 
 
 def _needed(format: ColumnFormat, with_tags: bool) -> list[int]:
-    """The columns that a sentence is made of."""
+    """Return the columns that a sentence is made of."""
     tags = [format.tag_column] if with_tags and format.tag_column is not None else []
     return [format.word_column, *format.feature_columns, *tags]
 
 
 def sentence_of(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
-    """A sentence from its numbered rows, each split into columns."""
+    """Return a sentence from its numbered rows, each split into columns."""
     needed = _needed(format, with_tags)
     for number, columns in rows:
         _check_row(columns, file, number, format, needed, with_tags)
@@ -210,7 +212,7 @@ def sentence_of(rows: list[tuple[int, list[str]]], file: str, format: ColumnForm
 def _of_columns(
     column: Callable[[int], tuple[str, ...]], numbers: list[int], file: str, format: ColumnFormat, with_tags: bool
 ) -> Sentence:
-    """A sentence whose tokens are on the lines `numbers`."""
+    """Return a sentence whose tokens are on the lines `numbers`."""
     tags = column(format.tag_column) if with_tags and format.tag_column is not None else None
     features = tuple(column(i) for i in format.feature_columns)
     lines = () if numbers[-1] == numbers[0] + len(numbers) - 1 else tuple(numbers)  # lines in between were skipped
@@ -232,7 +234,7 @@ def _check_row(
 
 
 def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
-    """A sentence as CoNLL columns: word, features, tag; with the blank line that ends it.
+    """Return a sentence as CoNLL columns: word, features, tag; with the blank line that ends it.
 
     >>> conll_text(Sentence(("Ann", "sings"), ("B-PER", "O")), delimiter=" ")
     'Ann B-PER\\nsings O\\n\\n'
@@ -244,7 +246,7 @@ def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
 
 
 def columns_text(columns: Sequence[Sequence[str]], sentence: Sentence, delimiter: str) -> str:
-    """Columns as lines; they are those of `sentence`, which is named if one of the values cannot be written."""
+    """Return columns as lines; they are those of `sentence`, which is named if one of the values cannot be written."""
     rows = list(zip(*columns, strict=True))
     text = "\n".join(map(delimiter.join, rows))
     n_ends, n_between = text.count("\n"), text.count(delimiter)

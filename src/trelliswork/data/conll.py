@@ -44,7 +44,7 @@ _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
 
 def infer_format(path: str | Path, choices: Choices | None = None, *, with_tags: bool = True) -> ColumnFormat:
-    """The layout of the file at `path`; what `choices` settle is taken as it is."""
+    """Return the layout of the file at `path`; what `choices` settle is taken as it is."""
     if str(path) == "-":
         raise DataError("<stdin>", "standard input can be read only once; use open_conll to infer and read")
     sample = list(itertools.islice(numbered_lines(path), _sample_size(with_tags)))
@@ -58,7 +58,7 @@ def open_conll(
     with_tags: bool = True,
     keep: Callable[[bytes], None] | None = None,
 ) -> tuple[ColumnFormat, Iterator[Sentence]]:
-    """The inferred layout and the sentences, in one pass over the file (so standard input works too).
+    """Return the inferred layout and the sentences, in one pass over the file (so standard input works too).
 
     `keep` is given all that is read; see `numbered_lines`.
     """
@@ -72,7 +72,7 @@ def open_conll(
 
 
 def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tags: bool = True) -> Iterator[Sentence]:
-    """The sentences of a CoNLL-column file, one by one; `.gz` and "-" (standard input) are accepted.
+    """Return the sentences of a CoNLL-column file, one by one; `.gz` and "-" (standard input) are accepted.
 
     Without `format` the layout is inferred from the first lines. With `with_tags=False` the tag column may be
     missing and `Sentence.tags` is None.
@@ -86,7 +86,7 @@ def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tag
 
 
 def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, with_tags: bool = True) -> ColumnFormat:
-    """The layout that fits the sampled lines."""
+    """Return the layout that fits the sampled lines."""
     tokens = [line for _, line in sample if line and not line.isspace() and not line.startswith("-DOCSTART-")]
     sure = [line for line in tokens if not line.startswith("#")] or tokens
     if not sure:
@@ -118,7 +118,7 @@ def _sample_size(with_tags: bool) -> int:
 
 
 def _delimiter(lines: Sequence[str]) -> str | None:
-    """A tab if nearly all lines have one (the others are then reported), else blanks."""
+    """Return a tab if nearly all lines have one (the others are then reported), else blanks."""
     n_tabs = sum("\t" in line for line in lines)
     if n_tabs >= 0.9 * len(lines):
         return "\t"
@@ -167,7 +167,7 @@ def _name_columns(
 
 
 def _telling(format: ColumnFormat, lines: Sequence[str], taken: tuple[int, ...]) -> tuple[int, ...]:
-    """The columns beside `taken` that do not have one value throughout."""
+    """Return the columns beside `taken` that do not have one value throughout."""
     free = [i for i in range(1, format.n_columns + 1) if i not in taken]
     rows = [format.split(line) for line in lines] if free else []
     return tuple(i for i in free if not is_constant([row[i - 1] for row in rows if len(row) >= i]))
@@ -182,7 +182,7 @@ def _scheme(sample: Sequence[NumberedLine], format: ColumnFormat, choices: Choic
 
 
 def _tag_rows(sample: Sequence[NumberedLine], format: ColumnFormat, tag_column: int) -> Iterator[list[str]]:
-    """The tags of each sampled sentence; a line without the column is reported by the reader, not here."""
+    """Yield the tags of each sampled sentence; a line without the column is reported by the reader, not here."""
     for block in blocks(sample, format):
         rows = (format.split(line) for _, line in block)
         yield [row[tag_column - 1] for row in rows if len(row) >= tag_column and row[tag_column - 1].strip()]
@@ -208,7 +208,7 @@ Rows = list[list[str]]
 
 
 def looks_like_text(lines: Sequence[str], most_columns: int | None = None) -> bool:
-    """Whether lines are ordinary text rather than words with columns; `most_columns` is what a model was trained on.
+    """Return whether lines are plain text rather than words with columns; a model was trained on `most_columns`.
 
     >>> looks_like_text(["Ann lives in Paris.", "She sings."]), looks_like_text(["Ann B-PER", "sings O", ". O"])
     (True, False)
@@ -225,7 +225,7 @@ def looks_like_text(lines: Sequence[str], most_columns: int | None = None) -> bo
 
 
 def _ends_as_text(blocks: Sequence[Rows], rows: Rows) -> bool:
-    """Whether most lines end as sentences do. A column may also: it has the same place in all lines."""
+    """Return whether most lines end as sentences do. A column may also: it has the same place in all lines."""
     several = [row for row in rows if len(row) > 1]
     attached, bare = ([row for row in several if mark.fullmatch(row[-1])] for mark in (_ENDS, _BARE))
     if 2 * len(attached + bare) <= len(rows) or max(map(len, attached + bare)) < FEWEST_FIELDS:
@@ -236,13 +236,13 @@ def _ends_as_text(blocks: Sequence[Rows], rows: Rows) -> bool:
 
 
 def _varies(blocks: Sequence[Rows]) -> bool:
-    """Whether lines that belong together have different numbers of words; each may be a paragraph."""
+    """Return whether lines that belong together have different numbers of words; each may be a paragraph."""
     together = [block for block in blocks if len(block) > 1] or [[row for block in blocks for row in block]]
     return 2 * sum(_range(each) > 0 and (_is_mixed(each) or len(each) <= SHORT) for each in together) >= len(together)
 
 
 def _is_mixed(block: Rows) -> bool:
-    """Whether no number of words is that of most lines."""
+    """Return whether no number of words is that of most lines."""
     return 2 * Counter(map(len, block)).most_common(1)[0][1] <= len(block)
 
 
@@ -251,7 +251,7 @@ def _range(block: Rows) -> int:
 
 
 def _is_wide(blocks: Sequence[Rows]) -> bool:
-    """Whether numbers of words differ far more than optional columns do."""
+    """Return whether numbers of words differ far more than optional columns do."""
     together = [block for block in blocks if len(block) > 1]
     if len(together) < len(blocks) / MANY_BLOCKS and len(blocks) >= MANY_BLOCKS:  # a paragraph on each line
         together = [[row for block in blocks for row in block]]
@@ -260,7 +260,7 @@ def _is_wide(blocks: Sequence[Rows]) -> bool:
 
 
 def _is_wider(blocks: Sequence[Rows], most_columns: int | None) -> bool:
-    """Whether there is one line, or lines of different lengths, with more words than a model was trained on columns."""
+    """Return whether there is one line, or lines of several lengths, of more words than the model's columns."""
     rows = [row for block in blocks for row in block]
     if most_columns is None or 2 * sum(len(row) > most_columns for row in rows) <= len(rows):
         return False
@@ -268,6 +268,6 @@ def _is_wider(blocks: Sequence[Rows], most_columns: int | None) -> bool:
 
 
 def _is_wordy(rows: Rows) -> bool:
-    """Whether at least half of the fields are words rather than attributes or numbers."""
+    """Return whether at least half of the fields are words rather than attributes or numbers."""
     fields = [field for row in rows for field in row]
     return 2 * sum(any(map(str.isalpha, each)) and not _NO_WORD.search(each) for each in fields) >= len(fields)

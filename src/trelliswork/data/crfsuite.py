@@ -29,12 +29,12 @@ NumberedFields = tuple[int, list[str]]
 
 
 def is_crfsuite(path: str | Path) -> bool:
-    """Whether the name says CRFsuite's data."""
+    """Return whether a name ends as those of CRFsuite's data files do."""
     return str(path).lower().endswith(_SUFFIXES)
 
 
 def read_crfsuite(path: str | Path, *, with_tags: bool = True) -> Iterator[Sentence]:
-    """The sentences of a CRFsuite data file, one by one; `.gz` and "-" (standard input) are accepted.
+    """Yield the sentences of a CRFsuite data file, one by one; `.gz` and "-" (standard input) are accepted.
 
     The attributes are dicts under `extra["attributes"]`; a token goes by the name of its first attribute. The column of
     labels is there also with `with_tags=False`, as CRFsuite has it, but may be empty and is not read.
@@ -74,19 +74,19 @@ def _label(field: str, file: str, number: int) -> str:
 
 
 def _attributes(fields: list[str], file: str, number: int) -> dict[str, float]:
-    """Values by name; a name that comes twice has the sum, which scores the same."""
-    found: dict[str, float] = {}
+    """Return values by name; a name that comes twice has the sum, which scores the same."""
+    values: dict[str, float] = {}
     for column, field in enumerate(fields[1:], 2):
         if not field:
             continue  # a tab at the end of the line
         name, text = _split(field, file, number, column)
         value = 1.0 if text is None else _number(text, name, file, number, column)
-        found[name] = found.get(name, 0.0) + value
-    return found
+        values[name] = values.get(name, 0.0) + value
+    return values
 
 
 def _split(field: str, file: str, number: int, column: int) -> tuple[str, str | None]:
-    """Name and value of a field, the name without its escapes."""
+    """Return name and value of a field, the name without its escapes."""
     if "\\" not in field and ":" not in field:
         return field, None
     match = _FIELD.fullmatch(field)

@@ -39,12 +39,12 @@ class CRFsuiteModel:
 
 
 def is_crfsuite_model(path: str | Path) -> bool:
-    """Whether a file begins as CRFsuite's binary models do."""
+    """Return whether a file begins as CRFsuite's binary models do."""
     return Path(path).is_file() and read_bytes(path, len(MAGIC)) == MAGIC
 
 
 def read_crfsuite_model(path: str | Path) -> CRFsuiteModel:
-    """A model of CRFsuite from its binary file or from its dump; anything else is a `ModelError`."""
+    """Return a model of CRFsuite from its binary file or from its dump; anything else is a `ModelError`."""
     content, name = _content_of(path), name_of(path)
     try:
         model = _from_binary(content) if content[:4] == MAGIC else _from_dump(content.decode("utf-8"))
@@ -61,7 +61,7 @@ def read_crfsuite_model(path: str | Path) -> CRFsuiteModel:
 
 
 def _content_of(path: str | Path) -> bytes:
-    """As much of a file as a model can have: what its header says, or a dump if it begins as one."""
+    """Read as much of a file as a model can have: what its header says, or a dump if it begins as one."""
     start = read_bytes(path, START)
     if start[:4] == MAGIC and len(start) >= 8:
         return read_bytes(path, int.from_bytes(start[4:8], "little"))
@@ -98,7 +98,7 @@ def _from_binary(content: bytes) -> CRFsuiteModel:
 
 
 def _names(content: bytes, start: int, wanted: int, what: str) -> list[str]:
-    """The names in a constant database, by number."""
+    """Return the names in a constant database, by number."""
     magic, _, _, _, n_names, references = _NAMES.unpack_from(content, start)
     if magic != b"CQDB" or n_names != wanted:
         raise ValueError(f"expected {wanted} {what}, got {n_names if magic == b'CQDB' else 'no table of them'}")
@@ -129,10 +129,10 @@ def _from_dump(text: str) -> CRFsuiteModel:
         begins = _SECTION.fullmatch(line)
         if begins or line == "}":
             section, ended = begins[1] if begins else None, begins is None
-        elif section in named and (found := _NAMED.fullmatch(line)):
-            named[section].append(found[2])
-            if int(found[1]) != len(named[section]) - 1:
-                raise ValueError(f"line {number}: expected number {len(named[section]) - 1}, got {found[1]}")
+        elif section in named and (entry := _NAMED.fullmatch(line)):
+            named[section].append(entry[2])
+            if int(entry[1]) != len(named[section]) - 1:
+                raise ValueError(f"line {number}: expected number {len(named[section]) - 1}, got {entry[1]}")
         elif section in weights:
             known = known or {key: {name: i for i, name in enumerate(names)} for key, names in named.items()}
             first = known["LABELS" if section == "TRANSITIONS" else "ATTRIBUTES"]
@@ -146,15 +146,15 @@ def _from_dump(text: str) -> CRFsuiteModel:
 
 
 def _weight(line: str, number: int, first: dict[str, int], labels: dict[str, int]) -> tuple[tuple[int, int], float]:
-    """What a line such as "  (0) w=the --> B-NP: 0.25" says; names may have arrows in them."""
+    """Parse a line such as "  (0) w=the --> B-NP: 0.25"; names may have arrows in them."""
     _, opened, rest = line.partition(") ")
-    found = _NUMBER.fullmatch(rest)
-    if not opened or found is None or not math.isfinite(float(found[2])):
+    match = _NUMBER.fullmatch(rest)
+    if not opened or match is None or not math.isfinite(float(match[2])):
         raise ValueError(f"line {number}: expected (type) name --> label: weight, got {line[:60]!r}")
-    at = found[1].find(_ARROW)
+    at = match[1].find(_ARROW)
     while at >= 0:
-        name, label = found[1][:at], found[1][at + len(_ARROW) :]
+        name, label = match[1][:at], match[1][at + len(_ARROW) :]
         if name in first and label in labels:
-            return (first[name], labels[label]), float(found[2])
-        at = found[1].find(_ARROW, at + 1)
+            return (first[name], labels[label]), float(match[2])
+        at = match[1].find(_ARROW, at + 1)
     raise ValueError(f"line {number}: expected a known attribute and label, got {line[:60]!r}")

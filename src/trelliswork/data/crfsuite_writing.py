@@ -31,7 +31,9 @@ def write_crfsuite_model(path: str | Path, model: CRFsuiteModel) -> None:
 
 
 def crfsuite_bytes(model: CRFsuiteModel) -> bytes:
-    """The file: a header, the weights, the names of labels and attributes, and which weights each of these has."""
+    """Return the file: a header, the weights, the names of labels and attributes, and which weights each of these
+    has.
+    """
     states, arcs = sorted(model.states), sorted(model.transitions)
     weights = np.zeros(len(states) + len(arcs), _WEIGHT)
     weights["type"] = np.repeat([STATE, TRANSITION], [len(states), len(arcs)])
@@ -58,7 +60,7 @@ def crfsuite_bytes(model: CRFsuiteModel) -> bytes:
 
 
 def _references(magic: bytes, counts: Array, first: int, place: int) -> bytes:
-    """For each owner how many weights it has and their numbers, which rise from `first`; `place` is where it lies."""
+    """Return for each owner how many weights it has, and their numbers from `first` on; `place` is where it lies."""
     ends = np.cumsum(counts)
     numbers = np.empty(len(counts) + int(counts.sum()), "<u4")
     heads = np.arange(len(counts)) + ends - counts
@@ -73,13 +75,13 @@ def _references(magic: bytes, counts: Array, first: int, place: int) -> bytes:
 
 
 def _database(names: Sequence[str]) -> bytes:
-    """Names by number and numbers by name; padded to four bytes."""
+    """Return names by number and numbers by name; padded to four bytes."""
     place = _NAMES.size + 8 * N_TABLES
     records, places, tables = bytearray(), [], [[] for _ in range(N_TABLES)]  # type: tuple[bytearray, list[int], list[list[tuple[int, int]]]]
     for number, name in enumerate(names):
         key = name.encode("utf-8", "surrogateescape") + b"\0"
         places.append(place + len(records))
-        tables[(found := lookup3(key)) % N_TABLES].append((found, places[-1]))
+        tables[(hashed := lookup3(key)) % N_TABLES].append((hashed, places[-1]))
         records += struct.pack("<II", number, len(key)) + key
     place += len(records)
     heads, buckets = bytearray(), bytearray()
@@ -94,13 +96,13 @@ def _database(names: Sequence[str]) -> bytes:
 
 
 def _table(entries: Sequence[tuple[int, int]]) -> bytes:
-    """Twice as many buckets (hash, place) as entries; one that is taken gives way to the next."""
+    """Fill a hash table of twice as many buckets (hash, place) as entries, by linear probing."""
     buckets = [(0, 0)] * (2 * len(entries))
-    for found, place in entries:
-        at = (found >> 8) % len(buckets)
+    for hashed, place in entries:
+        at = (hashed >> 8) % len(buckets)
         while buckets[at][1]:
             at = (at + 1) % len(buckets)
-        buckets[at] = found, place
+        buckets[at] = hashed, place
     return b"".join(struct.pack("<II", *bucket) for bucket in buckets)
 
 
@@ -109,7 +111,7 @@ def _rotated(x: int, bits: int) -> int:
 
 
 def lookup3(key: bytes) -> int:
-    """The hash of a key.
+    """Return the hash of a key.
 
     >>> hex(lookup3(b"")), hex(lookup3(b"Four score and seven years ago"))
     ('0xdeadbeef', '0x17770551')

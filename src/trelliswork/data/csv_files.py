@@ -38,7 +38,7 @@ class CsvFormat(ColumnFormat):
     sentence_column: int | None = None
 
     def describe(self) -> str:
-        """One line for people."""
+        """Describe the layout in one line."""
 
         def shown(i: int, *more: str | None) -> str:
             return f"{i} ({', '.join([self.names[i - 1], *filter(None, more)])})"
@@ -52,7 +52,7 @@ class CsvFormat(ColumnFormat):
         return f"CSV, {self.n_columns} columns: {', '.join(named)}"
 
     def choices(self) -> Choices:
-        """The same columns, by name, for another file."""
+        """Return the same columns, by name, for another file."""
         return Choices(
             scheme=self.scheme,
             word_column=self.names[self.word_column - 1],
@@ -62,12 +62,14 @@ class CsvFormat(ColumnFormat):
 
 
 def is_csv(path: str | Path) -> bool:
-    """Whether the name says CSV."""
+    """Return whether a name ends as those of CSV files do."""
     return str(path).lower().endswith(_SUFFIXES)
 
 
 def read_csv(path: str | Path, *, with_tags: bool = True) -> Iterator[Sentence]:
-    """The sentences of a CSV file, one by one; with `with_tags=False` the tags may be missing and are not read."""
+    """Return the sentences of a CSV file, one by one; with `with_tags=False` the tags may be missing and are not
+    read.
+    """
     return open_csv(path, with_tags=with_tags)[1]
 
 
@@ -78,7 +80,9 @@ def open_csv(
     with_tags: bool = True,
     keep: Callable[[bytes], None] | None = None,
 ) -> tuple[CsvFormat, Iterator[Sentence]]:
-    """The layout that the header tells and the sentences, in one pass over the file; `keep` is given all of it."""
+    """Return the layout that the header tells and the sentences, in one pass over the file; `keep` is given all of
+    it.
+    """
     file, choices = name_of(path), (choices or Choices()).completed(conllu=False)
     lines = numbered_lines(path, keep)
     header = next(((number, line) for number, line in lines if not is_blank(line)), None)
@@ -98,18 +102,18 @@ def open_csv(
     if choices.feature_columns is None:
         format = replace(format, feature_columns=_telling(sample, format.feature_columns))
     if format.tag_column is not None:
-        found = choices.scheme and canonical(choices.scheme)
-        format = replace(format, scheme=found or infer_scheme(_tags(sample, format, format.tag_column)))
+        scheme = choices.scheme and canonical(choices.scheme)
+        format = replace(format, scheme=scheme or infer_scheme(_tags(sample, format, format.tag_column)))
     return format, _sentences(itertools.chain(sample, rows), file, format, with_tags)
 
 
 def is_blank(line: str) -> bool:
-    """Whether a line has no cell with anything in it."""
+    """Return whether all cells of a line are empty."""
     return not line.strip(" ,;\t|\r\n\ufeff")
 
 
 def _rows(lines: Iterator[tuple[int, str]], file: str, delimiter: str) -> Iterator[NumberedRow]:
-    """The cells of each row, with the line it begins at; a cell in quotes may go over several lines."""
+    """Yield the cells of each row, with the line it begins at; a cell in quotes may go over several lines."""
     place = [0, 0]  # the first line of this row, the last line read
 
     def numbered() -> Iterator[str]:
@@ -125,16 +129,16 @@ def _rows(lines: Iterator[tuple[int, str]], file: str, delimiter: str) -> Iterat
         except StopIteration:
             return
         except csv.Error as error:
-            found = (
+            fault = (
                 "a quote that does not end" if "end of data" in str(error) else str(error).replace("'\"'", "a quote")
             )
-            problem = f'expected cells in quotes as in "a ""b"" c", got {found}; correct the quotes'
+            problem = f'expected cells in quotes as in "a ""b"" c", got {fault}; correct the quotes'
             raise DataError(file, problem, line=place[0]) from error
         yield place[0], cells
 
 
 def _sentences(rows: Iterator[NumberedRow], file: str, format: CsvFormat, with_tags: bool) -> Iterator[Sentence]:
-    """Rows grouped by sentence; at least one, or it is an error."""
+    """Yield rows grouped by sentence; at least one, or it is an error."""
     n_sentences = 0
     for block in _blocks(rows, format.sentence_column):
         n_sentences += 1
@@ -160,13 +164,13 @@ def _blocks(rows: Iterator[NumberedRow], sentence_column: int | None) -> Iterato
 
 
 def _telling(sample: Sequence[NumberedRow], columns: Sequence[int]) -> tuple[int, ...]:
-    """The columns that do not have one value throughout."""
+    """Return the columns that do not have one value throughout."""
     rows = [cells for _, cells in sample if any(map(str.strip, cells))]
     return tuple(i for i in columns if not is_constant([cells[i - 1].strip() for cells in rows if len(cells) >= i]))
 
 
 def _tags(sample: Sequence[NumberedRow], format: CsvFormat, tag_column: int) -> Iterator[list[str]]:
-    """The tags of each sampled sentence; a row without the column is reported by the reader, not here."""
+    """Yield the tags of each sampled sentence; a row without the column is reported by the reader, not here."""
     for block in _blocks(iter(sample), format.sentence_column):
         tags = [cells[tag_column - 1].strip() for _, cells in block if len(cells) >= tag_column]
         yield [tag for tag in tags if tag]
@@ -197,34 +201,34 @@ class Header:
     def word(self) -> int:
         choices = self.choices
         if choices.word_column:
-            found = self._asked(choices.word_column, "word")
+            column = self._asked(choices.word_column, "word")
         else:
             named = self._called(_WORD)
             if not named:
                 wanted = "expected a header with a column called word or token"
                 raise self._error(f"{wanted}, got {self}; name it in the first row or give --word-column")
-            found = named[0]
-        if found == self.sentence:
-            raise self._error(f"expected words in column {found}, got the ids of sentences; give --word-column")
-        return found
+            column = named[0]
+        if column == self.sentence:
+            raise self._error(f"expected words in column {column}, got the ids of sentences; give --word-column")
+        return column
 
     def tag(self, required: bool) -> int | None:
-        """The column asked for, the one called tag or label, the last that may hold tags, or just the last."""
+        """Return the column asked for, the one called tag or label, the last that may hold tags, or just the last."""
         asked = self.choices.tag_column
         if asked and not required and not self._has(asked):
             return None
         if asked:
             return self._asked(asked, "tag")
         free = [i for i in self._columns() if i not in (self.word, self.sentence)]
-        for found in (self._called(_CERTAIN), self._called(_LIKELY), free if required else []):
-            if found := [i for i in found if i in free]:
-                return found[-1]
+        for candidates in (self._called(_CERTAIN), self._called(_LIKELY), free if required else []):
+            if candidates := [i for i in candidates if i in free]:
+                return candidates[-1]
         if required:
             raise self._error(f"expected a column of tags in addition to the words, got {self}; give --tag-column")
         return None
 
     def features(self, tag: int | None) -> tuple[int, ...]:
-        """The columns asked for, or all others."""
+        """Return the columns asked for, or all others."""
         asked = self.choices.feature_columns
         if self.choices.may_lack and not all(map(self._has, asked or ())):
             return ()
@@ -236,7 +240,7 @@ class Header:
         return ", ".join(self.names)
 
     def _columns(self) -> list[int]:
-        """All but the row numbers that pandas writes, whose name is empty, index or Unnamed: 0."""
+        """Return all but the row numbers that pandas writes, whose name is empty, index or Unnamed: 0."""
         return [i for i, name in enumerate(self.names, 1) if not re.fullmatch(r"|index|unnamed.*", name.lower())]
 
     def _called(self, names: set[str]) -> list[int]:

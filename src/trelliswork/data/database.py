@@ -57,7 +57,9 @@ class Database:
             raise DataError(file, "expected a database with tables, got none; make them first")
 
     def answer(self, query: str) -> Rows | None:
-        """The rows of a query in no order, sorted; None if it does not run, takes too long, or has too many rows."""
+        """Return the rows of a query in no order, sorted; None if it does not run, takes too long, or has too many
+        rows.
+        """
         with self._lock:
             if query in self._kept:
                 return self._kept[query]
@@ -77,7 +79,7 @@ class Database:
         return tuple(sorted((tuple(map(_plain, row)) for row in reply["rows"]), key=repr))
 
     def _running(self) -> _QueryProcess:
-        """The process of this database; a forked process needs its own."""
+        """Return the process of this database; a forked process needs its own."""
         process = self._process
         if process is None or not process.is_ours_and_alive():
             process = self._process = _QueryProcess(self.file, self.seconds, self.rows)
@@ -109,11 +111,11 @@ class _QueryProcess:
         self.hello = reply
 
     def is_ours_and_alive(self) -> bool:
-        """Whether it can be asked: by the process that started it, and unless somebody killed it."""
+        """Return whether this process started it and nobody has killed it."""
         return self.end.alive and self.owner == os.getpid() and self._process.poll() is None
 
     def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any] | None:
-        """The reply to a message; None if there is none within the time, and the process is ended."""
+        """Return the reply to a message; None if there is none within the time, and the process is ended."""
         assert self._process.stdin and self._process.stdout
         reply = None
         try:
@@ -129,7 +131,7 @@ class _QueryProcess:
         return reply
 
     def _line(self, seconds: float) -> bytes:
-        """What the process writes until the end of a line, of its life, or of the time."""
+        """Read what the process writes until the end of a line, of its life, or of the time."""
         stream = self._process.stdout
         assert stream
         if not hasattr(select, "poll"):  # on Windows; a thread for each question takes much longer
@@ -166,7 +168,7 @@ def _blob(value: dict[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Whole numbers alike, however they are stored."""
+    """Return a whole number as an int, however it is stored."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -18,7 +18,7 @@ from trelliswork.structures.beam.frames.graph import FrameGraph, Mention, Slot
 
 
 def frame_graph_of(sentence: Sentence) -> FrameGraph:
-    """Entities and events as frames: arguments and links are roles, attributes constants.
+    """Return the graph of entities and events as frames: arguments and links are roles, attributes constants.
 
     What the record says to be the same thing is one frame with several mentions; if it says nothing of that, entities
     of the same words and type are. An event without a trigger is a frame without a mention.
@@ -28,8 +28,8 @@ def frame_graph_of(sentence: Sentence) -> FrameGraph:
         frames.add_entity(entity)
     events = [frames.add_event(place, event) for place, event in enumerate(all_events_of(sentence))]
     frames.slots += [Slot(events[source], role, events[target]) for source, role, target in links_of(sentence)]
-    found = FrameGraph(tuple(frames.types), tuple(frames.mentions), tuple(frames.slots))
-    return found.renumbered(range(len(frames.types)))
+    graph = FrameGraph(tuple(frames.types), tuple(frames.mentions), tuple(frames.slots))
+    return graph.renumbered(range(len(frames.types)))
 
 
 class _Frames:
@@ -55,7 +55,7 @@ class _Frames:
         self.mentions.append(Mention(start, end, self.by_span[start, end]))
 
     def add_event(self, place: int, event: Event) -> int:
-        """The frame of an event, with its mention and its slots."""
+        """Return the frame of an event, with its mention and its slots."""
         span = (event.trigger, event.trigger + 1)
         frame = self._frame(self.group.get(span, ("event", place)), event.type)
         self.mentions += [] if event.trigger == IMPLIED else [Mention(*span, frame)]

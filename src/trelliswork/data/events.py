@@ -38,7 +38,7 @@ Argument = tuple[int, int, str]  # [start, end) and the role
 
 @dataclass(frozen=True)
 class Event:
-    """What happens: the token that says so (-1: none), the type, who takes part in which role, attributes by name."""
+    """An event: its trigger (a token; -1: none), type, arguments with their roles, and attributes by name."""
 
     trigger: int
     type: str
@@ -46,19 +46,20 @@ class Event:
     attributes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def record(self) -> dict[str, Any]:
-        """As it is written in JSON."""
+        """Return the event as it is written in JSON."""
         trigger = None if self.trigger == IMPLIED else self.trigger
-        found = {"trigger": trigger, "type": self.type, "arguments": [list(each) for each in self.arguments]}
-        return found | ({"attributes": dict(self.attributes)} if self.attributes else {})
+        record = {"trigger": trigger, "type": self.type, "arguments": [list(each) for each in self.arguments]}
+        return record | ({"attributes": dict(self.attributes)} if self.attributes else {})
 
     def moved(self, by: int) -> Event:
-        """The same event in a text with `by` tokens more before it."""
+        """Return the event in a text with `by` more tokens before it."""
         trigger = self.trigger if self.trigger == IMPLIED else self.trigger + by
         return replace(self, trigger=trigger, arguments=tuple((i + by, j + by, role) for i, j, role in self.arguments))
 
 
 def events_of(sentence: Sentence) -> list[Event]:
-    """The events of a sentence or document that have a trigger, by trigger; a record that is not one is an error.
+    """Return the events of a sentence or document that have a trigger, by trigger; a record that is not one is an
+    error.
 
     >>> given = {"trigger": 1, "type": "Sing", "arguments": [[0, 1, "Agent"]]}
     >>> events_of(Sentence(("Ann", "sings"), extra={"events": [given]}))
@@ -69,7 +70,7 @@ def events_of(sentence: Sentence) -> list[Event]:
 
 
 def all_events_of(sentence: Sentence) -> list[Event]:
-    """All events in the order of the record, those without a trigger too."""
+    """Return all events in the order of the record, those without a trigger too."""
     given = sentence.extra.get(EVENTS)
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise event_error(sentence, f'expected a list of events under "{EVENTS}", got {_shown(given)}; [] is for none')
@@ -92,8 +93,8 @@ def _event(given: Any, sentence: Sentence) -> Event:
         raise event_error(sentence, f"{problem}, got {_shown(arguments)}")
     if not isinstance(attributes, Mapping) or not all(isinstance(each, str) for each in attributes.values()):
         raise event_error(sentence, f'expected "attributes" as an object of texts, got {_shown(attributes)}')
-    found = tuple(sorted((start, end, role) for start, end, role in arguments))
-    return Event(trigger, type_, found, tuple(sorted(attributes.items())))
+    ordered = tuple(sorted((start, end, role) for start, end, role in arguments))
+    return Event(trigger, type_, ordered, tuple(sorted(attributes.items())))
 
 
 def _is_argument(given: Any, n: int) -> bool:
@@ -104,7 +105,7 @@ def _is_argument(given: Any, n: int) -> bool:
 
 
 def entities_of(sentence: Sentence) -> list[Entity]:
-    """The entities that the tags of a sentence spell."""
+    """Return the entities that the tags of a sentence spell."""
     if sentence.tags is None:
         raise event_error(
             sentence, "expected the entities of a sentence as its tags, got none; O is for a word in none"
@@ -113,7 +114,9 @@ def entities_of(sentence: Sentence) -> list[Entity]:
 
 
 def arcs_of(sentence: Sentence) -> list[tuple[int, int, str]]:
-    """The dependencies of a sentence: head and dependent, counted from 0, and the relation; the root's is left out."""
+    """Return the dependencies of a sentence: head and dependent, counted from 0, and the relation; the root's is left
+    out.
+    """
     heads, relations, n = sentence.extra.get(HEADS), sentence.extra.get(RELATIONS), len(sentence)
     if not isinstance(heads, Sequence) or len(heads) != n or any(type(h) is not int or not 0 <= h <= n for h in heads):
         problem = f'expected {n} heads in 0..{n} under "{HEADS}", as the model reads dependencies'
@@ -126,12 +129,12 @@ def arcs_of(sentence: Sentence) -> list[tuple[int, int, str]]:
 
 
 def has_arcs(sentence: Sentence) -> bool:
-    """Whether a sentence says how its words depend on one another."""
+    """Return whether a sentence says how its words depend on one another."""
     return HEADS in sentence.extra
 
 
 def sentences_in(sentence: Sentence) -> list[Span]:
-    """Where the sentences of a document begin and end; a record without them is one sentence.
+    """Return the spans of the sentences of a document; a record without them is one sentence.
 
     >>> sentences_in(Sentence(("a", "b", "c"), extra={"sentences": [[0, 2], [2, 3]]}))
     [(0, 2), (2, 3)]
@@ -141,15 +144,15 @@ def sentences_in(sentence: Sentence) -> list[Span]:
         return [(0, n)]
     if not isinstance(given, Sequence) or not all(_is_span(each, n) for each in given):
         raise event_error(sentence, f'expected "{SENTENCES}" as a list of [start, end] within {n}, got {_shown(given)}')
-    found = [(start, end) for start, end in given]
-    if [start for start, _ in found] + [n] != [0] + [end for _, end in found]:
+    spans = [(start, end) for start, end in given]
+    if [start for start, _ in spans] + [n] != [0] + [end for _, end in spans]:
         problem = f'expected "{SENTENCES}" one after another from 0 to {n}, without gaps'
         raise event_error(sentence, f"{problem}, got {_shown(given)}")
-    return found
+    return spans
 
 
 def coreference_of(sentence: Sentence) -> list[list[Span]] | None:
-    """Spans that mention the same thing; None if the record does not say."""
+    """Return spans that mention the same thing; None if the record does not say."""
     n, given = len(sentence), sentence.extra.get(COREFERENCE)
     if given is None:
         return None
@@ -158,18 +161,18 @@ def coreference_of(sentence: Sentence) -> list[list[Span]] | None:
     ):
         problem = f'expected "{COREFERENCE}" as lists of [start, end] with 0 <= start < end <= {n}'
         raise event_error(sentence, f"{problem}, got {_shown(given)}")
-    found = [[(start, end) for start, end in same] for same in given]
-    every = [span for same in found for span in same]
+    groups = [[(start, end) for start, end in same] for same in given]
+    every = [span for same in groups for span in same]
     if len(set(every)) != len(every):
         twice = next(span for span in every if every.count(span) > 1)
         raise event_error(
             sentence, f'expected each span once in "{COREFERENCE}", got {list(twice)} again; join its lists'
         )
-    return found
+    return groups
 
 
 def links_of(sentence: Sentence) -> list[tuple[int, str, int]]:
-    """Which events have a role in which others: event, role, event, by their places in the record."""
+    """Return events that have a role in others: (event, role, event), by their places in the record."""
     n, given = len(sentence.extra.get(EVENTS, ())), sentence.extra.get(LINKS, [])
     if not isinstance(given, Sequence) or not all(_is_link(each, n) for each in given):
         problem = f'expected "{LINKS}" as a list of [event, role, event] with events in 0..{n - 1}'
@@ -178,7 +181,7 @@ def links_of(sentence: Sentence) -> list[tuple[int, str, int]]:
 
 
 def check_record(sentence: Sentence) -> Sentence:
-    """The sentence, if all that its record says of events can be read."""
+    """Return the sentence, if all that its record says of events can be read."""
     for read in (all_events_of, sentences_in, coreference_of, links_of):
         read(sentence)
     return sentence

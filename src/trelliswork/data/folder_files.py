@@ -14,12 +14,12 @@ def check_regular(path: Path) -> None:
     if not path.exists():
         raise ModelError(f"{path}: missing; copy the whole model folder or train again")
     if not path.is_file():
-        found = "a folder" if path.is_dir() else "a pipe or device"
-        raise ModelError(f"{path}: expected a regular file, got {found}; copy the model again")
+        got = "a folder" if path.is_dir() else "a pipe or device"
+        raise ModelError(f"{path}: expected a regular file, got {got}; copy the model again")
 
 
 def read_regular(path: Path) -> bytes:
-    """The content of a regular file."""
+    """Return the content of a regular file."""
     try:
         check_regular(path)
         return path.read_bytes()
@@ -28,18 +28,18 @@ def read_regular(path: Path) -> bytes:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a regular file."""
+    """Return the JSON object in a regular file."""
     try:
-        found = parse_json(read_regular(path).decode("utf-8"))
+        value = parse_json(read_regular(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: truncated or not JSON (not UTF-8); copy the model again or train again") from error
     except BadJSONError as error:
         raise ModelError(
             f"{path}: truncated or not JSON{_place(error)}; copy the model again or train again"
         ) from error
-    if not isinstance(found, dict):
-        raise ModelError(f"{path}: expected a JSON object, got {type(found).__name__}; copy the model again")
-    return found
+    if not isinstance(value, dict):
+        raise ModelError(f"{path}: expected a JSON object, got {type(value).__name__}; copy the model again")
+    return value
 
 
 def _place(error: BadJSONError) -> str:

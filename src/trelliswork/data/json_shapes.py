@@ -38,25 +38,25 @@ class JsonFields:
 
     @classmethod
     def parse(cls, given: Iterable[str]) -> Self:
-        """From what stands behind --field: NAME=MEMBER."""
+        """Parse the arguments of --field: NAME=MEMBER."""
         known = [each.name for each in fields(cls)]
-        found: dict[str, str] = {}
+        members: dict[str, str] = {}
         for each in given:
             name, equals, member = each.partition("=")
             if name not in known or not equals or not member:
                 problem = f"expected one of {', '.join(known)}, = and a member, as in tokens=words"
                 raise TrellisworkError(f"--field: {problem}; got {each!r}")
-            found[name] = member
-        names = tuple(filter(None, (name.strip() for name in found.pop("names", "").split(","))))
-        return cls(**found, names=names)
+            members[name] = member
+        names = tuple(filter(None, (name.strip() for name in members.pop("names", "").split(","))))
+        return cls(**members, names=names)
 
     def given(self) -> list[str]:
-        """The inverse of `parse`."""
+        """Return what `parse` reads."""
         members = {each.name: getattr(self, each.name) for each in fields(self)} | {"names": ",".join(self.names)}
         return [f"{name}={member}" for name, member in members.items() if member]
 
     def under(self, other: JsonFields) -> JsonFields:
-        """What `other` says, and this where it says nothing."""
+        """Return the fields of `other`, and those of this where it has none."""
         both = {each.name: getattr(other, each.name) or getattr(self, each.name) for each in fields(self)}
         return JsonFields(**both)
 
@@ -75,7 +75,7 @@ class Piece(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a record is from."""
+    """File and line of a record."""
 
     file: str
     line: int
@@ -86,7 +86,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Reading:
-    """How records are read, and what could not be."""
+    """Settings for reading records, and a list of spans that could not be read."""
 
     fields: JsonFields = field(default_factory=JsonFields)
     tokeniser: Any = None
@@ -103,11 +103,11 @@ class Shape(ABC):
 
     @abstractmethod
     def sentences(self, record: Record, with_tags: bool) -> list[Sentence]:
-        """The sentences of a record."""
+        """Return the sentences of a record."""
 
     @abstractmethod
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], found: Sequence[Piece]) -> str:
-        """The line of a record with the tags of its sentences, or the labelled pieces of its text."""
+    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+        """Return the line of a record with the tags of its sentences, or the labelled pieces of its text."""
 
 
 class Words(Shape):
@@ -126,27 +126,27 @@ class Words(Shape):
         return [Sentence(words, tags, features, line=line, file=file, lines=(line,) * len(words), extra=extra)]
 
     def tag_key(self, record: Record) -> str:
-        """The member that holds the tags, or would."""
+        """Return the member that holds the tags, or would."""
         return self.fields.tags or next((name for name in TAGS if name in record), TAGS[0])
 
     def _tags(self, record: Record) -> tuple[str, ...]:
         key, names = self.tag_key(record), self.fields.names
-        found = record.get(key)
-        if not isinstance(found, list) or not any(type(each) is int for each in found):
+        values = record.get(key)
+        if not isinstance(values, list) or not any(type(each) is int for each in values):
             return strings(record, key, *self.place)
         if not names:
             problem = f'expected tags as text in "{key}", got numbers'
             raise self.place.error(
                 f"{problem}; say what they mean: --field names=O,B-PER,I-PER, in the order of 0, 1, 2"
             )
-        for each in found:
+        for each in values:
             if type(each) is not int or not 0 <= each < len(names):
                 raise self.place.error(
                     f'expected numbers in 0..{len(names) - 1} in "{key}", as names has; got {each!r}'
                 )
-        return tuple(names[each] for each in found)
+        return tuple(names[each] for each in values)
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], found: Sequence[Piece]) -> str:
+    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         key, numbers = self.tag_key(record), {name: i for i, name in enumerate(self.fields.names)}
         before = record.get(key)
         was_numbers = isinstance(before, list) and any(type(each) is int for each in before)
@@ -198,37 +198,37 @@ class Texts(Shape):
         if with_tags:
             groups = _whole(groups, pieces)
         extra = {name: value for name, value in record.items() if name not in self.members(record)}
-        found = [
+        sentences = [
             sentence_of_tokens(text, tokens, line=self.place.line, file=self.place.file, extra=extra)
             for tokens in groups
             if tokens
         ]
-        found = [replace(each, lines=(self.place.line,) * len(each)) for each in found]
-        return self._tagged(text, found, pieces) if with_tags else found
+        sentences = [replace(each, lines=(self.place.line,) * len(each)) for each in sentences]
+        return self._tagged(text, sentences, pieces) if with_tags else sentences
 
     def members(self, record: Record) -> tuple[str, ...]:
-        """The members that are read."""
+        """Return the members that are read."""
         return (self.fields.text or "text", "tokens", self.span_key(record))
 
     def span_key(self, record: Record) -> str:
-        """The member that holds the spans, or would: lists first, since predictions add `spans` to them."""
+        """Return the member that holds the spans, or would: lists first, since predictions add `spans` to them."""
         lists = (name for name in SPANS[1:] if _is_lists(record.get(name)))
         known = (name for name in SPANS if name in record and isinstance(record[name], list | None))
         return self.fields.spans or next(lists, None) or next(known, SPANS[0])
 
     def text(self, record: Record) -> str:
-        found: str = record[self.fields.text or "text"]
-        return found
+        text: str = record[self.fields.text or "text"]
+        return text
 
     def pieces(self, record: Record) -> list[Piece]:
-        """The labelled pieces of the text."""
+        """Return the labelled pieces of the text."""
         key, n = self.span_key(record), len(self.text(record))
         if key not in record and "answer" not in record:
             raise self.place.error(f'expected the key "{key}", got {", ".join(record)}')
         return [self._piece(each, key, n) for each in require_list(record.get(key) or [], key, *self.place)]
 
     def _piece(self, span: Any, key: str, n: int) -> Piece:
-        """The piece that a span stands for in a text of `n` characters."""
+        """Return the piece that a span stands for in a text of `n` characters."""
         start, end, label = _parts(span)
         if not (type(start) is int and type(end) is int and isinstance(label, str) and 0 <= start < end and label):
             wanted = '{"start": 4, "end": 8, "label": "PER"} or [4, 8, "PER"]'
@@ -239,7 +239,7 @@ class Texts(Shape):
         return Piece(start, end, label)
 
     def _tokens(self, record: Record) -> list[list[Any]]:
-        """The tokens by sentence: those of the record, or those that the tokeniser finds."""
+        """Return the tokens by sentence: those of the record, or those that the tokeniser finds."""
         text, given = self.text(record), record.get(self.fields.tokens or "tokens")
         if isinstance(given, list) and given and all(map(_is_place, given)):
             return [
@@ -250,8 +250,8 @@ class Texts(Shape):
             ]
         if self.reading.tokeniser is None:
             raise self.place.error("expected words, got a text; give a tokeniser that finds them")
-        found: list[list[Any]] = self.reading.tokeniser.tokenise(text)
-        return found
+        groups: list[list[Any]] = self.reading.tokeniser.tokenise(text)
+        return groups
 
     def _tagged(self, text: str, sentences: list[Sentence], pieces: Sequence[Piece]) -> list[Sentence]:
         self.reading.n_spans += len(pieces)
@@ -267,7 +267,7 @@ class Texts(Shape):
         return [self._with_spans(text, *each) for each in zip(sentences, inside, strict=True)]
 
     def _with_spans(self, text: str, sentence: Sentence, pieces: Sequence[tuple[int, int, Piece]]) -> Sentence:
-        """A sentence with the tags of the pieces, which are sorted, that begin and end with its tokens."""
+        """Return a sentence with the tags of the pieces, which are sorted, that begin and end with its tokens."""
         starts = {start: i for i, (start, _) in reversed(list(enumerate(sentence.offsets)))}
         ends = {end: i + 1 for i, (_, end) in enumerate(sentence.offsets)}
         spans: list[tuple[int, int, str]] = []
@@ -284,7 +284,7 @@ class Texts(Shape):
         lost = f"{text[piece.start : piece.end]!r} ({piece.label}, {piece.start} to {piece.end})"
         self.reading.astray.append(f"{self.place.file}:{piece.more.get('line', self.place.line)}: {lost} in {shown!r}")
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], found: Sequence[Piece]) -> str:
+    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         text, key = self.text(record), self.span_key(record)
         before = [each for each in record.get(key) or [] if isinstance(each, list | Mapping)]
         named = "start_offset" in before[0] if before else False
@@ -298,17 +298,17 @@ class Texts(Shape):
                 "text": text[piece.start : piece.end],
                 **piece.more,
             }
-            for piece in found
+            for piece in pieces
         ]
         as_lists = isinstance(before[0], list) if before else self.fields.spans is None and key != SPANS[0]
         if not as_lists:
             return replaced_member(line, key, spans)
-        line = replaced_member(line, key, [[piece.start, piece.end, piece.label] for piece in found])
-        has_more = SPANS[0] in record or any(piece.more for piece in found)
+        line = replaced_member(line, key, [[piece.start, piece.end, piece.label] for piece in pieces])
+        has_more = SPANS[0] in record or any(piece.more for piece in pieces)
         return replaced_member(line, SPANS[0], spans) if has_more else line
 
     def _token_places(self, record: Record, piece: Piece) -> dict[str, int]:
-        """The first and the last token, as Prodigy writes them, if the record has tokens."""
+        """Return the first and the last token, as Prodigy writes them, if the record has tokens."""
         given = record.get("tokens")
         if not (isinstance(given, list) and all(map(_is_place, given))):
             return {}
@@ -324,12 +324,10 @@ class StudioTexts(Texts):
 
     def text(self, record: Record) -> str:
         key = self.fields.text or "text"
-        found = record["data"].get(key)
-        if not isinstance(found, str):
-            raise self.place.error(
-                f'expected a string under "{key}" in "data", got {kind_of(found)}; --field text=NAME'
-            )
-        return found
+        text = record["data"].get(key)
+        if not isinstance(text, str):
+            raise self.place.error(f'expected a string under "{key}" in "data", got {kind_of(text)}; --field text=NAME')
+        return text
 
     def pieces(self, record: Record) -> list[Piece]:
         values: list[Any] = [each.get("value") for each in self._results(record)]
@@ -337,13 +335,13 @@ class StudioTexts(Texts):
         return [self._piece({**each, "label": each["labels"][0]}, STUDIO, n) for each in labelled]
 
     def _results(self, record: Record) -> list[Mapping[str, Any]]:
-        """What the last annotation that was not cancelled has found."""
+        """Return the results of the last annotation that was not cancelled."""
         given = require_list(record.get(STUDIO) or [], STUDIO, *self.place)
         done = [each for each in given if isinstance(each, Mapping) and not each.get("was_cancelled")]
         results = require_list(done[-1].get("result") or [], "result", *self.place) if done else []
         return [each for each in results if isinstance(each, Mapping)]
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], found: Sequence[Piece]) -> str:
+    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         first = next(iter(self._results(record)), {})
         names = {
             "from_name": first.get("from_name", "label"),
@@ -354,7 +352,7 @@ class StudioTexts(Texts):
         result = [
             {**names, "value": {"start": piece.start, "end": piece.end, "text": text[piece.start : piece.end],
                                 "labels": [piece.label]}, **piece.more}
-            for piece in found
+            for piece in pieces
         ]  # fmt: skip
         return replaced_member(line, "predictions", [{"model_version": "trelliswork", "result": result}])
 
@@ -373,7 +371,7 @@ def _is_lists(spans: Any) -> bool:
 
 
 def _parts(span: Any) -> tuple[Any, Any, Any]:
-    """Start, end and label of a span, as far as it has them."""
+    """Return start, end and label of a span, as far as it has them."""
     if isinstance(span, list) and len(span) == 3:
         return span[0], span[1], span[2]
     if not isinstance(span, Mapping):
@@ -383,7 +381,7 @@ def _parts(span: Any) -> tuple[Any, Any, Any]:
 
 
 def _whole(groups: list[list[Any]], pieces: Sequence[Piece]) -> list[list[Any]]:
-    """Sentences put together where a labelled piece goes over their border."""
+    """Return sentences put together where a labelled piece goes over their border."""
     joined: list[list[Any]] = []
     ordered = sorted(piece[:2] for piece in pieces)
     starts, reach = [start for start, _ in ordered], list(accumulate((end for _, end in ordered), max, initial=0))
@@ -397,14 +395,14 @@ def _whole(groups: list[list[Any]], pieces: Sequence[Piece]) -> list[list[Any]]:
 
 
 def _trimmed(text: str, piece: Piece) -> tuple[int, int]:
-    """Without white space at its ends."""
+    """Return a piece without white space at its ends."""
     inside = text[piece.start : piece.end]
     start = piece.start + len(inside) - len(inside.lstrip())
     return start, start + len(inside.strip())
 
 
 def shape_of(record: Record, place: Place, reading: Reading) -> Shape:
-    """The shape of a record, by its members."""
+    """Return the shape of a record, by its members."""
     tokens = record.get(reading.fields.tokens or "tokens")
     if isinstance(record.get(reading.fields.text or "text"), str) and not _is_words(tokens):
         return Texts(reading, place)

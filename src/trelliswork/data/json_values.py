@@ -19,7 +19,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be one half 
 
 
 class BadJSONError(ValueError):
-    """What is wrong with a JSON text and, where known, in which line and column (from 1)."""
+    """A JSON text that cannot be read: the problem and, where known, its line and column (from 1)."""
 
     def __init__(self, problem: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(problem)
@@ -27,7 +27,7 @@ class BadJSONError(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text.
+    """Return the value of a JSON text.
 
     >>> parse_json('{"tokens": ["Ann"]}')
     {'tokens': ['Ann']}
@@ -36,9 +36,9 @@ def parse_json(text: str) -> Any:
     trelliswork.data.json_values.BadJSONError: the number 1e999 is too large
     """
     try:
-        found = _DECODER.decode(text)
+        value = _DECODER.decode(text)
         if _SURROGATE.search(text):
-            json.dumps(found, ensure_ascii=False).encode("utf-8")
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise BadJSONError(error.msg, error.lineno, error.colno) from error
     except UnicodeEncodeError as error:
@@ -46,7 +46,7 @@ def parse_json(text: str) -> Any:
         raise BadJSONError(f"{half} is half of a surrogate pair, not a character") from error
     except RecursionError as error:
         raise BadJSONError("nested too deeply") from error
-    return found
+    return value
 
 
 def _whole(text: str) -> int:
@@ -74,14 +74,14 @@ _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=
 
 
 def strings(record: Mapping[str, Any], key: str, file: str, line: int) -> tuple[str, ...]:
-    """The texts in the list under a key."""
+    """Return the texts in the list under a key."""
     if key not in record:
         raise DataError(file, f'expected the key "{key}", got {", ".join(record) or "no keys"}', line=line)
     return string_list(record[key], key, file, line)
 
 
 def string_list(items: Any, key: str, file: str, line: int) -> tuple[str, ...]:
-    """A list that holds texts alone, none of them empty."""
+    """Return a list that holds texts alone, none of them empty."""
     if not isinstance(items, list):
         raise DataError(file, f'expected a list of strings in "{key}", got {kind_of(items)}', line=line)
     for i, item in enumerate(items):
@@ -92,13 +92,13 @@ def string_list(items: Any, key: str, file: str, line: int) -> tuple[str, ...]:
 
 
 def require_list(items: Any, key: str, file: str, line: int) -> list[Any]:
-    """What is under a key, if it is a list."""
+    """Return the value under a key, which must be a list."""
     if not isinstance(items, list):
         raise DataError(file, f'expected a list in "{key}", got {kind_of(items)}', line=line)
     return items
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """Return the type of a JSON value in words."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

@@ -37,7 +37,7 @@ def read_jsonl(
     tokeniser: Any = None,
     keep: Callable[[bytes], None] | None = None,
 ) -> Iterator[Sentence]:
-    """The sentences of a JSON-lines file, one by one; `.gz` and "-" (standard input) are accepted.
+    """Yield the sentences of a JSON-lines file, one by one; `.gz` and "-" (standard input) are accepted.
 
     With `with_tags=False` the tags may be missing and are not read. `fields` says how members are called, `tokeniser`
     (see `trelliswork.text`) finds the words of records that are text. Spans that do not begin and end with a token are
@@ -57,7 +57,7 @@ def sentences_of_records(
     with_tags: bool,
     whole: bool = False,
 ) -> Iterator[Sentence]:
-    """The sentences of numbered records, with warnings in the end about what could not be read of them.
+    """Yield the sentences of numbered records, with warnings in the end about what could not be read of them.
 
     If `whole`, all members of a record are in `extra` of its sentences, those that were read too.
     """
@@ -74,14 +74,14 @@ def sentences_of_records(
 
 
 def is_array(path: str | Path) -> bool:
-    """Whether a file called .json is an array of records; others are lines."""
+    """Return whether a file called .json is an array of records; others are lines."""
     if not str(path).lower().endswith((".json", ".json.gz")):
         return False
     return read_bytes(path, _BEGINNING).removeprefix(_BOM).lstrip().startswith(b"[")
 
 
 def array_records(path: str | Path, keep: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, str]]:
-    """The records of an array as lines, numbered from 1; `keep` is given these."""
+    """Yield the records of an array as lines, numbered from 1; `keep` is given these."""
     file = name_of(path)
     try:
         text = read_bytes(path).removeprefix(_BOM).decode("utf-8")
@@ -102,7 +102,7 @@ def array_records(path: str | Path, keep: Callable[[bytes], None] | None = None)
 
 
 def notes_on(reading: Reading, file: str) -> Iterator[str]:
-    """What could not be read of records, in sentences."""
+    """Return sentences about what could not be read of records."""
     if n := len(reading.astray):
         shown = "; ".join(reading.astray[:SHOWN])
         more = f"; and {n - SHOWN:,} more" if n > SHOWN else ""
@@ -115,7 +115,7 @@ def notes_on(reading: Reading, file: str) -> Iterator[str]:
 
 
 def json_text(sentence: Sentence, **extra: Any) -> str:
-    """A sentence as one line of JSON, with further keys such as confidences.
+    """Return a sentence as one line of JSON, with further keys such as confidences.
 
     >>> json_text(Sentence(("Ann", "sings"), ("B-PER", "O")), confidence=0.9)
     '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"], "confidence": 0.9}\\n'
@@ -124,7 +124,7 @@ def json_text(sentence: Sentence, **extra: Any) -> str:
 
 
 def json_record(sentence: Sentence, **extra: Any) -> dict[str, Any]:
-    """The members of `json_text`."""
+    """Return the members of `json_text`."""
     record: dict[str, Any] = {**sentence.extra}
     record |= {"text": sentence.text} if sentence.text else {}
     record["tokens"] = sentence.words
@@ -138,22 +138,24 @@ def json_record(sentence: Sentence, **extra: Any) -> dict[str, Any]:
 
 
 def _in_json(value: Any) -> Any:
-    """What JSON has for a value of another type in `Sentence.extra`: an Arrow scalar, such as a date or a NaN."""
+    """Return the JSON value for one of another type in `Sentence.extra`: an Arrow scalar, such as a date or a NaN."""
     if not hasattr(value, "as_py"):
         raise TypeError(f"expected a value of JSON, got {kind_of(value)} {value!r}")
     return _plain(value.as_py())
 
 
-def _plain(found: Any) -> Any:
-    if isinstance(found, list):
-        return [_plain(each) for each in found]
-    if isinstance(found, float):
-        return found if math.isfinite(found) else None
-    return found if found is None or isinstance(found, str | int) else str(found)
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def parse_record(line: str, file: str, number: int) -> dict[str, Any]:
-    """The JSON object on a line; spaCy's pair of a text and its annotations is one that has the text as a member."""
+    """Return the JSON object on a line; spaCy's pair of a text and its annotations is one that has the text as a
+    member.
+    """
     try:
         record = parse_json(line)
     except BadJSONError as error:
@@ -166,8 +168,8 @@ def parse_record(line: str, file: str, number: int) -> dict[str, Any]:
 
 
 def pair_parts(line: str) -> tuple[str, str, str]:
-    """A line as what comes before its JSON object, the object, and what comes behind it: of spaCy's pairs, the text
-    and the closing bracket.
+    """Return a line as what comes before its JSON object, the object, and what comes behind it: of spaCy's pairs, the
+    text and the closing bracket.
 
     >>> pair_parts('["Ann {1}", {"entities": []}]')
     ('["Ann {1}", ', '{"entities": []}', ']')

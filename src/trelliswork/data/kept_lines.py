@@ -54,7 +54,7 @@ class KeptLines:
             self._waiting.append(lines[-1])
 
     def changed(self, sentence: Sentence, change: Change, other: Callable[[str], str] = str) -> str:
-        """All lines up to the last one of a sentence, those of its tokens changed; `other` sees all others."""
+        """Return all lines up to the last one of a sentence, those of its tokens changed; `other` sees all others."""
         places = {sentence.line_of(i): i for i in range(len(sentence))}
         last = max(places, default=0)
         out: list[str] = []
@@ -65,7 +65,7 @@ class KeptLines:
         return "".join(out)
 
     def changed_together(self, sentence: Sentence, change: Callable[[list[str]], str | None]) -> str | None:
-        """The same for a sentence whose lines follow one another, all of them changed at once.
+        """Change all lines of a sentence at once, if they follow one another; see `changed`.
 
         None if they do not, or if `change` gives None; nothing is written then.
         """
@@ -74,26 +74,28 @@ class KeptLines:
             return None
         before = [self._waiting.popleft() for _ in range(n_before)]
         lines = [self._waiting.popleft() for _ in range(len(sentence))]
-        found = change(lines)
-        if found is None:
+        text = change(lines)
+        if text is None:
             self._waiting.extendleft(reversed(before + lines))
             return None
         self._n_written += len(before) + len(lines)
-        return "".join(before) + found
+        return "".join(before) + text
 
     def whole(self, sentence: Sentence) -> tuple[str, list[tuple[int | None, str]]]:
-        """The lines before a sentence, and all of its own up to the next blank line, each with its token's number."""
+        """Return the lines before a sentence, and all of its own up to the next blank line, each with its token's
+        number.
+        """
         places = {sentence.line_of(i): i for i in range(len(sentence))}
-        last, found = max(places, default=0), []
+        last, own = max(places, default=0), []
         while self._waiting and (self._n_written < last or self._waiting[0].strip()):
-            found.append((places.get(self._n_written + 1), self._next()))
-        first = next((at for at in range(len(found), 0, -1) if not found[at - 1][1].strip()), 0)
+            own.append((places.get(self._n_written + 1), self._next()))
+        first = next((at for at in range(len(own), 0, -1) if not own[at - 1][1].strip()), 0)
         if self._waiting:
             self._next()
-        return "".join(line for _, line in found[:first]), found[first:]
+        return "".join(line for _, line in own[:first]), own[first:]
 
     def _next(self) -> str:
-        """A line, or all lines of a row."""
+        """Return a line, or all lines of a row."""
         line = self._waiting.popleft()
         self._n_written += 1
         while self._quoted and line.count('"') % 2 and self._waiting:
@@ -102,7 +104,7 @@ class KeptLines:
         return line
 
     def rest(self) -> str:
-        """What comes after the last sentence."""
+        """Return the lines after the last sentence."""
         rest = "".join(self._waiting)
         self._n_written += len(self._waiting)
         self._waiting.clear()
@@ -110,7 +112,9 @@ class KeptLines:
 
 
 def replaced_column(line: str, delimiter: str | None, column: int, value: str) -> str:
-    """A line with `value` in a column (from 1), or behind its last one if it has fewer; None is any white space."""
+    """Return a line with `value` in a column (from 1), or behind its last one if it has fewer; None is any white
+    space.
+    """
     body = line.rstrip("\r\n")
     if delimiter is None:
         spans = [match.span() for match in _TOKENS.finditer(body)]
@@ -121,7 +125,8 @@ def replaced_column(line: str, delimiter: str | None, column: int, value: str) -
 
 
 def replaced_last(lines: list[str], delimiter: str, n_columns: int, column: int, values: Sequence[str]) -> str | None:
-    """Lines with values in their last column, or in one behind it; None unless all are plain lines of `n_columns`.
+    """Return lines with values in their last column, or in one behind it; None unless all are plain lines of
+    `n_columns`.
 
     >>> replaced_last(["Ann NNP O\n", "sings VBZ O\n"], " ", 3, 3, ["B-PER", "O"])
     'Ann NNP B-PER\nsings VBZ O\n'
@@ -143,7 +148,7 @@ def _between(body: str, delimiter: str) -> list[tuple[int, int]]:
 
 
 def replaced_cell(row: str, delimiter: str, column: int, value: str) -> str:
-    """A row of a CSV file (whose cells in quotes may hold line ends) with `value` in a column."""
+    """Return a row of a CSV file (whose cells in quotes may hold line ends) with `value` in a column."""
     body, start, quoted = row.rstrip("\r\n"), 0, False
     spans = []
     for place, character in enumerate(body):
@@ -158,7 +163,7 @@ def replaced_cell(row: str, delimiter: str, column: int, value: str) -> str:
 
 
 def _put(line: str, spans: list[tuple[int, int]], column: int, value: str, gap: str) -> str:
-    """`value` in the place of a span, or behind the last if there are fewer."""
+    """Put `value` in the place of a span, or behind the last if there are fewer."""
     if column > len(spans):
         end = spans[-1][1]
         return line[:end] + gap + value + line[end:]
@@ -167,7 +172,7 @@ def _put(line: str, spans: list[tuple[int, int]], column: int, value: str, gap: 
 
 
 def replaced_member(line: str, key: str, value: Any) -> str:
-    """A line that is one JSON object with `value` under a key; a new key comes last."""
+    """Return a line that is one JSON object with `value` under a key; a new key comes last."""
     written = json.dumps(value, ensure_ascii=False)
     place = _after_white(line, line.index("{") + 1)
     is_empty = line[place] == "}"

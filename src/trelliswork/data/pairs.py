@@ -35,7 +35,7 @@ _TOKEN = regex.compile(rf"\s*(\p{{Nd}}+(?:[.,:]\p{{Nd}}+)+|{_LETTERS}(?:['’\-]
 
 @dataclass(frozen=True)
 class PairFormat:
-    """How the texts of both sides are cut into symbols, and what is done to them before.
+    """Settings for cutting the texts of both sides into symbols, and for what is done to them before.
 
     Both sides are brought into a Unicode normal form, sources also into lower case or without accents, if wanted.
     What is written is spelt as the training targets are (`spelling`), whatever the form inside of the model.
@@ -57,52 +57,52 @@ class PairFormat:
             object.__setattr__(self, "spelling", Spelling(**self.spelling))
 
     def cut_source(self, text: str) -> tuple[str, ...]:
-        """The symbols of a source."""
+        """Return the symbols of a source."""
         text = lowered(text) if self.lower else text
         return _cut(self.normalised(without_marks(text) if self.strip_marks else text), self.source)
 
     def cut_target(self, text: str) -> tuple[str, ...]:
-        """The symbols of a target."""
+        """Return the symbols of a target."""
         return _cut(self.normalised(text), self.target)
 
     def join_source(self, symbols: Sequence[str]) -> str:
-        """The inverse of `cut_source`."""
+        """Join the symbols of `cut_source`."""
         return _joined(symbols, self.source)
 
     def join_target(self, symbols: Sequence[str]) -> str:
-        """The inverse of `cut_target`, spelt as the training targets are."""
+        """Join the symbols of `cut_target`, spelt as the training targets are."""
         return self.spelled(_joined(symbols, self.target))
 
     def spelled(self, text: str) -> str:
-        """A text, or a symbol, in the Unicode form of the training targets."""
+        """Return a text, or a symbol, in the Unicode form of the training targets."""
         return text if self.spelling is None or self.normal_form == "none" else self.spelling.of(text)
 
     def words_of_target(self, symbols: Sequence[str]) -> tuple[str, ...]:
-        """The words of a target as BLEU counts them: those of the text, whatever touches what."""
+        """Return the words of a target as BLEU counts them: those of the text, whatever touches what."""
         if self.target != "words":
             return tuple(symbols)
         return tuple(symbol.strip(JOINER) or JOINER for symbol in self.cut_target(self.join_target(symbols)))
 
     def normalised(self, text: str) -> str:
-        """A text in the normal form; "auto" that nobody has settled is NFC."""
+        """Return a text in the normal form; "auto" that nobody has settled is NFC."""
         if self.normal_form == "none":
             return text
         return unicodedata.normalize("NFD" if self.normal_form == "NFD" else "NFC", text)
 
     def settled(self, rows: Sequence[Row]) -> PairFormat:
-        """With what is still open chosen by the rows of a file."""
+        """Return the format with what is still open chosen by the rows of a file."""
         source = _units(row.source for row in rows) if self.source == "auto" else self.source
         target = _units(row.target for row in rows) if self.target == "auto" else self.target
         spelling = self.spelling or Spelling.learned(row.target for row in rows)
         return replace(self, source=source, target=target, spelling=spelling)
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen, by the names of the options."""
+        """Return the chosen settings by the names of the options."""
         units = {"source_units": self.source, "target_units": self.target, "normalise": self.normal_form}
         return units | {"lower": self.lower, "strip_marks": self.strip_marks}
 
     def recut(self, pair: Sentence, before: PairFormat) -> Sentence:
-        """A pair that was cut by another format, cut by this one."""
+        """Return a pair that was cut by another format, cut by this one."""
         target = None if pair.target is None else self.cut_target(before.join_target(pair.target))
         return replace(pair, words=self.cut_source(before.join_source(pair.words)), target=target)
 
@@ -120,27 +120,28 @@ def _joined(symbols: Sequence[str], units: Units) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words and punctuation, with a joiner where a token touches its neighbour; Han and hiragana are cut one by one.
+    """Return words and punctuation, with a joiner where a token touches its neighbour; Han and hiragana are cut one
+    by one.
 
     >>> _tokens("It's 3.5 (or so).") == ["It's", "3.5", "(" + JOINER, "or", "so", JOINER + ")", JOINER + "."]
     True
     """
-    found, ends = list[str](), 0
+    tokens, ends = list[str](), 0
     for match in _TOKEN.finditer(text.strip()):
         token = match[1]
-        if found and match.start(1) == ends:
-            before = found[-1].strip(JOINER)
+        if tokens and match.start(1) == ends:
+            before = tokens[-1].strip(JOINER)
             if before and not before[-1].isalnum() and token[0].isalnum():
-                found[-1] += JOINER
+                tokens[-1] += JOINER
             else:
                 token = JOINER + token
-        found.append(token)
+        tokens.append(token)
         ends = match.end()
-    return found
+    return tokens
 
 
 def _detokenised(tokens: Sequence[str]) -> str:
-    """The inverse of `_tokens`, up to the width of white space.
+    """Join the tokens of `_tokens`, up to the width of white space.
 
     >>> _detokenised(_tokens("«Ja»,  sagte sie: 10-12 %, \uffeda\uffed!"))
     '«Ja», sagte sie: 10-12 %, ￭a￭!'
@@ -154,7 +155,7 @@ def _detokenised(tokens: Sequence[str]) -> str:
 
 
 def _units(texts: Iterable[str]) -> Units:
-    """Blanks, if they are in at least half of the texts and what is between them is many or short.
+    """Return "blanks" if they are in at least half of the texts and what is between them is many or short.
 
     So phones and the words of sentences are symbols, and the parts of a name or the syllables of a word are not.
 
@@ -177,7 +178,7 @@ class PairColumns(ColumnFormat):
     form: str = ""  # the Unicode form of the file: NFC, NFD or mixed, or nothing if both are alike
 
     def describe(self) -> str:
-        """One line for people."""
+        """Describe the layout in one line."""
         named = [f"source = {self.word_column} ({SHOWN_UNITS[self.pairs.source]})"]
         if self.tag_column is not None:
             named.append(f"target = {self.tag_column} ({SHOWN_UNITS[self.pairs.target]})")
@@ -187,7 +188,7 @@ class PairColumns(ColumnFormat):
         return f"pairs, {self.n_columns} columns: {', '.join(named)}{more}{form}"
 
     def choices(self) -> Choices:
-        """The same columns and cuts for another file."""
+        """Return the same columns and cuts for another file."""
         return Choices(self.delimiter, self.word_column, self.tag_column, (), pairs=self.pairs)
 
 
@@ -201,7 +202,7 @@ class Row(NamedTuple):
 
 
 def read_pairs(path: str | Path, format: PairFormat | None = None) -> list[Sentence]:
-    """The pairs of a TSV file.
+    """Return the pairs of a TSV file.
 
     >>> read_pairs("cmudict.tsv")[0]                                     # doctest: +SKIP
     Sentence(words=('c', 'a', 't'), target=('K', 'AE', 'T'))
@@ -210,7 +211,9 @@ def read_pairs(path: str | Path, format: PairFormat | None = None) -> list[Sente
 
 
 def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True) -> tuple[PairColumns, list[Sentence]]:
-    """The columns of a file of pairs, and the pairs; a line with too few columns or an empty side is an error."""
+    """Return the columns of a file of pairs, and the pairs; a line with too few columns or an empty side is an
+    error.
+    """
     columns, rows = _columns(choices, with_targets, str(path)), []
     rows = list(_rows(path, columns))
     if not rows:
@@ -223,7 +226,7 @@ def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True)
 
 
 def open_sources(path: str | Path, choices: Choices) -> tuple[PairColumns, Iterator[Sentence]]:
-    """The sources of a file, read as they are asked for; how they are cut must be known."""
+    """Return the sources of a file, read as they are asked for; how they are cut must be known."""
     columns = replace(_columns(choices, False, str(path)), pairs=choices.pairs)
     return columns, (_pair(row, columns, name_of(path)) for row in _rows(path, columns))
 
@@ -244,7 +247,7 @@ def _number(column: Column, option: str, file: str) -> int:
 
 
 def _rows(path: str | Path, columns: PairColumns) -> Iterator[Row]:
-    """The lines that are not empty."""
+    """Yield the lines that are not empty."""
     name, at, to = name_of(path), columns.word_column, columns.tag_column
     for number, line in numbered_lines(path):
         if not line.strip():

@@ -35,7 +35,7 @@ _SIMPLE = (
 def read_parquet(
     path: str | Path, *, with_tags: bool = True, fields: JsonFields | None = None, tokeniser: Any = None
 ) -> Iterator[Sentence]:
-    """The sentences of a Parquet file, one by one; the arguments are those of `read_jsonl`.
+    """Yield the sentences of a Parquet file, one by one; the arguments are those of `read_jsonl`.
 
     All columns of the row are in `extra`.
     """
@@ -44,7 +44,7 @@ def read_parquet(
 
 
 def numbered_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows as dicts, numbered from 1, without their empty cells; read as they are asked for."""
+    """Yield the rows as dicts, numbered from 1, without their empty cells; read as they are asked for."""
     number = 0
     with opened_parquet(path) as file:
         for batch in file.iter_batches(ROWS):
@@ -61,7 +61,7 @@ def _is_full(cell: Any) -> bool:
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether values are texts, whole numbers and lists or structs of such, which may be words, tags or spans."""
+    """Return whether values are texts, whole numbers, or lists or structs of such: words, tags or spans."""
     types = pa.types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_dictionary(kind):
         return is_plain(kind.value_type)

@@ -68,7 +68,7 @@ Schema = list[tuple[str, list[str]]]
 
 
 class UnreadableError(Exception):
-    """What is wrong with the database, as a sentence continues that begins with its name."""
+    """A problem of the database, worded to follow its name."""
 
 
 def copy_database(file: str) -> None:
@@ -117,7 +117,7 @@ def settle_copy() -> list[str]:
 
 
 def text(name: bytes) -> str:
-    """A name of the schema."""
+    """Return a name of the schema."""
     try:
         return name.decode()
     except UnicodeDecodeError:
@@ -125,7 +125,7 @@ def text(name: bytes) -> str:
 
 
 def schema_of(connection: sqlite3.Connection) -> tuple[Schema, list[str]]:
-    """Tables and views with their columns, and the names of views that read what is not there."""
+    """Return tables and views with their columns, and the names of views that read what is not there."""
     names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
     schema, unread = Schema(), []
     for name in (text(name) for (name,) in names):
@@ -168,7 +168,7 @@ class Reader:
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
     def _is_table(self, name: str, column: str) -> bool:
-        """Whether a name is a table of the file, or, where no column is read, may be one of the query's WITH clause."""
+        """Return whether a name is a table of the file or, with no column read, may be one of the WITH clause."""
         is_module = name in self.modules or name.startswith("pragma_")
         return name in self.readable or (column == "" and not is_module)
 
@@ -180,7 +180,7 @@ class Reader:
             return value.decode(errors="backslashreplace")
 
     def answer(self, query: str) -> dict[str, Any]:
-        """The rows of a query; None if it does not run or exceeds a limit."""
+        """Return the rows of a query; None if it does not run or exceeds a limit."""
         ends, self.not_utf8 = time.monotonic() + self.seconds, b""
         self.connection.set_progress_handler(lambda: time.monotonic() > ends or has_lost(self.parent), STEPS)
         rows, n_bytes = list[tuple[Any, ...]](), 0
@@ -210,7 +210,7 @@ def has_lost(parent: int) -> bool:
 
 
 def lines(parent: int) -> Iterator[dict[str, Any]]:
-    """What the parent asks, until it ends: a process that it forked may keep the pipe open beyond that."""
+    """Yield the messages of the parent until it ends: a process that it forked may keep the pipe open beyond that."""
     while True:
         if os.name == "posix":
             while not select.select([sys.stdin], [], [], 1.0)[0]:

@@ -30,7 +30,7 @@ def sentence_of_tokens(
     lines: tuple[int, ...] = (),
     extra: dict[str, Any] | None = None,
 ) -> Sentence:
-    """The sentence of `tokens` (see `trelliswork.text.Token`) in `text`.
+    """Return the sentence of `tokens` (see `trelliswork.text.Token`) in `text`.
 
     A token of several words becomes these, each with its own place if together they are spelled like the token, else
     with that of the whole token. `place` turns a place in `text` into the one to tell.
@@ -58,7 +58,7 @@ class _Token(NamedTuple):
 
 
 def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str]]) -> Sentence:
-    """A sentence with its text and the places of its words in that; as it is if the text has other words.
+    """Return a sentence with its text and the places of its words in that; as it is if the text has other words.
 
     `multiword` has the tokens of several words: by the first, one behind the last, and how they are written.
 
@@ -91,7 +91,7 @@ def _places(token: Any) -> list[Place]:
 
 
 def spaces_after(sentence: Sentence) -> list[bool]:
-    """Whether white space follows each word but the last, of a sentence with offsets."""
+    """Return for each word but the last whether white space follows it, in a sentence with offsets."""
     return [end < start for (_, end), (start, _) in pairwise(sentence.offsets)]
 
 
@@ -102,20 +102,20 @@ FINE_TOKENS = r"(?:https?://|www\.)\S+|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:-[^\
 
 
 def cut_tokens(sentence: Sentence, scheme: str, pattern: str = FINE_TOKENS) -> Sentence:
-    """The sentence with every token cut into all that `pattern` finds in it; a token without any stays whole.
+    """Return the sentence with every token cut into all that `pattern` finds in it; a token without any stays whole.
 
     Spans keep their extent, plain tags and further columns are repeated. Only the first line number is kept, and no
     place in raw text.
     """
     pieces = [_pieces(word, _compiled(pattern)) for word in sentence.words]
-    places = [i for i, found in enumerate(pieces) for _ in found]
+    places = [i for i, parts in enumerate(pieces) for _ in parts]
     tags = sentence.tags
     if tags is not None and len(tags) != len(sentence):
         problem = f"expected {len(sentence)} tags, got {len(tags)}; give a file with a tag column"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
     return replace(
         sentence,
-        words=tuple(word for found in pieces for word in found),
+        words=tuple(word for parts in pieces for word in parts),
         tags=None if tags is None else _carried(tags, places, scheme),
         features=tuple(tuple(column[i] for i in places) for column in sentence.features),
         lines=(),
@@ -132,11 +132,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _pieces(word: str, pattern: re.Pattern[str]) -> list[str]:
-    return [found.group() for found in pattern.finditer(word) if found.group()] or [word]
+    return [match.group() for match in pattern.finditer(word) if match.group()] or [word]
 
 
 def _carried(tags: tuple[str, ...], places: list[int], scheme: str) -> tuple[str, ...]:
-    """The tags of the pieces, which came from the tokens at `places`."""
+    """Return the tags of the pieces, which came from the tokens at `places`."""
     if canonical(scheme) == "plain":
         return tuple(tags[i] for i in places)
     first = {i: place for place, i in reversed(list(enumerate(places)))}

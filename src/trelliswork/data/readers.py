@@ -32,9 +32,9 @@ _PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def read_parquet(path: str | Path, **how: Any) -> Iterator[Sentence]:
-    """The sentences of a Parquet file, see `trelliswork.data.parquet`; pyarrow is imported now."""
-    found: Iterator[Sentence] = named("trelliswork.data.parquet:read_parquet")(path, **how)
-    return found
+    """Return the sentences of a Parquet file, see `trelliswork.data.parquet`; pyarrow is imported now."""
+    sentences: Iterator[Sentence] = named("trelliswork.data.parquet:read_parquet")(path, **how)
+    return sentences
 
 
 READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
@@ -44,12 +44,12 @@ READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
 
 
 def is_jsonl(path: str | Path) -> bool:
-    """Whether the name says JSON: lines of records, or an array of them."""
+    """Return whether a name ends as those of JSON files do: lines of records, or an array of them."""
     return str(path).lower().endswith(_JSON_SUFFIXES)
 
 
 def file_kind(path: str | Path) -> FileKind:
-    """What a file is by its suffix, also in a format of another package; CoNLL columns if that says nothing."""
+    """Return the kind of a file by its suffix, also of another package's format; CoNLL columns if it is unknown."""
     if is_jsonl(path):
         return "jsonl"
     if is_brackets(path):
@@ -64,7 +64,7 @@ def file_kind(path: str | Path) -> FileKind:
 
 
 def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
-    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets`, `read_parquet`, `read_brat` or `read_conll`.
+    """Return the function that reads a file, such as `read_jsonl`, by its name.
 
     >>> reader_for("dev.jsonl.gz").__name__, reader_for("dev.csv").__name__, reader_for("dev.txt").__name__
     ('read_jsonl', 'read_csv', 'read_conll')
@@ -76,7 +76,7 @@ def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
 def open_tagged(
     path: str, choices: Choices, kind: InputKind | None = None
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """The sentences of a tagged file, and its layout if it has columns."""
+    """Return the sentences of a tagged file, and its layout if it has columns."""
     kind = kind or file_kind(path)
     if kind in foreign_formats():
         return None, read_foreign(kind, path)
@@ -96,7 +96,7 @@ def open_tagged(
 def open_untagged(
     path: str, kind: InputKind, choices: Choices, keep: Callable[[bytes], None] | None = None
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """The sentences of a file whose tags, if any, do not matter; `keep` is given all bytes that are read.
+    """Return the sentences of a file whose tags, if any, do not matter; `keep` is given all bytes that are read.
 
     Raw text is read by `trelliswork.text.read_text`.
     """
@@ -122,7 +122,7 @@ def open_untagged(
 
 
 def read_pretokenised(path: str) -> Iterator[Sentence]:
-    """One sentence a line, tokens apart by white space; empty lines are skipped."""
+    """Yield one sentence a line, tokens apart by white space; empty lines are skipped."""
     name = name_of(path)
     n_sentences = 0
     for number, line in numbered_lines(path):
@@ -163,10 +163,12 @@ class FileFormat(ABC):
 
     @abstractmethod
     def read(self, path: str, *, with_tags: bool = True) -> Iterator[Sentence]:
-        """The sentences of a file; with `with_tags=False` tags may be missing. What is wrong is a `DataError`."""
+        """Return the sentences of a file; with `with_tags=False` tags may be missing. What is wrong is a
+        `DataError`.
+        """
 
     def text(self, sentence: Sentence) -> str | None:
-        """A tagged sentence as it is written to a file; None if files are only read."""
+        """Return a tagged sentence as it is written to a file; None if files are only read."""
         return None
 
 
@@ -186,13 +188,13 @@ def foreign_formats() -> Mapping[str, Plugin]:
 
 
 def foreign_kind(path: str | Path) -> str | None:
-    """The format of another package that a file has by its suffix."""
+    """Return the format of another package that a file has by its suffix."""
     suffix = Path(str(path).lower().removesuffix(".gz")).suffix
     return suffix[1:] if suffix[1:] in foreign_formats() else None
 
 
 def foreign_format(name: str) -> FileFormat | None:
-    """The format of another package with this name."""
+    """Return the format of another package with this name."""
     plugin = foreign_formats().get(name)
     if plugin is None:
         return None
@@ -204,7 +206,9 @@ def foreign_format(name: str) -> FileFormat | None:
 
 
 def read_foreign(name: str, path: str, *, with_tags: bool = True) -> Iterator[Sentence]:
-    """The sentences of a file in a format of another package; a mistake of its reader is an error that names it."""
+    """Yield the sentences of a file in a format of another package; a mistake of its reader is an error that names
+    it.
+    """
     format = foreign_format(name)
     assert format is not None
     try:

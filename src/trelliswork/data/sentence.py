@@ -57,13 +57,13 @@ class Sentence(Rich):
         return len(self.words)
 
     def _shown(self) -> Sequence[Piece]:
-        """For notebooks: a column for each word."""
+        """Return a table for notebooks, with a column for each word."""
         further = {f"column {i}": column for i, column in enumerate(self.features, 1)}
         known = {"tags": self.tags, "heads": self.heads, "target": self.target, **further, **self.columns}
         return [Table([(name, *values) for name, values in known.items() if values], ("words", *self.words))]
 
     def line_of(self, i: int) -> int:
-        """The line of token `i`."""
+        """Return the line of token `i`."""
         return self.lines[i] if self.lines else self.line + i
 
 

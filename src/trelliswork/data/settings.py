@@ -58,7 +58,7 @@ _TEXT: tuple[str, Callable[[Any], bool]] = ("a text in quotes", lambda value: is
 
 
 def kinds_of(config: type) -> Mapping[str, str]:
-    """The kind of each setting of a dataclass."""
+    """Return the kind of each setting of a dataclass."""
     return _kinds_of(config)
 
 
@@ -68,7 +68,7 @@ def _kinds_of(config: type) -> Mapping[str, str]:
 
 
 def keys_of(config: type) -> dict[str, str]:
-    """The kind of each setting, by the name that it has in TOML files."""
+    """Return the kind of each setting, by the name that it has in TOML files."""
     kinds = kinds_of(config)
     return {
         about.option or each.name: kinds[each.name] for each, about in settings_in(config) if about.option is not None
@@ -76,19 +76,19 @@ def keys_of(config: type) -> dict[str, str]:
 
 
 def settings_given(options: Mapping[str, Any], config: type) -> dict[str, Any]:
-    """The settings of a dataclass that options have, by the names of its fields."""
+    """Return the settings of a dataclass that options have, by the names of its fields."""
     named = {each.name: about.option or each.name for each, about in settings_in(config) if about.option is not None}
     return {name: options[key] for name, key in named.items() if options.get(key) is not None}
 
 
 def options_of(config: Settings) -> dict[str, Any]:
-    """All settings of a dataclass, by the names that they have on the command line and in TOML files."""
+    """Return all settings of a dataclass, by the names that they have on the command line and in TOML files."""
     named = [(each.name, about) for each, about in settings_in(type(config)) if about.option is not None]
     return {about.option or name: getattr(config, name) for name, about in named}
 
 
 def misfit(name: str, value: Any, kind: str) -> str:
-    """What is wrong with the value of a setting; empty if it is of its kind.
+    """Return what is wrong with the value of a setting; empty if it is of its kind.
 
     >>> misfit("layers", 3, "int"), misfit("causal", 3, "bool")
     ('', 'expected true or false for causal, got 3')
@@ -110,7 +110,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a setting beside its name, kind and default.
+    """Metadata of a setting in addition to its name, kind and default.
 
     `at_most` is the limit of whole numbers that have no other one, alone or in a list.
     If it is not left at its default, the other settings must have the values of `goes_with`.
@@ -155,11 +155,11 @@ class About:
 
     @property
     def bounds_given(self) -> bool:
-        """Whether any value is refused."""
+        """True if some values are refused."""
         return bool(self.choices) or (self.at_least, self.above, self.below) != (None, None, None)
 
     def problem(self, value: Any) -> bool:
-        """Whether a value lies outside the bounds."""
+        """Return whether a value lies outside the bounds."""
         if self.choices:
             return value not in self.choices
         low = self.at_least is not None and not value >= self.at_least
@@ -167,7 +167,7 @@ class About:
         return low or high or (self.above is not None and not value > self.above)
 
     def too_large(self, value: Any) -> bool:
-        """Whether a whole number, or one of a list, is above `at_most`."""
+        """Return whether a whole number, or one of a list, is above `at_most`."""
         parts = value if isinstance(value, list | tuple) else (value,)
         return any(isinstance(part, int) and part > self.at_most for part in parts)
 
@@ -181,13 +181,13 @@ class About:
 
 
 def setting(default: Any, help: str = "", *, option: str | bool | None = False, **about: Any) -> Any:
-    """A field of settings; `option` is True for an option of the same name, the rest as in `About`."""
+    """Return a field of settings; `option` is True for an option of the same name, the rest as in `About`."""
     name = ("=" if option else "") if isinstance(option, bool) else option
     return field(default=default, metadata={"about": About(help, option=name, **about)})
 
 
 def settings_in(config: type) -> tuple[tuple[Field[Any], About], ...]:
-    """The fields of a dataclass of settings, and what is known of each."""
+    """Return the fields of a dataclass of settings, and what is known of each."""
     return _settings_in(config)
 
 
@@ -227,19 +227,19 @@ class Settings:
                 raise self.ERROR(f"{each.name} must {bounds}{limit}; got {_shown(value)}{fix}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, fit for JSON."""
+        """Return plain values, fit for JSON."""
         return asdict(self)  # type: ignore[call-overload]
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; a setting that nobody knows, or of another kind, is an error."""
+        """Make settings of what `to_dict` gave; an unknown setting, or one of another type, is an error."""
         check_settings(cls, settings)
         lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
         return cls(**{**settings, **lists})
 
 
 def _broken_bounds(about: About, value: Any, kind: str) -> str:
-    """The bounds that a value does not keep, in words; empty if it keeps all."""
+    """Return the bounds that a value does not keep, in words; empty if it keeps all."""
     if about.bounds_given and about.problem(value):
         return about.bounds
     return f"be at most {about.at_most}" if kind in _WITH_WHOLE and about.too_large(value) else ""

@@ -56,12 +56,12 @@ class SpilledSentences(Sequence[Sentence]):
         return (self[i] for i in range(len(self)))
 
     def _read(self, number: int) -> list[Sentence]:
-        """A block; the last one is remembered."""
+        """Return a block; the last one is remembered."""
         if self._block[0] != number:
             self._block = number, pickle.loads(self._content[self._places[number] : self._places[number + 1]])
         return self._block[1]
 
 
 def held(sentences: Iterable[Sentence], scratch: Scratch) -> Sequence[Sentence]:
-    """Sentences in memory, or in the files of a scratch directory."""
+    """Return sentences in memory, or in the files of a scratch directory."""
     return SpilledSentences.of(sentences, scratch) if scratch.on_disk else list(sentences)

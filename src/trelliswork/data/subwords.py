@@ -57,58 +57,58 @@ class BytePairs:
         return cls(merges)
 
     def cut(self, word: str) -> tuple[str, ...]:
-        """The pieces of a word; all but the last are marked."""
-        found = self._cut.get(word)
-        if found is None:
+        """Return the pieces of a word; all but the last are marked."""
+        pieces_of_word = self._cut.get(word)
+        if pieces_of_word is None:
             pieces = list(word)
             while len(pieces) > 1:
                 best = min(pairwise(pieces), key=lambda pair: self._rank.get(pair, len(self.merges)))
                 if best not in self._rank:
                     break
                 pieces = merged(pieces, best)
-            found = self._cut[word] = (*(piece + JOIN for piece in pieces[:-1]), *pieces[-1:])
-        return found
+            pieces_of_word = self._cut[word] = (*(piece + JOIN for piece in pieces[:-1]), *pieces[-1:])
+        return pieces_of_word
 
     def cut_all(self, words: Iterable[str]) -> tuple[str, ...]:
-        """The pieces of several words."""
+        """Return the pieces of several words."""
         return tuple(piece for word in words for piece in self.cut(word))
 
 
 def joined(pieces: Iterable[str]) -> tuple[str, ...]:
-    """The words of some pieces; a piece that should go on and does not ends its word.
+    """Return the words of some pieces; a piece that should go on and does not ends its word.
 
     >>> joined(["low￭", "er", "s"])
     ('lower', 's')
     """
-    found = list(pieces)
-    return tuple("".join(found[i].removesuffix(JOIN) for i in place) for place in spans(found))
+    listed = list(pieces)
+    return tuple("".join(listed[i].removesuffix(JOIN) for i in place) for place in spans(listed))
 
 
 def spans(pieces: Sequence[str]) -> list[range]:
-    """Where the pieces of each word are."""
-    found, start = [], 0
+    """Return the range of the pieces of each word."""
+    ranges, start = [], 0
     for i, piece in enumerate(pieces):
         if not piece.endswith(JOIN) or i + 1 == len(pieces):
-            found.append(range(start, i + 1))
+            ranges.append(range(start, i + 1))
             start = i + 1
-    return found
+    return ranges
 
 
 def merged(pieces: Sequence[str], pair: Pair) -> list[str]:
-    """With each occurrence of a pair as one piece.
+    """Return the pieces with each occurrence of a pair as one piece.
 
     >>> merged(["a", "b", "a", "b", "c"], ("a", "b"))
     ['ab', 'ab', 'c']
     """
-    found, i = list[str](), 0
+    joined_pieces, i = list[str](), 0
     while i < len(pieces):
         if i + 1 < len(pieces) and (pieces[i], pieces[i + 1]) == pair:
-            found.append(pieces[i] + pieces[i + 1])
+            joined_pieces.append(pieces[i] + pieces[i + 1])
             i += 2
         else:
-            found.append(pieces[i])
+            joined_pieces.append(pieces[i])
             i += 1
-    return found
+    return joined_pieces
 
 
 def _merge_everywhere(

@@ -39,7 +39,7 @@ _IDS = tuple(map(str, range(1, 301)))
 
 
 def word_ids(n: int) -> tuple[str, ...]:
-    """The ids of n words.
+    """Return the ids of n words.
 
     >>> word_ids(3)
     ('1', '2', '3')
@@ -48,7 +48,7 @@ def word_ids(n: int) -> tuple[str, ...]:
 
 
 def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[ColumnFormat, list[Sentence]]:
-    """The layout and the sentences of a CoNLL-U file; the first that is no tree is an error with its place.
+    """Return the layout and the sentences of a CoNLL-U file; the first that is no tree is an error with its place.
 
     `Sentence.tags` are the labels, which are all `_` in a treebank without labels, and `columns` has LEMMA, UPOS, XPOS
     and FEATS as far as the file has them. `choices.feature_columns` are columns that a parser reads beside the words.
@@ -65,28 +65,28 @@ def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[Col
 
 
 def surveyed(path: str | Path) -> Iterator[Sentence | DataError]:
-    """The sentences of a treebank, and what is wrong with those that are no tree."""
+    """Yield the sentences of a treebank, and what is wrong with those that are no tree."""
     name = name_of(path)
     for block in _blocks(numbered_lines(path)):
         try:
-            found = block.sentence(name, TREEBANK)
+            sentence = block.sentence(name, TREEBANK)
         except DataError as error:
             yield error
         else:
-            if found is not None:
-                yield found
+            if sentence is not None:
+                yield sentence
 
 
 def trees_in(lines: Iterable[NumberedLine], file: str, format: ColumnFormat) -> Iterator[Sentence]:
-    """The sentences in numbered lines."""
+    """Yield the sentences in numbered lines."""
     for block in _blocks(lines):
-        found = block.sentence(file, format)
-        if found is not None:
-            yield found
+        sentence = block.sentence(file, format)
+        if sentence is not None:
+            yield sentence
 
 
 def format_of_treebank(file: str, choices: Choices) -> ColumnFormat:
-    """The layout of CoNLL-U with the columns that are chosen; choices that do not apply are an error."""
+    """Return the layout of CoNLL-U with the columns that are chosen; choices that do not apply are an error."""
     given = choices.completed(conllu=True)
     for option, value, allowed in (
         ("--delimiter", choices.delimiter, (None, "\t")),
@@ -116,7 +116,7 @@ class _Block:
     rows: list[list[str]] = field(default_factory=list)
 
     def sentence(self, file: str, format: ColumnFormat) -> Sentence | None:
-        """The sentence, or None if there are no words."""
+        """Return the sentence, or None if there are no words."""
         self._check_columns(file)
         columns = list(zip(*self.rows, strict=True))
         if columns and columns[0] != word_ids(len(self.rows)):
@@ -140,7 +140,7 @@ class _Block:
         )
 
     def problem(self, file: str, text: str, at: int) -> DataError:
-        """An error at the line of the row `at`, which names the sentence."""
+        """Return an error at the line of the row `at`, which names the sentence."""
         ident = next((line.partition("=")[2].strip() for line in self.comments if _is_id(line)), "")
         return DataError(file, f"sentence {ident}: {text}" if ident else text, line=self.numbers[at])
 
@@ -180,18 +180,18 @@ class _Block:
         self.numbers, self.rows = [self.numbers[at] for at in kept], [self.rows[at] for at in kept]
 
     def _heads(self, texts: Sequence[str], words: Sequence[str], file: str) -> tuple[int, ...]:
-        """The heads of the words, which must be a tree."""
+        """Return the heads of the words, which must be a tree."""
         if not all(map(_is_number, texts)):
             at = next(i for i, text in enumerate(texts) if not _is_number(text))
             raise self.problem(file, _no_head(texts[at], words[at]), at)
         heads = tuple(map(int, texts))
-        if (found := tree_problem(heads, words)) is not None:
-            raise self.problem(file, f"{found[1]}; {LEAVE_OUT}", found[0])
+        if (fault := tree_problem(heads, words)) is not None:
+            raise self.problem(file, f"{fault[1]}; {LEAVE_OUT}", fault[0])
         return heads
 
 
 def _blocks(lines: Iterable[NumberedLine]) -> Iterator[_Block]:
-    """Sentences: what is between blank lines."""
+    """Yield sentences: what is between blank lines."""
     block = _Block()
     for number, line in lines:
         if line.startswith("#") and not block.rows:
@@ -207,7 +207,7 @@ def _blocks(lines: Iterable[NumberedLine]) -> Iterator[_Block]:
 
 
 def _interned(values: Iterable[str]) -> tuple[str, ...]:
-    """Values that come again take no room again."""
+    """Return the values interned, so that repeated ones share memory."""
     return tuple(map(sys.intern, values))
 
 
@@ -240,7 +240,7 @@ Heads = Sequence[int]
 
 
 def tree_problem(heads: Heads, words: Sequence[str]) -> tuple[int, str] | None:
-    """Why heads are no tree with one root: the word to look at, from 0, and what is wrong; None if they are one.
+    """Return the word to look at, from 0, and why heads are no tree with one root; None if they are one.
 
     >>> tree_problem((2, 0), ("She", "sings")) is None
     True
@@ -263,7 +263,9 @@ def tree_problem(heads: Heads, words: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _circle(heads: Heads) -> list[int]:
-    """The first words that lead to one another and never to the root, each before its head; empty if there are none."""
+    """Return the first words that lead to one another and never to the root, each before its head; empty if there are
+    none.
+    """
     seen = [0] * (len(heads) + 1)  # by which walk
     seen[0] = -1
     for start in range(1, len(heads) + 1):
@@ -281,7 +283,7 @@ def _circle(heads: Heads) -> list[int]:
 
 
 def is_projective(heads: Heads) -> bool:
-    """Whether no two arcs of a tree cross, that of the root included.
+    """Return whether no two arcs of a tree cross, that of the root included.
 
     If two arcs cross, one of all crossing arcs has a dependent between the ends of another and its head outside.
 

@@ -26,31 +26,33 @@ _ATTACHED = (*range(10, 37), *range(200, 256))  # combining classes of accents, 
 
 @cache
 def _following() -> frozenset[str]:
-    """Starters that compose with the character before them, such as the second half of a vowel sign in Bengali."""
-    found = {chr(i) for each in _VOWELS_AND_FINALS for i in each}
+    """Return starters that compose with the character before them, such as the second half of a vowel sign in
+    Bengali.
+    """
+    starters = {chr(i) for each in _VOWELS_AND_FINALS for i in each}
     for i in range(_LAST_COMPOSED):
         parts = unicodedata.decomposition(chr(i)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
-            found.add(chr(int(parts[1], 16)))
-    return frozenset(found)
+            starters.add(chr(int(parts[1], 16)))
+    return frozenset(starters)
 
 
 def clusters(text: str) -> list[str]:
-    """The clusters of a text.
+    """Return the clusters of a text.
 
     >>> list(map(ascii, clusters("e\\u0323\\u0302o")))
     ["'e\\\\u0323\\\\u0302'", "'o'"]
     """
     if text.isascii():
         return list(text)
-    found, following = list[str](), _following()
+    pieces, following = list[str](), _following()
     for character in text:
         first = unicodedata.normalize("NFD", character)[0]
-        if found and (unicodedata.combining(first) or first in following):
-            found[-1] += character
+        if pieces and (unicodedata.combining(first) or first in following):
+            pieces[-1] += character
         else:
-            found.append(character)
-    return found
+            pieces.append(character)
+    return pieces
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Spelling:
 
     @classmethod
     def learned(cls, texts: Iterable[str]) -> Spelling | None:
-        """How most clusters of some texts are spelt, each in the way that is seen most; None if all forms are alike."""
+        """Learn the usual spelling of each cluster of some texts; None if no cluster has several."""
         texts = list(texts)
         counts: dict[str, Counter[str]] = {}
         words = Counter(word for text in texts if not text.isascii() for word in text.split() if not word.isascii())
@@ -89,7 +91,7 @@ class Spelling:
         return cls(form, exceptions, _orders(best)) if exceptions or form_of(texts) else None
 
     def of(self, text: str) -> str:
-        """A text spelt like this."""
+        """Return a text spelt like this."""
         if text.isascii() and not any(map(str.isascii, self.exceptions)):
             return text
         return "".join(self._cluster(unicodedata.normalize("NFD", each)) for each in clusters(text))
@@ -101,7 +103,7 @@ class Spelling:
 
 
 def _orders(best: Mapping[str, str]) -> dict[str, str]:
-    """The marks that most letters have in another order than the canonical one, and that order."""
+    """Return the marks that most letters have in another order than the canonical one, and that order."""
     votes: dict[str, Counter[str]] = {}
     for key, text in best.items():
         if len(key) > 2:
@@ -116,7 +118,7 @@ def _most_seen(seen: Counter[str], usual: str) -> str:
 
 
 def form_of(texts: Iterable[str]) -> Literal["NFC", "NFD", "mixed", ""]:
-    """The form that all texts are in; mixed if there is none, and empty if they are the same in both.
+    """Return the form that all texts are in; mixed if there is none, and empty if they are the same in both.
 
     >>> form_of(["\\u00e9", "a"]), form_of(["e\\u0301"]), form_of(["\\u00e9", "e\\u0301"]), form_of(["a"])
     ('NFC', 'NFD', 'mixed', '')
@@ -131,7 +133,7 @@ def form_of(texts: Iterable[str]) -> Literal["NFC", "NFD", "mixed", ""]:
 
 
 def lowered(text: str) -> str:
-    """A text in lower case, by the rules of Unicode that hold in all languages; İ is i, with or without its dot.
+    """Return a text in lower case, by the rules of Unicode that hold in all languages; İ is i, with or without its dot.
 
     >>> lowered("\\u0130zmir"), lowered("I\\u0307zmir"), lowered("ISPARTA")
     ('izmir', 'izmir', 'isparta')
@@ -140,7 +142,7 @@ def lowered(text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """A text without accents and points; vowel signs, viramas and other marks that are letters of a script stay.
+    """Return a text without accents and points; vowel signs, viramas and other marks that are letters of a script stay.
 
     >>> without_marks("Nyíregyháza, ł"), ascii(without_marks("\\u0915\\u093c\\u093f"))
     ('Nyiregyhaza, ł', "'\\\\u0915\\\\u093c\\\\u093f'")
@@ -150,7 +152,8 @@ def without_marks(text: str) -> str:
 
 
 def twins(symbol: str) -> Sequence[str]:
-    """Symbols that may stand for one that was never seen: other cases of it, then without marks, or as a plain letter.
+    """Return symbols that may replace one that was never seen: other cases of it, then without marks, or as a plain
+    letter.
 
     >>> twins("É"), twins("\uff21")
     (['é', 'E', 'e'], ['\uff41', 'A', 'a'])

@@ -61,13 +61,13 @@ def read_vectors(path: str | Path) -> WordVectors:
 
 
 def _is_header(line: str) -> bool:
-    """Whether a first line says how many words and dimensions there are."""
+    """Return whether a first line holds the numbers of words and dimensions."""
     fields = line.split()
     return len(fields) == 2 and all(_COUNT.fullmatch(field) for field in fields)
 
 
 def _n_numbers_at_the_end(line: str) -> int:
-    """How many of the fields behind the first, which is the word or its beginning, are numbers up to the end."""
+    """Count the numbers at the end of the fields; the first field is the word or its beginning."""
     fields = line.split()[1:]
     return next((n for n, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields))
 
@@ -77,7 +77,7 @@ def _shortened(line: str) -> str:
 
 
 def _word_and_values(line: str, dim: int) -> tuple[str, list[str]]:
-    """The word, which may hold spaces, and what comes behind it."""
+    """Return the word, which may hold spaces, and what comes behind it."""
     fields = line.rstrip().split(" ") if "\t" not in line else line.rstrip().split()
     n_word = max(len(fields) - dim, 1)
     word, values = fields[:n_word], fields[n_word:]

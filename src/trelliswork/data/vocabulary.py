@@ -40,7 +40,7 @@ class Vocabulary:
         unknown: str | None = None,
         first: Iterable[str] = (),
     ) -> Vocabulary:
-        """Items seen at least `min_count` times, by falling count and then alphabetically.
+        """Make a vocabulary of items seen at least `min_count` times, by falling count and then alphabetically.
 
         `unknown` and the items of `first` (padding, borders, ...) come before them.
         """
@@ -57,30 +57,30 @@ class Vocabulary:
         unknown: str | None = None,
         first: Iterable[str] = (),
     ) -> Vocabulary:
-        """The vocabulary of a stream of items, counted."""
+        """Count a stream of items and make their vocabulary."""
         return cls.from_counts(Counter(items), min_count=min_count, unknown=unknown, first=first)
 
     @classmethod
     def from_list(cls, items: Iterable[str], *, unknown: str | None = None) -> Vocabulary:
-        """The inverse of `to_list`."""
+        """Make a vocabulary of what `to_list` gave."""
         return cls(items, unknown=unknown)
 
     def to_list(self) -> list[str]:
-        """The items in index order, fit for JSON."""
+        """Return the items in index order, fit for JSON."""
         return list(self._items)
 
     def index(self, item: str) -> int:
-        """The index of `item`, or that of the unknown item."""
-        found = self._index.get(item)
-        if found is not None:
-            return found
+        """Return the index of `item`, or that of the unknown item."""
+        i = self._index.get(item)
+        if i is not None:
+            return i
         if self.unknown is None:
             known = ", ".join(self._items[:12]) + (", ..." if len(self) > 12 else "")
             raise TrellisworkError(f"expected one of the {len(self)} known items ({known}); got {item!r}")
         return self._index[self.unknown]
 
     def indices(self, items: Iterable[str]) -> list[int]:
-        """`index` of each item."""
+        """Return the index of each item."""
         return [self.index(item) for item in items]
 
     def __getitem__(self, i: int) -> str:

@@ -25,7 +25,7 @@ CHECKSUM = "sha256"
 
 
 def checksum(tensors: Mapping[str, Any], header: Mapping[str, str]) -> str:
-    """The SHA-256 of torch tensors or numpy arrays, and of the other texts in the header of their file."""
+    """Return the SHA-256 of torch tensors or numpy arrays, and of the other texts in the header of their file."""
     digest = hashlib.sha256()
     for name, text in sorted(header.items()):
         digest.update(f"{name}\0{text}\0".encode())
@@ -37,19 +37,19 @@ def checksum(tensors: Mapping[str, Any], header: Mapping[str, str]) -> str:
 
 
 def with_checksum(tensors: Mapping[str, Any], header: Mapping[str, str] | None = None) -> dict[str, str]:
-    """A header for a file of these tensors."""
+    """Return a header for a file of these tensors."""
     header = header or {}
     return {**header, CHECKSUM: checksum(tensors, header)}
 
 
 def packed(weights: Mapping[str, Any]) -> bytes:
-    """The content of a file of weights, with its checksum."""
+    """Return the content of a file of weights, with its checksum."""
     arrays = {name: _array(each) for name, each in weights.items()}
     return safetensors.numpy.save(arrays, with_checksum(arrays))
 
 
 def read_arrays(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Array], dict[str, str]]:
-    """The arrays of a file and the texts of its header, those with a `known` name; damage is a `ModelError`."""
+    """Return the arrays of a file and the texts of its header, those with a `known` name; damage is a `ModelError`."""
     check_regular(path)
     try:
         with safetensors.safe_open(path, framework="np") as file:
@@ -71,15 +71,15 @@ def check_finite(arrays: Mapping[str, Array], path: Path) -> None:
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not bool((np.abs(array) <= LARGEST).all()):
             expected = "finite weights"
-            found = "NaN" if bool(np.isnan(array).any()) else "infinite"
+            got = "NaN" if bool(np.isnan(array).any()) else "infinite"
             if bool(np.isfinite(array).all()):
-                expected, found = f"weights of at most {LARGEST:g}", "larger"
-            problem = f"expected {expected}, got {found} values in {name!r}"
+                expected, got = f"weights of at most {LARGEST:g}", "larger"
+            problem = f"expected {expected}, got {got} values in {name!r}"
             raise ModelError(f"{path}: {problem}; copy the model again or train again")
 
 
 def _array(weights: Any) -> Array:
-    """An array, or torch's tensor as one, in the order of C; a scalar keeps its shape."""
+    """Return an array, or torch's tensor as one, in the order of C; a scalar keeps its shape."""
     return np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().cpu(), order="C")
 
 

@@ -45,7 +45,7 @@ class WeightAverage:
 
     @property
     def _share(self) -> float:
-        """How much the newest weights count."""
+        """Weight of the newest weights in the mean."""
         if self.decay is None:
             return 1 / self.n_updates
         return 1 - min(self.decay, (1 + self.n_updates) / (10 + self.n_updates))
@@ -74,14 +74,14 @@ class WeightAverage:
 
 
 def make_average(model: nn.Module, config: TrainingConfig) -> WeightAverage | None:
-    """The average that the settings ask for."""
+    """Return the average that the settings ask for."""
     if config.average == "none":
         return None
     return WeightAverage(model, config.ema_decay if config.average == "ema" else None)
 
 
 def averages_in(epoch: int, config: TrainingConfig) -> bool:
-    """Whether the steps of this epoch, counted from 1, are averaged."""
+    """Return whether the steps of this epoch, counted from 1, are averaged."""
     return config.average == "ema" or (config.average == "swa" and epoch > config.swa_start * config.epochs)
 
 
@@ -115,7 +115,7 @@ class BestWeights:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the last `patience` epochs brought nothing."""
+        """True if the last `patience` epochs brought no improvement."""
         return self._epochs_offered - self.epoch >= self.patience
 
     def restore(self, model: nn.Module) -> None:
@@ -124,7 +124,7 @@ class BestWeights:
             model.load_state_dict(self.weights)
 
     def state(self) -> dict[str, Any]:
-        """All but the weights, fit for JSON."""
+        """Return all but the weights, fit for JSON."""
         return {"score": self.score, "epoch": self.epoch, "epochs_offered": self._epochs_offered}
 
     def load(self, state: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:

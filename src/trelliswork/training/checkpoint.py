@@ -49,7 +49,7 @@ class Checkpoint(CheckpointFolder):
         self._write(_best_name(epoch), weights, {})
 
     def read(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What `write` was given last."""
+        """Return the tensors and values that `write` was given last."""
         path = self.folder / STATE
         tensors, header = _read(path, ("state",))
         try:
@@ -58,7 +58,7 @@ class Checkpoint(CheckpointFolder):
             raise ModelError(_damaged(path)) from error
 
     def read_best(self, epoch: int) -> dict[str, Tensor]:
-        """What `write_best` was given for this epoch."""
+        """Return the weights that `write_best` was given for this epoch."""
         return _read(self.folder / _best_name(epoch))[0]
 
     def _write(self, name: str, tensors: Mapping[str, Tensor], header: dict[str, str]) -> None:
@@ -85,15 +85,15 @@ def _best_name(epoch: int) -> str:
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as the format wants them: in memory, in order, none a part of another (weights may be tied)."""
-    found: dict[str, Tensor] = {}
+    """Return tensors as the format wants them: in memory, in order, none a part of another (weights may be tied)."""
+    plain: dict[str, Tensor] = {}
     memory: set[int] = set()
     for name, tensor in tensors.items():
         own = tensor.detach().cpu().contiguous()
         place = own.untyped_storage().data_ptr()
-        found[name] = own.clone() if place in memory else own
+        plain[name] = own.clone() if place in memory else own
         memory.add(place)
-    return found
+    return plain
 
 
 def _read(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -121,7 +121,7 @@ def _force_to_disk(path: Path) -> None:
 
 @dataclass
 class Position:
-    """Where a run is: steps done of an epoch, with the loss, tokens and seconds that they took."""
+    """Position of a run: steps done of an epoch, with the loss, tokens and seconds that they took."""
 
     epoch: int = 1
     steps: int = 0
@@ -136,11 +136,11 @@ class Position:
 
 
 def random_state() -> dict[str, Tensor]:
-    """The state of torch's random numbers on every device."""
-    found = {"cpu": torch.get_rng_state()}
+    """Return the state of torch's random numbers on every device."""
+    states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        found |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
-    return found
+        states |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
 
 
 def set_random_state(states: Mapping[str, Tensor]) -> None:
@@ -152,17 +152,17 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
 
 
 def tensors_of(run: Run) -> dict[str, Tensor]:
-    """Every tensor that the next step depends on; the best weights are kept beside them."""
-    found = _named("weights", run.module.state_dict()) | _named("random", run.random)
+    """Return every tensor that the next step depends on; the best weights are kept beside them."""
+    tensors = _named("weights", run.module.state_dict()) | _named("random", run.random)
     if run.average is not None:
-        found |= _named("average", run.average.mean)
+        tensors |= _named("average", run.average.mean)
     for index, values in run.optimizer.state_dict()["state"].items():
-        found |= _named(f"optimizer.{index}", {name: value for name, value in values.items() if value is not None})
-    return found
+        tensors |= _named(f"optimizer.{index}", {name: value for name, value in values.items() if value is not None})
+    return tensors
 
 
 def values_of(run: Run) -> dict[str, Any]:
-    """Everything else, fit for JSON."""
+    """Return everything else, fit for JSON."""
     return {
         "position": asdict(run.position),
         "schedule": run.schedule.position,

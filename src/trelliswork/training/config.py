@@ -23,7 +23,7 @@ _LEAST_SEED = -(2**63)  # of torch
 
 @dataclass(frozen=True)
 class TrainingConfig(Settings):
-    """How to train; the defaults suit a tagger on anything from a thousand sentences up.
+    """Settings of training; the defaults suit a tagger on anything from a thousand sentences up.
 
     `objective` says what is minimized: see `trelliswork.training.objectives`. `lr=None` takes the default of the
     optimizer. `"sgd"` divides the rate by the fan-in of each layer (Collobert et al. 2011, Natural language processing
@@ -102,5 +102,5 @@ class TrainingConfig(Settings):
         return DEFAULT_RATES[self.optimizer] if self.lr is None else self.lr
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, fit for JSON, with the rate resolved."""
+        """Return plain values, fit for JSON, with the rate resolved."""
         return {**super().to_dict(), "lr": self.learning_rate}

@@ -94,7 +94,7 @@ def _unmake(made: Sequence[Path]) -> None:
 
 
 def _acquire(path: Path) -> int:
-    """An open descriptor of the lock file, locked.
+    """Return an open descriptor of the lock file, locked.
 
     The process that held the lock before may have removed the file after it was opened here: a lock counts only if its
     file still has the name.
@@ -113,7 +113,7 @@ def _acquire(path: Path) -> int:
 
 
 def _open(path: Path) -> int:
-    """Without truncating anything, nor following a link: the folder may be one that others write to."""
+    """Open a file without truncating it, nor following a link: the folder may be one that others write to."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
@@ -228,7 +228,7 @@ OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, *KEPT}
 
 
 def is_stray(name: str) -> bool:
-    """Whether a name in a model folder is temporary, of the settings or the tokeniser, which a kill may leave."""
+    """Return whether a name in a model folder is temporary: settings or a tokeniser that a kill has left."""
     return is_part_of(name, Path(SETTINGS)) or is_part_of(name, Path(TOKENISER))
 
 
@@ -241,7 +241,7 @@ def clear_partial(directory: str | Path) -> None:
 
 
 class CheckpointFolder:
-    """Where the checkpoint of one output folder is."""
+    """The folder of a checkpoint within an output folder."""
 
     def __init__(self, out: str | Path) -> None:
         self.out = Path(out)
@@ -249,7 +249,7 @@ class CheckpointFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether there is something to go on from."""
+        """True if there is a state to go on from."""
         return (self.folder / STATE).is_file()
 
     def clear(self) -> None:

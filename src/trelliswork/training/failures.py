@@ -94,7 +94,7 @@ def half_precision(device: str) -> Iterator[None]:
 
 
 def describe(sentences: Sequence[Sentence]) -> str:
-    """A batch in a few words: "3 sentences of up to 17 tokens, the first at train.conll:812"."""
+    """Return a batch in a few words: "3 sentences of up to 17 tokens, the first at train.conll:812"."""
     longest = max(map(len, sentences))
     return f"{_count(sentences)} of up to {longest} tokens, the first at {_place(sentences[0])}"
 
@@ -108,5 +108,5 @@ def _place(sentence: Sentence) -> str:
 
 
 def fits(sentence: Sentence, config: TrainingConfig) -> bool:
-    """Whether a sentence is trained on: it has words, and not too many."""
+    """Return whether a sentence is trained on: it has words, and not too many."""
     return 0 < len(sentence) <= (config.max_sentence_length or math.inf)

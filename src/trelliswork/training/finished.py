@@ -26,16 +26,16 @@ NO_MATTER = ("checkpoint_every",)  # settings that may change between one start 
 def fingerprint(
     model: nn.Module, train: Sequence[Sentence], dev: Sequence[Sentence] | None, config: TrainingConfig
 ) -> dict[str, Any]:
-    """Settings, model and data as plain values."""
+    """Return settings, model and data as plain values."""
     settings = getattr(getattr(model, "config", None), "to_dict", dict)
-    found = {
+    description = {
         "settings": {name: value for name, value in config.to_dict().items() if name not in NO_MATTER},
         "model": {"kind": type(model).__name__, **settings()},
         "training data": _of_data(train),
         "dev data": _of_data(dev or ()),
         "shapes": {name: list(tensor.shape) for name, tensor in model.state_dict().items()},
     }
-    return json.loads(json.dumps(found))
+    return json.loads(json.dumps(description))
 
 
 def _of_data(sentences: Sequence[Sentence]) -> dict[str, Any]:
@@ -48,11 +48,11 @@ def _of_data(sentences: Sequence[Sentence]) -> dict[str, Any]:
 
 def refuse_differences(then: Mapping[str, Any], now: Mapping[str, Any], place: str, kind: str = "interrupted") -> None:
     """Raise an error that says what differs between the run that left something there and this one."""
-    found = [text for part in now for text in _differences(part, then.get(part, {}), now[part])]
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    differences = [text for part in now for text in _differences(part, then.get(part, {}), now[part])]
+    if differences:
+        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         raise TrellisworkError(
-            f"{place}: expected the settings and data of the {kind} run; {'; '.join(found[:3])}{more}; "
+            f"{place}: expected the settings and data of the {kind} run; {'; '.join(differences[:3])}{more}; "
             "give the same again, or train anew without --resume"
         )
 
@@ -72,16 +72,16 @@ LONGER = ("epochs", "patience")  # settings that a finished run may go on with
 
 
 def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingResult | None:
-    """How the run in a folder went, if its history ends with the last epoch or without patience."""
-    found = earlier_run(folder, model, config)
-    if found is None:
+    """Return the result of the run in a folder, if its history ends with the last epoch or without patience."""
+    result = earlier_run(folder, model, config)
+    if result is None:
         return None
-    n_epochs = len(found.history)
-    return found if n_epochs >= config.epochs or n_epochs - found.best_epoch >= config.patience else None
+    n_epochs = len(result.history)
+    return result if n_epochs >= config.epochs or n_epochs - result.best_epoch >= config.patience else None
 
 
 def earlier_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingResult | None:
-    """How the run in a folder went that has left a model, a history and no checkpoint.
+    """Return the result of a run that has left a model, a history and no checkpoint in a folder.
 
     That it was made with other settings is an error; more epochs or patience are what it may go on with, and the
     settings that those of the model list as `LATER`.
@@ -109,10 +109,10 @@ def earlier_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRes
 
 
 def _section(holder: Mapping[str, Any], name: str, folder: Path) -> Mapping[str, Any]:
-    found = holder.get(name, {})
-    if not isinstance(found, dict):
-        raise ModelError(f"{folder}: expected an object under {name!r}, got {type(found).__name__}; train anew")
-    return found
+    section = holder.get(name, {})
+    if not isinstance(section, dict):
+        raise ModelError(f"{folder}: expected an object under {name!r}, got {type(section).__name__}; train anew")
+    return section
 
 
 def _plain(settings: Mapping[str, Any], may_differ: Sequence[str] = (*NO_MATTER, *LONGER)) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _plain(settings: Mapping[str, Any], may_differ: Sequence[str] = (*NO_MATTER,
 
 
 def read_history(path: Path) -> list[EpochRecord]:
-    """The epochs in a file."""
+    """Return the epochs in a file."""
     try:
         return [EpochRecord(**parse_json(line)) for line in read_regular(path).decode("utf-8").splitlines()]
     except (UnicodeDecodeError, BadJSONError, TypeError) as error:
@@ -128,5 +128,5 @@ def read_history(path: Path) -> list[EpochRecord]:
 
 
 def _object_in(path: Path) -> dict[str, Any]:
-    """What a file of JSON holds; nothing if there is none."""
+    """Return the object in a file of JSON; an empty one if there is no file."""
     return read_object(path) if path.exists() else {}

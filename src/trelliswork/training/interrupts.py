@@ -26,7 +26,7 @@ class Interrupts:
 
     @property
     def pending(self) -> bool:
-        """Whether the process was asked to end and has not ended yet."""
+        """True if the process was asked to end and has not ended yet."""
         return self._pending
 
     def __enter__(self) -> Interrupts:
@@ -42,7 +42,7 @@ class Interrupts:
 
     @contextmanager
     def undivided(self) -> Iterator[None]:
-        """What is done inside is done to its end; a second Ctrl-C does not wait."""
+        """Finish what is done inside before Ctrl-C has an effect; a second Ctrl-C does not wait."""
         self._busy = True
         try:
             yield

@@ -20,13 +20,13 @@ def _alone(numbers: Array) -> Array:
 
 
 def dot(a: Array, b: Array) -> float:
-    """Σ a b, without the threads that `np.dot` may use."""
+    """Return Σ a b, without the threads that `np.dot` may use."""
     return float(np.einsum("i,i", a, b))
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where an iteration ended. `loss` has the regularizers in it; `evaluations` counts all so far."""
+    """State at the end of an iteration. `loss` has the regularizers in it; `evaluations` counts all so far."""
 
     iteration: int
     weights: Array
@@ -58,7 +58,7 @@ class LBFGS:
     sums: Sums = _alone
 
     def minimise(self, objective: Objective, weights: Array) -> Iterator[Step]:
-        """One `Step` an iteration; the last one is the result."""
+        """Yield one `Step` an iteration; the last one is the result."""
         point = _Point(self, objective, weights.copy())
         history = _History(self.memory, len(weights), self.sums)
         losses = [point.loss]
@@ -85,7 +85,7 @@ class LBFGS:
                 return
 
     def _search(self, objective: Objective, point: _Point, direction: Array, step: float) -> tuple[_Point | None, int]:
-        """The first of step, step/2, ... that lowers the loss enough; with L1, steps are cut at sign changes.
+        """Return the first of step, step/2, ... that lowers the loss enough; with L1, steps are cut at sign changes.
 
         Without L1 a step that is too short for the curvature condition (Wolfe) is lengthened.
         """
@@ -129,10 +129,10 @@ class _Point:
             vectors.pseudo_gradient(weights, gradient, settings.l1, self.slope)
         along = 0.0 if direction is None else dot(gradient, direction)
         size = float(np.abs(weights).sum()) if settings.l1 else 0.0
-        found = settings.sums(
+        totals = settings.sums(
             np.array([dot(weights, weights), size, np.count_nonzero(weights), dot(self.slope, self.slope), along])
         )
-        squares, size, n_active, slope_squares, self.along = found.tolist()
+        squares, size, n_active, slope_squares, self.along = totals.tolist()
         self.loss = loss + settings.l2 * squares + settings.l1 * size
         self.norm, self.slope_norm, self.n_active = math.sqrt(squares), math.sqrt(slope_squares), int(n_active)
 
@@ -166,20 +166,20 @@ class _History:
         np.subtract(after.weights, before.weights, out=s, casting="same_kind")
         np.subtract(after.gradient, before.gradient, out=y, casting="same_kind")
         n = max([*self._places, place]) + 1
-        found = np.empty((3, n))
-        for out, matrix, vector in zip(found, (self._s, self._y, self._y), (y, s, y), strict=True):
+        products = np.empty((3, n))
+        for out, matrix, vector in zip(products, (self._s, self._y, self._y), (y, s, y), strict=True):
             vectors.products(matrix, vector.astype(np.float64), out)
-        found = self._sums(found)
-        if found[0, place] > 1e-300:
-            self._sy[:n, place], self._sy[place, :n], self._yy[:n, place] = found
-            self._yy[place, :n] = found[2]
+        products = self._sums(products)
+        if products[0, place] > 1e-300:
+            self._sy[:n, place], self._sy[place, :n], self._yy[:n, place] = products
+            self._yy[place, :n] = products[2]
             self._places.append(place)
 
     def direction(self, slope: Array) -> Array:
-        """-H · slope, H the inverse Hessian that the last pairs (s, y) suggest."""
-        found: Array = -slope
+        """Return -H · slope, H the inverse Hessian that the last pairs (s, y) suggest."""
+        direction: Array = -slope
         if not self._places:
-            return found
+            return direction
         order = np.array(self._places)
         n = order.max() + 1
         local = np.empty((2, n))
@@ -194,7 +194,7 @@ class _History:
         for i in range(len(order)):  # β_i = y_i · (scale (-slope - Σ_j α_j y_j) + Σ_j (α_j - β_j) s_j) / s_i · y_i
             beta = (scale * (-y_slope[i] - yy[i] @ alpha) + of_s @ sy[:, i]) / sy[i, i]
             of_s[i] = alpha[i] - beta
-        found *= scale
-        vectors.add_rows(found, self._s, order, of_s)
-        vectors.add_rows(found, self._y, order, -scale * alpha)
-        return found
+        direction *= scale
+        vectors.add_rows(direction, self._s, order, of_s)
+        vectors.add_rows(direction, self._y, order, -scale * alpha)
+        return direction

@@ -61,7 +61,7 @@ def train(
 
 
 def carry_out(run: Run, progress: Progress, *, resume: bool = False) -> TrainingResult:
-    """All epochs of a run, for a caller who has locked its folder (see `exclusive`)."""
+    """Carry out all epochs of a run, for a caller who has locked its folder (see `exclusive`)."""
     shown_by = progress if run.processes.is_first else Progress()
     with shown_by as shown, torch.random.fork_rng(devices=[]), SharedInterrupts(run.processes) as interrupts:
         torch.manual_seed(run.config.seed)

@@ -1,4 +1,4 @@
-"""What training makes small. A model gives the distribution of a batch and its gold value, an objective the loss.
+"""Objectives of training. A model gives the distribution of a batch and its gold value, an objective the loss.
 
 likelihood   -log p(gold), the model's own `loss`, on its fast path
 local        -log p of each tag given the gold one before it, or of each head alone, normalised token by token
@@ -32,35 +32,35 @@ from trelliswork.runtime.shapes import Float
 Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree
 
 
-def local(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
-    """-log p of the tags where each is a softmax given the one before it, as in a maximum-entropy Markov model.
+def local(structure: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
+    """Return -log p of the tags where each is a softmax given the one before it, as in a maximum-entropy Markov model.
 
     Of trees, each word chooses its head, and the label of the arc, alone: Dozat and Manning (2017), Deep biaffine
     attention for neural dependency parsing.
     """
-    if isinstance(found, DependencyTree):
-        return _heads_alone(found, gold)
-    if not isinstance(found, LinearChain):
+    if isinstance(structure, DependencyTree):
+        return _heads_alone(structure, gold)
+    if not isinstance(structure, LinearChain):
         raise TrellisworkError(
             "the objective local needs a tag for each token, got segments; train a tagger, or choose another objective"
         )
-    return -locally_normalised(found).score(gold)
+    return -locally_normalised(structure).score(gold)
 
 
-def perceptron(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
+def perceptron(structure: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
     """Return max_y score(y) - score(gold): its gradient steps towards gold and away from the prediction."""
     # [S4.221]
-    return _best_score(found) - found.score(gold)
+    return _best_score(structure) - structure.score(gold)
 
 
-def margin(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
-    """max_y (score(y) + cost(y)) - score(gold), never below 0."""
-    return _best_score(_helped(found, costs_of(found, gold))) - found.score(gold)
+def margin(structure: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
+    """Return max_y (score(y) + cost(y)) - score(gold), never below 0."""
+    return _best_score(_cost_augmented(structure, costs_of(structure, gold))) - structure.score(gold)
 
 
-def risk(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
-    """Σ_y p(y) cost(y)."""
-    return found.expected(costs_of(found, gold))
+def risk(structure: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
+    """Return Σ_y p(y) cost(y), the expected cost."""
+    return structure.expected(costs_of(structure, gold))
 
 
 OBJECTIVES: dict[str, Callable[[Structure, Tensor], Tensor]] = {
@@ -72,7 +72,7 @@ OBJECTIVES: dict[str, Callable[[Structure, Tensor], Tensor]] = {
 
 
 def make_objective(name: str, model: Trainable) -> Callable[[Any], Tensor]:
-    """From a batch of encoded examples to its summed loss."""
+    """Return the function that gives the summed loss of a batch of encoded examples."""
     if name == "likelihood":
         return model.loss
     objective, scored = OBJECTIVES[name], getattr(model, "scored", None)
@@ -83,72 +83,74 @@ def make_objective(name: str, model: Trainable) -> Callable[[Any], Tensor]:
         )
 
     def loss(batch: Any) -> Tensor:
-        found, gold, *beside = scored(batch)  # what a model learns beside the structure, such as tags, adds to the loss
-        return sum(beside, objective(found, gold).sum())
+        # what a model learns in addition to the structure, such as tags, adds to the loss
+        structure, gold, *beside = scored(batch)
+        return sum(beside, objective(structure, gold).sum())
 
     return loss
 
 
-def costs_of(found: Structure, gold: Tensor) -> Tensor:
-    """The cost of each label of each token [batch, n, c], of each segment [batch, n, k, c], of each arc or span.
+def costs_of(structure: Structure, gold: Tensor) -> Tensor:
+    """Return the cost of each label of each token [batch, n, c], of each segment [batch, n, k, c], of each arc or span.
 
     Costs of arcs are shaped like the scores of their labels, or like those of arcs without labels.
     """
-    if isinstance(found, LinearChain):
-        right = torch.nn.functional.one_hot(gold.clamp(min=0), found.emissions.shape[-1])
-        return (1 - right).to(found.emissions.dtype) * found.valid[..., None]
-    if isinstance(found, DependencyTree):
-        return _costs_of_arcs(found, gold)
-    if isinstance(found, SpanTree):
-        return 1 - found.to_parts(gold)
-    parts = found.to_parts(gold)
+    if isinstance(structure, LinearChain):
+        right = torch.nn.functional.one_hot(gold.clamp(min=0), structure.emissions.shape[-1])
+        return (1 - right).to(structure.emissions.dtype) * structure.valid[..., None]
+    if isinstance(structure, DependencyTree):
+        return _costs_of_arcs(structure, gold)
+    if isinstance(structure, SpanTree):
+        return 1 - structure.to_parts(gold)
+    parts = structure.to_parts(gold)
     n_tokens = torch.arange(1, parts.shape[-2] + 1, device=parts.device, dtype=parts.dtype)
     return (1 - parts) * n_tokens[:, None]
 
 
-def _costs_of_arcs(found: DependencyTree, gold: Tensor) -> Tensor:
-    costs = torch.ones_like(found.arcs if found.labels is None else found.labels)
-    pairs = gold[..., None] if found.labels is None else gold
-    words = torch.arange(1, found.n + 1, device=gold.device)
+def _costs_of_arcs(structure: DependencyTree, gold: Tensor) -> Tensor:
+    costs = torch.ones_like(structure.arcs if structure.labels is None else structure.labels)
+    pairs = gold[..., None] if structure.labels is None else gold
+    words = torch.arange(1, structure.n + 1, device=gold.device)
     rows = torch.arange(len(gold), device=gold.device)[:, None]
     costs[(rows, pairs[..., 0], words, *pairs[..., 1:].unbind(-1))] = 0
     return costs
 
 
-def _heads_alone(found: DependencyTree, gold: Tensor) -> Float[Tensor, " batch"]:
-    """-Σ_m log p(head of m, label of m), a softmax over all heads (and labels) of m alone."""
-    n, scores = found.n, found.arcs if found.labels is None else found.arcs[..., None] + found.labels
+def _heads_alone(structure: DependencyTree, gold: Tensor) -> Float[Tensor, " batch"]:
+    """Return -Σ_m log p(head of m, label of m), a softmax over all heads (and labels) of m alone."""
+    n, labels = structure.n, structure.labels
+    scores = structure.arcs if labels is None else structure.arcs[..., None] + labels
     places = torch.arange(n + 1, device=gold.device)
-    real = torch.nn.functional.pad(found.valid, (1, 0), value=True)[..., None] & (places[:, None] != places)
-    scores = scores.masked_fill(~real if found.labels is None else ~real[..., None], -INF)
+    real = torch.nn.functional.pad(structure.valid, (1, 0), value=True)[..., None] & (places[:, None] != places)
+    scores = scores.masked_fill(~real if labels is None else ~real[..., None], -INF)
     by_word = scores.transpose(1, 2)[:, 1:].flatten(2).log_softmax(-1)  # [batch, n, (n+1) * labels]
-    chosen = gold if found.labels is None else gold[..., 0] * found.labels.shape[-1] + gold[..., 1]
+    chosen = gold if labels is None else gold[..., 0] * labels.shape[-1] + gold[..., 1]
     log_probs = by_word.gather(-1, chosen[..., None])[..., 0]
-    return -log_probs.masked_fill(~found.valid, 0.0).sum(-1)
+    return -log_probs.masked_fill(~structure.valid, 0.0).sum(-1)
 
 
-def _best_score(found: Any) -> Float[Tensor, " batch"]:
-    return found.score(found.argmax)
+def _best_score(structure: Any) -> Float[Tensor, " batch"]:
+    return structure.score(structure.argmax)
 
 
-def _helped(found: Structure, costs: Tensor) -> Structure:
-    """The same structure, its scores raised by the costs."""
-    if isinstance(found, DependencyTree):
-        if found.labels is None:
-            return found._like(found.arcs + costs, None, found.lengths)
-        return found._like(found.arcs, found.labels + costs, found.lengths)
-    if isinstance(found, SpanTree):
-        return found._like(found.spans + costs, found.lengths)
-    if isinstance(found, LinearChain):
-        return found._like(found.emissions + costs, found.transitions, found.start, found.end)
-    return found._like(found.segments + costs, found.transitions, found.start, found.end)
+def _cost_augmented(structure: Structure, costs: Tensor) -> Structure:
+    """Return the same structure with scores raised by the costs."""
+    if isinstance(structure, DependencyTree):
+        if structure.labels is None:
+            return structure._like(structure.arcs + costs, None, structure.lengths)
+        return structure._like(structure.arcs, structure.labels + costs, structure.lengths)
+    if isinstance(structure, SpanTree):
+        return structure._like(structure.spans + costs, structure.lengths)
+    if isinstance(structure, LinearChain):
+        return structure._like(structure.emissions + costs, structure.transitions, structure.start, structure.end)
+    return structure._like(structure.segments + costs, structure.transitions, structure.start, structure.end)
 
 
 # What the loop asks of a model.
 
 
 class Trainable(Protocol):
-    """What the loop asks of a model, besides being an `nn.Module`.
+    """Protocol of a model that the loop can train, which is also an `nn.Module`.
 
     Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value, and the
     loss of what is learned beside it, if there is any. A model whose loss is not the same in all epochs has
@@ -158,13 +160,13 @@ class Trainable(Protocol):
     metrics: dict[str, Any]
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> Sequence[Sized]:
-        """Examples, made once and reused in each epoch."""
+        """Return examples, made once and reused in each epoch."""
 
     def loss(self, batch: Any) -> Tensor:
-        """The summed loss of a batch of encoded examples."""
+        """Return the summed loss of a batch of encoded examples."""
 
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
-        """Scores of the model on gold data; `score` is the one that counts and `metric` its name."""
+        """Return scores of the model on gold data; `score` is the one that counts and `metric` its name."""
 
     def check_output(self, directory: str | Path) -> None:
         """Raise `OutputError` if `save` could not write there; asked before the first epoch."""

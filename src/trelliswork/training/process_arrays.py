@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ManyProcesses(OneProcess):
-    """What `OneProcess` does alone, done by all processes of a run."""
+    """The operations of `OneProcess` for all processes of a run."""
 
     def __init__(self, processes: Processes) -> None:
         self.rank, self.size, self._processes = processes.rank, processes.size, processes
@@ -34,9 +34,9 @@ class ManyProcesses(OneProcess):
         return self._processes.from_first(value)
 
     def to_first(self, value: T) -> list[T]:
-        found: list[Any] | None = [None] * self.size if self.rank == 0 else None
-        dist.gather_object(value, found)
-        return found or []
+        values: list[Any] | None = [None] * self.size if self.rank == 0 else None
+        dist.gather_object(value, values)
+        return values or []
 
     def gathered(self, compute: Callable[[], T]) -> list[T]:
         return self._processes.gathered(compute)
@@ -67,9 +67,9 @@ class ManyProcesses(OneProcess):
             return [numbers for _ in sizes]
         own = torch.zeros(max(sizes) * numbers.itemsize, dtype=torch.uint8)  # bytes: torch lacks some kinds of numbers
         own[: numbers.nbytes] = torch.from_numpy(np.ascontiguousarray(numbers).view(np.uint8))
-        found = [torch.empty_like(own) for _ in sizes]
-        dist.all_gather(found, own)
-        return [each.numpy().view(numbers.dtype)[:n] for each, n in zip(found, sizes, strict=True)]
+        gathered = [torch.empty_like(own) for _ in sizes]
+        dist.all_gather(gathered, own)
+        return [each.numpy().view(numbers.dtype)[:n] for each, n in zip(gathered, sizes, strict=True)]
 
     def own(self, vector: Array) -> Array:
         return self._padded(vector)[self.rank].copy()
@@ -81,26 +81,26 @@ class ManyProcesses(OneProcess):
                 sums: Array = rows.reshape(self.size, *padded.shape)[:, self.rank].sum(0)
                 return sums
         sent = torch.from_numpy(padded)
-        found = torch.empty_like(sent)
-        dist.all_to_all_single(found, sent)
-        return found.numpy().sum(0)
+        received = torch.empty_like(sent)
+        dist.all_to_all_single(received, sent)
+        return received.numpy().sum(0)
 
     def joined(self, part: Array, n: int) -> Array:
         with self._processes.rows(part) as rows:
             if rows is not None:
                 return rows.reshape(-1)[:n].copy()
-        found = torch.empty(self.size, len(part), dtype=torch.float64)
-        dist.all_gather(list(found), torch.from_numpy(part))
-        return found.numpy().reshape(-1)[:n]
+        parts = torch.empty(self.size, len(part), dtype=torch.float64)
+        dist.all_gather(list(parts), torch.from_numpy(part))
+        return parts.numpy().reshape(-1)[:n]
 
     def _padded(self, vector: Array) -> Array:
-        """[processes, numbers of each], 0 after the end."""
+        """Return [processes, numbers of each], 0 after the end."""
         width = -(-len(vector) // self.size)
         if len(vector) == self.size * width:
             return vector.reshape(self.size, width)
-        found = np.zeros(self.size * width)
-        found[: len(vector)] = vector
-        return found.reshape(self.size, width)
+        padded = np.zeros(self.size * width)
+        padded[: len(vector)] = vector
+        return padded.reshape(self.size, width)
 
     def parts(self, places: Array, amounts: Array, n: int) -> list[Part]:
         sizes = self._sizes(len(places))
@@ -112,5 +112,5 @@ class ManyProcesses(OneProcess):
 
 
 def all_processes() -> OneProcess:
-    """The processes that torchrun has started together with this one."""
+    """Return the processes that torchrun has started together with this one."""
     return ManyProcesses(join())

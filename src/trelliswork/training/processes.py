@@ -40,14 +40,14 @@ LOOK = 1.0  # seconds of waiting until a process looks whether the others are st
 
 
 class SharedFile(NamedTuple):
-    """Where other processes find the memory of the first one."""
+    """Path by which other processes open the memory of the first one."""
 
     path: str
     mark: bytes
 
     @classmethod
     def of(cls, file: int) -> SharedFile:
-        """That of an open file of this process."""
+        """Return the path and mark of an open file of this process."""
         return cls(f"/proc/{os.getpid()}/fd/{file}", os.pread(file, MARK, 0))
 
 
@@ -96,7 +96,7 @@ class SharedMemory:
 def shared_memory(
     n_bytes: int, rank: int, size: int, from_first: Callable[[Any], Any], any_of: Callable[[bool], bool]
 ) -> SharedMemory | None:
-    """Memory with room for n bytes of each process; None in all of them if any cannot have it.
+    """Return memory with room for n bytes of each process; None in all of them if any cannot have it.
 
     It is a file without a name (memfd), which the others open through the first process: it is gone with the last of
     them, also after a kill. None if processes are on several machines, or if the system has no such files or the
@@ -115,7 +115,7 @@ def shared_memory(
 
 
 def _reserve(n_bytes: int) -> int | None:
-    """The descriptor of a file of so many bytes behind its mark, all 0."""
+    """Return the descriptor of a file of so many bytes behind its mark, all 0."""
     if not hasattr(os, "memfd_create") or platform.machine() not in ("x86_64", "AMD64"):
         return None
     file = os.memfd_create("trelliswork")
@@ -129,7 +129,7 @@ def _reserve(n_bytes: int) -> int | None:
 
 
 def opened(shared: SharedFile, n_bytes: int) -> Array | None:
-    """The bytes behind the mark; None if they are not to be had from here."""
+    """Return the bytes behind the mark; None if they are not to be had from here."""
     try:
         with open(shared.path, "r+b") as file:
             if file.read(MARK) != shared.mark:
@@ -146,9 +146,9 @@ MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows th
 
 @dataclass
 class _Memory:
-    """What the processes of one run share, once they have asked for it."""
+    """Memory that the processes of one run share, once they have asked for it."""
 
-    found: SharedMemory | None = None
+    memory: SharedMemory | None = None
     is_possible: bool = True
 
 
@@ -162,16 +162,16 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes files and talks to the user."""
+        """True for the process that writes files and talks to the user."""
         return self.rank == 0
 
     @property
     def alone(self) -> bool:
-        """Whether there is no other."""
+        """True if there is no other process."""
         return self.size == 1
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
-        """The items of this process.
+        """Return the items of this process.
 
         >>> Processes(1, 2).share("abcde")
         'bd'
@@ -179,7 +179,7 @@ class Processes:
         return items[self.rank :: self.size]
 
     def from_first(self, value: T) -> T:
-        """The value of the first process, in all of them."""
+        """Return the value of the first process, in all of them."""
         if self.alone:
             return value
         box = [value]
@@ -187,16 +187,16 @@ class Processes:
         return box[0]
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process."""
+        """Return whether the flag is set in any process."""
         return flag if self.alone else bool(self.largest(np.array([flag], np.uint8))[0])
 
     def sums(self, numbers: Array) -> Array:
-        """The sum over all processes of each number."""
+        """Return the sum over all processes of each number."""
         with self.rows(numbers) as rows:
             return _reduced(numbers, dist.ReduceOp.SUM) if rows is None else rows.sum(0, dtype=numbers.dtype)
 
     def largest(self, numbers: Array) -> Array:
-        """The largest of all processes of each number."""
+        """Return the largest of all processes of each number."""
         with self.rows(numbers) as rows:
             return _reduced(numbers, dist.ReduceOp.MAX) if rows is None else rows.max(0)
 
@@ -211,15 +211,15 @@ class Processes:
             yield rows
 
     def _memory_for(self, n_bytes: int) -> SharedMemory | None:
-        """Shared memory for so many bytes of each process, larger than before if need be."""
+        """Return shared memory for so many bytes of each process, larger than before if need be."""
         known = self._memory
-        if known.is_possible and (known.found is None or len(known.found.room) < self.size * n_bytes):
-            known.found = shared_memory(max(n_bytes, SMALL), self.rank, self.size, self.from_first, _any_through_gloo)
-            known.is_possible = known.found is not None
-        return known.found
+        if known.is_possible and (known.memory is None or len(known.memory.room) < self.size * n_bytes):
+            known.memory = shared_memory(max(n_bytes, SMALL), self.rank, self.size, self.from_first, _any_through_gloo)
+            known.is_possible = known.memory is not None
+        return known.memory
 
     def gathered(self, compute: Callable[[], T]) -> list[T]:
-        """What `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
+        """Return what `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
         if self.alone:
             return [compute()]
         result, problem = None, None
@@ -227,17 +227,19 @@ class Processes:
             result = compute()
         except Exception as error:
             problem = error
-        found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, (result, None if problem is None else str(problem)))
+        results: list[Any] = [None] * self.size
+        dist.all_gather_object(results, (result, None if problem is None else str(problem)))
         if problem is not None:
             raise problem
-        failures = [f"process {rank}: {message}" for rank, (_, message) in enumerate(found) if message is not None]
+        failures = [f"process {rank}: {message}" for rank, (_, message) in enumerate(results) if message is not None]
         if failures:
             raise TrellisworkError("; ".join(failures))
-        return [each for each, _ in found]
+        return [each for each, _ in results]
 
     def summed(self, compute: Callable[[], float]) -> float:
-        """The sum of what `compute` returns in each process. If it fails in one, it fails in all, as in `gathered`."""
+        """Return the sum of what `compute` returns in each process. If it fails in one, it fails in all, as in
+        `gathered`.
+        """
         if self.alone:
             return compute()
         number, problem = 0.0, None
@@ -245,18 +247,18 @@ class Processes:
             number = compute()
         except Exception as error:
             problem = error
-        found = self.sums(np.array([number, problem is not None], np.float64))
-        if found[1]:
+        totals = self.sums(np.array([number, problem is not None], np.float64))
+        if totals[1]:
             self.gathered(partial(_raised, problem))
-        return float(found[0])
+        return float(totals[0])
 
     def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
-        """`answer(inputs)`, an answer for each input, every process answering its share."""
+        """Return `answer(inputs)`, an answer for each input, every process answering its share."""
         by_process = self.gathered(lambda: answer(self.share(inputs)))
-        found: list[T | None] = [None] * len(inputs)
+        in_order: list[T | None] = [None] * len(inputs)
         for rank, answers in enumerate(by_process):
-            found[rank :: self.size] = answers
-        return found  # type: ignore[return-value]
+            in_order[rank :: self.size] = answers
+        return in_order  # type: ignore[return-value]
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace each gradient by its sum over the processes; of large tables, only rows with a gradient travel."""
@@ -279,7 +281,7 @@ class Processes:
                 each.grad = _gradient(each).index_put_((mask.to(each.device),), total)
 
     def _touched(self, parameters: Sequence[nn.Parameter]) -> tuple[list[bool], list[Tensor | None]]:
-        """Which parameters have a gradient in any process, and which rows of the large ones."""
+        """Return the parameters that have a gradient in any process, and such rows of the large ones."""
         masks = [_nonzero_rows(each) if _is_table(each) else None for each in parameters]
         present = torch.tensor([each.grad is not None for each in parameters], dtype=torch.uint8)
         flags = torch.cat([present, *(mask for mask in masks if mask is not None)])
@@ -289,10 +291,10 @@ class Processes:
 
 
 def _reduced(numbers: Array, op: Any) -> Array:
-    """The same through gloo."""
-    found = torch.from_numpy(numbers.copy())
-    dist.all_reduce(found, op)
-    return found.numpy()
+    """Reduce numbers over all processes through gloo."""
+    reduced = torch.from_numpy(numbers.copy())
+    dist.all_reduce(reduced, op)
+    return reduced.numpy()
 
 
 def _any_through_gloo(flag: bool) -> bool:
@@ -335,7 +337,7 @@ class SharedInterrupts(Interrupts):
 
 
 def join() -> Processes:
-    """The processes that were started together with this one by torchrun; this one alone if it was not."""
+    """Return the processes that were started together with this one by torchrun; this one alone if it was not."""
     if n_processes() < 2:
         return Processes()
     if not dist.is_initialized():

@@ -30,7 +30,7 @@ class EpochRecord:
     seconds: float
 
     def line(self) -> str:
-        """One line for people.
+        """Describe the epoch in one line.
 
         >>> EpochRecord(3, 0.1372, 0.9345, "f1", 19000.0, 10.6).line()
         'epoch 3: loss 0.1372, dev f1 93.45, 19,000 tokens/s, 10.6 s'
@@ -40,7 +40,7 @@ class EpochRecord:
         return f"epoch {self.epoch}: loss {self.loss:.4f},{score} {speed}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as it is written to history.jsonl."""
+        """Return the record as it is written to history.jsonl."""
         return asdict(self)
 
 
@@ -145,7 +145,7 @@ class BarProgress(Progress):
         self._bar.reset(self._task, total=n_tokens, description=name, text=self._text(float("nan"), 0.0))
 
     def title(self, text: str) -> str:
-        """What stands before the bar."""
+        """Text before the bar."""
         return text
 
     def _text(self, loss: float, rate: float) -> str:
@@ -215,7 +215,7 @@ class OnEpoch(Relay):
 def make_progress(
     show: bool = True, stream: TextIO | None = None, *, on_epoch: Callable[[EpochRecord], object] | None = None
 ) -> Progress:
-    """A bar when standard error is a terminal, messages to the log when it is not, silence when `show` is false.
+    """Return a bar when standard error is a terminal, messages to the log when it is not, silence when `show` is false.
 
     With a `stream`, plain lines go there instead of to the log.
 

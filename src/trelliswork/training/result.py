@@ -1,4 +1,4 @@
-"""How a run went.
+"""Results of training, of several seeds and of searches.
 
 >>> result = SeedsResult("f1", [SeedRow(0, 0.93, None, 5, 10.0), SeedRow(1, 0.95, None, 4, 9.0)])
 >>> print(result.table())
@@ -37,7 +37,7 @@ class TrainingResult(Rich):
     note: str = ""
 
     def _shown(self) -> Sequence[Piece]:
-        """For notebooks: a row for each epoch."""
+        """Return a table for notebooks, with a row for each epoch."""
         rows = [(each.epoch, each.loss, each.score, each.seconds) for each in self.history]
         return [self.summary, Table(rows, ("epoch", "loss", self.metric, "seconds"))]
 
@@ -48,7 +48,7 @@ class TrainingResult(Rich):
 
     @property
     def metric(self) -> str:
-        """What the score is."""
+        """Name of the score."""
         return self.history[-1].metric if self.history else ""
 
     @property
@@ -82,15 +82,15 @@ class SeedsResult:
     interrupted: bool = False
 
     def scores(self, part: str) -> list[float]:
-        """The scores of all seeds on "dev" or "test", where there are any."""
+        """Return the scores of all seeds on "dev" or "test", where there are any."""
         return [getattr(row, part) for row in self.rows if getattr(row, part) is not None]
 
     def mean(self, part: str) -> float:
-        """Of the scores on "dev" or "test"."""
+        """Return the mean of the scores on "dev" or "test"."""
         return statistics.fmean(self.scores(part))
 
     def deviation(self, part: str) -> float:
-        """Of the scores on "dev" or "test"."""
+        """Return the standard deviation of the scores on "dev" or "test"."""
         return statistics.stdev(self.scores(part)) if len(self.scores(part)) > 1 else 0.0
 
     @property
@@ -99,12 +99,12 @@ class SeedsResult:
         return [part for part in ("dev", "test") if self.scores(part)]
 
     def table(self) -> str:
-        """For people: a line for each seed, the mean and the deviation, in percent."""
+        """Return a table with a line for each seed, the mean and the deviation, in percent."""
         heads = "".join(f"{part + ' ' + self.metric:>9}" for part in self.parts)
         lines = [f"seed{heads}  best epoch  seconds"]
         for row in self.rows:
-            found = "".join(f"{100 * getattr(row, part):>9.2f}" for part in self.parts)
-            lines.append(f"{row.seed:>4}{found}{row.best_epoch:>12}{row.seconds:>9.1f}")
+            cells = "".join(f"{100 * getattr(row, part):>9.2f}" for part in self.parts)
+            lines.append(f"{row.seed:>4}{cells}{row.best_epoch:>12}{row.seconds:>9.1f}")
         for name, value in (("mean", self.mean), ("+/-", self.deviation)):
             lines.append(f"{name:>4}" + "".join(f"{100 * value(part):>9.2f}" for part in self.parts))
         return "\n".join(lines)
@@ -134,7 +134,7 @@ class SearchResult:
     interrupted: bool = False
 
     def row(self, number: int) -> TrialRow:
-        """The trial of that number."""
+        """Return the trial of that number."""
         return next(row for row in self.rows if row.number == number)
 
     @property
@@ -149,7 +149,7 @@ class SearchResult:
         return next(iter(self.ranked), None)
 
     def table(self, metric: str, steps: str = "epochs") -> str:
-        """For people: the finished trials by rank, then the others."""
+        """Return a table of the finished trials by rank, then the others."""
         others = [row for row in self.rows if row.state != "finished"]
         names = list(dict.fromkeys(name for row in self.rows for name in row.settings))
         table = [["rank", "trial", f"dev {metric}", steps, "seconds", *names, ""]]
@@ -162,7 +162,7 @@ class SearchResult:
 
 
 def shown(value: Any) -> str:
-    """A setting in a few characters.
+    """Return a setting in a few characters.
 
     >>> shown(0.00123456), shown("lstm"), shown((2, 3)), shown(True)
     ('0.00123', 'lstm', '2,3', 'yes')
@@ -175,7 +175,7 @@ def shown(value: Any) -> str:
 
 
 def _aligned(table: list[list[str]]) -> str:
-    """Columns to the right, the last one, a remark, to the left."""
+    """Return columns to the right, the last one, a remark, to the left."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
     for *cells, remark in table:

@@ -84,7 +84,7 @@ class Run:
             )
 
     def _steps(self, epoch: int) -> list[list[list[int]]]:
-        """The batches of an epoch, `accumulate` of them in each process to a step.
+        """Return the batches of an epoch, `accumulate` of them in each process to a step.
 
         Batches of a step have sentences of about the same length: no process waits long for the others.
         """
@@ -134,7 +134,7 @@ class Run:
         self._checkpoint_at = time.monotonic() + self.config.checkpoint_every
 
     def _resume(self, checkpoint: Checkpoint) -> int:
-        """Go on from a checkpoint; the number of threads that it was made with."""
+        """Go on from a checkpoint; return the number of threads that it was made with."""
         tensors, values = checkpoint.read()
         try:
             refuse_differences(values["fingerprint"], self.fingerprint, str(self.out))
@@ -234,7 +234,7 @@ class Run:
         return bool(self.dev and self.result.history and self.best.exhausted)
 
     def _one_epoch(self, shown: Progress, interrupts: Interrupts) -> EpochRecord:
-        """What is left of the epoch, then its evaluation."""
+        """Carry out the rest of the epoch, then evaluate."""
         at, n_tokens = self.position, sum(self.lengths)
         began = time.perf_counter() - at.seconds
         shown.start_epoch(at.epoch, self.config.epochs, n_tokens)
@@ -306,7 +306,7 @@ class Run:
         self.random = random_state()
 
     def _gradient(self, number: int, batch: list[int], n_tokens: int) -> float:
-        """Add the gradient of a batch to the others of its step; its loss.
+        """Add the gradient of a batch to the others of its step; return its loss.
 
         Where a step has several batches, each of them has random numbers of its own, by its `number` in the epoch: they
         are the same whichever process has the batch.

@@ -1,4 +1,4 @@
-"""How learning rates rise and fall: factors of the initial rate, by step.
+"""Schedules of learning rates: factors of the initial rate, by step.
 
 Howard and Ruder (2018), Universal language model fine-tuning for text classification.
 """
@@ -40,7 +40,7 @@ class Schedule:
 
 
 def make_schedule(optimizer: torch.optim.Optimizer, config: TrainingConfig, n_steps: int) -> Schedule:
-    """The schedule of a run of `n_steps`."""
+    """Return the schedule of a run of `n_steps`."""
     n_steps = max(n_steps, 1)
     if config.decay == "triangular":
         return Schedule(optimizer, lambda step: slanted_triangle(step, n_steps, config.warmup or RISE))
@@ -63,7 +63,7 @@ def make_schedule(optimizer: torch.optim.Optimizer, config: TrainingConfig, n_st
 
 
 def slanted_triangle(step: int, n_steps: int, rise: float = RISE, ratio: float = RATIO) -> float:
-    """Up to 1 within the share `rise` of the steps, then down to 1 / ratio at the last.
+    """Return a factor that rises to 1 within the share `rise` of the steps, then falls to 1 / ratio at the last.
 
     Howard and Ruder (2018), Universal language model fine-tuning for text classification.
     The printed slope divides by cut (1/rise - 1), which is n_steps - cut only where rise n_steps is a whole number:
@@ -78,7 +78,7 @@ def slanted_triangle(step: int, n_steps: int, rise: float = RISE, ratio: float =
 
 
 def noam(step: int, n_warmup: int) -> float:
-    """A linear rise to 1 in `n_warmup` steps, then a fall with the square root of the step.
+    """Return a linear rise to 1 in `n_warmup` steps, then a fall with the square root of the step.
 
     The rate is printed as d^(-1/2) min(s^(-1/2), s w^(-3/2)), steps s counted from 1; its highest value, (d w)^(-1/2)
     at s = w, is the learning rate of the settings. Vaswani et al. (2017), Attention is all you need.
@@ -96,7 +96,7 @@ LOWER_LAYERS = ("inputs", "encoder")  # children of a network from below; all ot
 
 
 def layer_groups(model: nn.Module) -> list[list[nn.Parameter]]:
-    """The trainable parameters in order of depth: inputs, encoder, and what stands on them; none of them empty.
+    """Return the trainable parameters in order of depth: inputs, encoder, and what stands on them; none of them empty.
 
     >>> network = nn.ModuleDict({"scorer": nn.Linear(4, 2), "inputs": nn.Embedding(9, 4)})
     >>> [sum(parameter.numel() for parameter in group) for group in layer_groups(network)]
@@ -141,15 +141,15 @@ def _by_layer(model: nn.Module, groups: list[dict[str, Any]], config: TrainingCo
     if config.layer_decay == 1:
         return groups
     layers = layer_groups(model)
-    found = []
+    by_depth = []
     for depth, layer in enumerate(layers):
         members = {id(parameter) for parameter in layer}
         for group in groups:
             parameters = [parameter for parameter in group["params"] if id(parameter) in members]
             rate = group["lr"] / config.layer_decay ** (len(layers) - 1 - depth)
             if parameters:
-                found.append({**group, "params": parameters, "lr": rate})
-    return found
+                by_depth.append({**group, "params": parameters, "lr": rate})
+    return by_depth
 
 
 class GradualUnfreezing:

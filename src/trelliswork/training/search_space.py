@@ -1,4 +1,4 @@
-"""What a search may choose: for each setting a range of numbers or a few values.
+"""Search spaces: for each setting a range of numbers or a few values.
 
 >>> space = {"lr": Numbers(1e-4, 1e-2, log=True), "encoder": OneOf(("lstm", "gru"))}
 >>> [str(each) for each in space.values()]
@@ -35,7 +35,7 @@ class Numbers:
             raise TrellisworkError(f"expected a step above 0, and no log with it; got {self.step:g}; leave one out")
 
     def suggested(self, name: str, trial: Any) -> Any:
-        """What Optuna's trial says."""
+        """Return the value that Optuna's trial suggests."""
         if self.whole:
             return trial.suggest_int(name, int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
         with warnings.catch_warnings():
@@ -44,11 +44,11 @@ class Numbers:
         return value if self.step is None else round(value, 10)  # 0.3, not 0.30000000000000004
 
     def label(self, value: Any) -> Any:
-        """A value as Optuna keeps it."""
+        """Return a value as Optuna keeps it."""
         return value
 
     def holds(self, value: Any) -> bool:
-        """Whether it could be suggested."""
+        """Return whether a value could be suggested."""
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def __str__(self) -> str:
@@ -67,16 +67,16 @@ class OneOf:
             raise TrellisworkError("expected values to choose from, got none; name some or leave the setting out")
 
     def suggested(self, name: str, trial: Any) -> Any:
-        """What Optuna's trial says."""
+        """Return the value that Optuna's trial suggests."""
         labels = [self.label(value) for value in self.values]
         return self.values[labels.index(trial.suggest_categorical(name, labels))]
 
     def label(self, value: Any) -> Any:
-        """A value as Optuna keeps it, which knows no lists."""
+        """Return a value as Optuna keeps it, which knows no lists."""
         return json.dumps(value) if isinstance(value, list | tuple) else value
 
     def holds(self, value: Any) -> bool:
-        """Whether it could be suggested."""
+        """Return whether a value could be suggested."""
         return value in self.values
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Around:
     factor: int
 
     def of(self, value: float) -> Numbers:
-        """The range around this value; of whole numbers, if it is one."""
+        """Return the range around this value; of whole numbers, if it is one."""
         if isinstance(value, int):
             return Numbers(max(1, value // self.factor), value * self.factor, log=True, whole=True)
         return Numbers(value / self.factor, value * self.factor, log=True)

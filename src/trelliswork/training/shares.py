@@ -18,7 +18,7 @@ _IN_SHARES: ContextVar[Callable[[Answering, Sequence[Any]], list[Any]] | None] =
 
 
 def n_processes() -> int:
-    """How many processes torchrun has started together with this one, itself included."""
+    """Return the number of processes that torchrun has started together, this one included."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -33,7 +33,7 @@ def sharing(in_shares: Callable[[Answering, Sequence[Any]], list[Any]]) -> Itera
 
 
 def answered(answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
-    """`answer(inputs)`; while all processes of a run evaluate together, each of them answers its share.
+    """Return `answer(inputs)`; while all processes of a run evaluate together, each answers its share.
 
     >>> answered(lambda words: [len(word) for word in words], ["a", "bcd"])
     [1, 3]

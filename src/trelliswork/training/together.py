@@ -24,73 +24,75 @@ class OneProcess:
 
     @property
     def alone(self) -> bool:
-        """Whether there is no other."""
+        """True if there is no other process."""
         return self.size == 1
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process."""
+        """Return whether the flag is set in any process."""
         return flag
 
     def from_first(self, value: T) -> T:
-        """The value of the first process, in all of them."""
+        """Return the value of the first process, in all of them."""
         return value
 
     def to_first(self, value: T) -> list[T]:
-        """What each process has, in the first one; nothing in the others."""
+        """Return the value of each process in the first one; nothing in the others."""
         return [value]
 
     def gathered(self, compute: Callable[[], T]) -> list[T]:
-        """What `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
+        """Return what `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
         return [compute()]
 
     def summed(self, compute: Callable[[], float]) -> float:
-        """The sum of what `compute` returns in each process. If it fails in one, it fails in all, as in `gathered`."""
+        """Return the sum of what `compute` returns in each process. If it fails in one, it fails in all, as in
+        `gathered`.
+        """
         return compute()
 
     def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
-        """`answer(inputs)`, an answer for each input, every process answering its share."""
+        """Return `answer(inputs)`, an answer for each input, every process answering its share."""
         return list(answer(inputs))
 
     def total(self, number: float) -> float:
-        """The sum over all processes."""
+        """Return the sum over all processes."""
         return number
 
     def sums(self, numbers: Array) -> Array:
-        """The sum over all processes of each number."""
+        """Return the sum over all processes of each number."""
         return numbers
 
     def each(self, numbers: Array) -> list[Array]:
-        """The numbers of each process, which may be more in one than in another."""
+        """Return the numbers of each process, which may be more in one than in another."""
         return [numbers]
 
     def union(self, numbers: Array) -> Array:
-        """The numbers that any process has, sorted; given sorted and without repetition."""
-        found = self.each(numbers)
-        if len(found) == 1:
-            return found[0]
-        every = np.concatenate(found)
+        """Return the numbers that any process has, sorted; given sorted and without repetition."""
+        by_process = self.each(numbers)
+        if len(by_process) == 1:
+            return by_process[0]
+        every = np.concatenate(by_process)
         every.sort(kind="stable")  # which merges parts that are sorted
         return every[np.concatenate([[True], every[1:] != every[:-1]])] if len(every) else every
 
     def own(self, vector: Array) -> Array:
-        """The part of a vector that this process looks after."""
+        """Return the part of a vector that this process looks after."""
         return vector
 
     def own_sum(self, vector: Array) -> Array:
-        """The own part of the sum over all processes."""
+        """Return the own part of the sum over all processes."""
         return vector
 
     def joined(self, part: Array, n: int) -> Array:
-        """The vector of n numbers, of which each process has its own part."""
+        """Return the vector of n numbers, of which each process has its own part."""
         return part
 
     def parts(self, places: Array, amounts: Array, n: int) -> list[Part]:
-        """What each process adds to a vector of n numbers, at different places; as one part if that is smaller."""
+        """Return what each process adds to a vector of n numbers at its places; as one part if that is smaller."""
         return [(places, amounts)]
 
 
 class Where(NamedTuple):
-    """Which processes learn together, and where they keep their share of the data."""
+    """Processes that learn together, and where they keep their share of the data."""
 
     together: OneProcess = OneProcess()
     scratch: Scratch = Scratch()

@@ -60,7 +60,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How a search goes: how many trials there are, and which settings come first, where they lie in the space.
+    """Settings of a search: the number of trials, and the settings of the first, where they lie in the space.
 
     A trial that is worse than the median of the others is ended, but not in its first `unpruned_steps`.
     """
@@ -114,7 +114,7 @@ def search(
 
 
 def require_optuna() -> Any:
-    """The package, or an error that says how to install it."""
+    """Return the package, or an error that says how to install it."""
     optuna = optional("optuna", "a search for settings", "tune")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
@@ -140,7 +140,7 @@ def _study(optuna: Any, out: Path | None, resume: bool, pruner: Any) -> Any:
 
 
 def _drop_torn_line(path: Path) -> None:
-    """What a power cut left of the last line of a journal."""
+    """Remove what a power cut left of the last line of a journal."""
     if path.exists():
         text = path.read_bytes()
         whole = text.rfind(b"\n") + 1
@@ -165,7 +165,7 @@ def _check_purpose(study: Any, purpose: Mapping[str, Any]) -> None:
 
 
 def _next_attempt(optuna: Any, study: Any, space: Space, seed: int) -> Attempt:
-    """The trial that was stopped, if there is one; else a new one."""
+    """Return the trial that was stopped, if there is one; else a new one."""
     stopped = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.RUNNING]
     number = stopped[0].number if stopped else len(_begun(study))
     study.sampler = optuna.samplers.TPESampler(seed=seed * 1_000_003 + number, n_startup_trials=RANDOM_TRIALS)
@@ -199,12 +199,12 @@ def _refuse_failures(result: SearchResult) -> None:
 
 
 def result_of(study: Any, space: Space, *, interrupted: bool = False) -> SearchResult:
-    """The trials of a study as rows."""
+    """Return the trials of a study as rows."""
     return SearchResult([_row(trial, space) for trial in _begun(study)], interrupted)
 
 
 def _begun(study: Any) -> list[Any]:
-    """All trials but one that is only planned."""
+    """Return all trials but one that is only planned."""
     return [trial for trial in study.trials if trial.state.name != "WAITING"]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -33,7 +33,7 @@ JSON = "application/json"
 
 @dataclass
 class Site:
-    """What the handlers of requests share."""
+    """State that the handlers of requests share."""
 
     pool: Pool
     limits: Limits
@@ -43,14 +43,14 @@ class Site:
     guard: Guard | None = None
 
     def model_named(self, name: str | None) -> str:
-        """The model that is asked; the first if none is named."""
+        """Return the model that is asked; the first if none is named."""
         names = list(self.pool.folders)
         if name is not None and name not in names:
             raise Problem(404, f"expected one of the models {', '.join(names)}; got {name[:100]!r}")
         return names[0] if name is None else name
 
     async def ask(self, op: str, body: dict[str, Any], size: int) -> Reply:
-        """What a worker replies."""
+        """Return the reply of a worker."""
         size_of_texts = sum(map(len, body.get("texts") or ()))
         if size_of_texts > self.limits.all_characters:
             problem = f"expected at most {self.limits.all_characters:,} characters in all texts, got {size_of_texts:,}"
@@ -62,7 +62,7 @@ class Site:
 
 
 def make_app(site: Site) -> Guard:
-    """The whole application, guarded."""
+    """Return the whole application, guarded."""
     routes = [Route(path, _handler(site, path, of_path), methods=list(of_path)) for path, of_path in _by_path().items()]
     routes += [
         Route("/healthz", _named("/healthz", site, _health), methods=["GET"]),
@@ -88,10 +88,10 @@ def make_app(site: Site) -> Guard:
 
 
 def _by_path() -> dict[str, dict[str, Endpoint]]:
-    found: dict[str, dict[str, Endpoint]] = {}
+    endpoints: dict[str, dict[str, Endpoint]] = {}
     for each in ENDPOINTS:
-        found.setdefault(each.path, {})[each.method] = each
-    return found
+        endpoints.setdefault(each.path, {})[each.method] = each
+    return endpoints
 
 
 def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
@@ -124,7 +124,7 @@ def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[R
 
 
 def _query(request: Request) -> dict[str, Any]:
-    """The parameters of a query; those that look like whole numbers are."""
+    """Return the parameters of a query; those that look like whole numbers are."""
     pairs = request.query_params.multi_items()
     if len({name for name, _ in pairs}) < len(pairs):
         raise Problem(400, "query: expected each parameter once")
@@ -150,13 +150,12 @@ def _health(site: Site) -> Response:
 
 
 def _metrics(site: Site) -> Response:
-    running = 0 if site.guard is None else site.guard.running
-    gauges = {
-        "workers_ready": (site.pool.ready, "Workers that can answer."),
-        "requests_running": (running, "Requests that are being answered."),
-        "calls_waiting": (site.pool.waiting, "Calls that no worker has taken."),
-    }
-    return PlainTextResponse(site.measures.text(gauges), media_type="text/plain; version=0.0.4")
+    text = site.measures.text(
+        workers_ready=site.pool.ready,
+        requests_running=0 if site.guard is None else site.guard.running,
+        calls_waiting=site.pool.waiting,
+    )
+    return Response(text, media_type="text/plain; version=0.0.4")
 
 
 def _openapi(site: Site) -> Response:

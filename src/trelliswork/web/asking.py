@@ -38,23 +38,23 @@ class Asked:
 
     @property
     def is_piece(self) -> bool:
-        """Whether it is a piece of a request, whose cost is known."""
+        """True for a piece of a request, whose cost is known."""
         return "around" in self.body
 
     @property
     def has_pins(self) -> bool:
-        """Whether something is known."""
+        """True if a sentence has pins."""
         return any(self.pins)
 
     def answered(self, records: Sequence[Any]) -> bytes:
-        """The answer, or a piece of it, with a record for each sentence."""
+        """Return the answer, or a piece of it, with a record for each sentence."""
         written = [json.dumps(each, ensure_ascii=False, allow_nan=False) for each in records]
         pairs = zip(self.around, [*written, ""], strict=True)
         return "".join(text for pair in pairs for text in pair).encode()
 
 
 def asked(model: Any, call: Body) -> Asked:
-    """The sentences and pins of a call: a whole request, or a piece of one, whose sentences are known."""
+    """Return the sentences and pins of a call: a whole request, or a piece of one, whose sentences are known."""
     op, body = call["op"], call["body"]
     inputs = _inputs(model, body)
     pins = known_parts(model, body.get("pins") or (), inputs)
@@ -72,7 +72,7 @@ def asked(model: Any, call: Body) -> Asked:
 
 
 def _around(model: str | None, sizes: Sequence[int]) -> list[str]:
-    """What is written before the record of each sentence, and at the end.
+    """Return the JSON before the record of each sentence, and at the end.
 
     >>> before, between, end = _around("ner", [1, 0, 1])
     >>> before + "X" + between + "Y" + end
@@ -102,7 +102,7 @@ def _inputs(model: Any, body: Body) -> list[list[Sentence]]:
 
 
 def sentence_json(sentence: Sentence) -> dict[str, Any]:
-    """A sentence as a piece of a request has it."""
+    """Return a sentence as a piece of a request has it."""
     return {
         "words": sentence.words, "features": sentence.features, "text": sentence.text, "offsets": sentence.offsets,
         "multiword": sentence.multiword, "columns": dict(sentence.columns),
@@ -110,7 +110,7 @@ def sentence_json(sentence: Sentence) -> dict[str, Any]:
 
 
 def _sentence(record: Body) -> Sentence:
-    """The inverse: lists are tuples again."""
+    """Return the sentence of a record of `sentence_json`: lists are tuples again."""
     return Sentence(
         tuple(record["words"]), features=tuple(map(tuple, record["features"])), text=record["text"],
         offsets=tuple((a, b) for a, b in record["offsets"]),
@@ -135,7 +135,7 @@ def _with_columns(sentence: Sentence, columns: Sequence[Sequence[str]]) -> Sente
 
 
 def predictions(model: Any, questions: Sequence[Asked]) -> list[bytes]:
-    """The answers to some questions that ask for the same; their sentences are answered together."""
+    """Return the answers to some questions that ask for the same; their sentences are answered together."""
     body, sentences = questions[0].body, [sentence for each in questions for sentence in each.sentences]
     pins = [known for each in questions for known in each.pins] if any(each.has_pins for each in questions) else None
     answers = model.predict(sentences, top_k=body["top_k"], confidence=body["confidences"], **_known(pins))
@@ -149,7 +149,7 @@ def predictions(model: Any, questions: Sequence[Asked]) -> list[bytes]:
 
 
 def _likely_spans(model: Any, sentences: Sequence[Sentence], pins: Any) -> list[list[PartProbability]]:
-    """The spans that each sentence may have; none of one that is too long."""
+    """Return the spans that each sentence may have; none of one that is too long."""
     short = [i for i, each in enumerate(sentences) if len(each) <= LONGEST]
     known = None if pins is None else [pins[i] for i in short]
     likely: list[list[PartProbability]] = [[] for _ in sentences]
@@ -170,10 +170,10 @@ def _record(
     spans: Sequence[PartProbability] | None,
     counts: Sequence[ExpectedCount] | None,
 ) -> dict[str, Any]:
-    found = sentence_record(sentence, answer, model.scheme)
-    found |= {} if choices is None else {"choices": choices_record(choices)}
-    found |= {} if counts is None else {"expected": [each.record() for each in counts]}
-    return found if spans is None else {**found, "span_choices": span_choices_record(spans)}
+    record = sentence_record(sentence, answer, model.scheme)
+    record |= {} if choices is None else {"choices": choices_record(choices)}
+    record |= {} if counts is None else {"expected": [each.record() for each in counts]}
+    return record if spans is None else {**record, "span_choices": span_choices_record(spans)}
 
 
 # Answers as plain values for JSON.
@@ -182,13 +182,13 @@ PLAIN = "plain"
 
 
 def sentence_record(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, Any]:
-    """What is known of one sentence."""
-    found: dict[str, Any] = {"text": sentence.text or None, "tokens": list(sentence.words)}
-    found["offsets"] = [list(each) for each in sentence.offsets] or None
+    """Return the answer to one sentence as a record."""
+    record: dict[str, Any] = {"text": sentence.text or None, "tokens": list(sentence.words)}
+    record["offsets"] = [list(each) for each in sentence.offsets] or None
     if answer.tasks:
-        found["tasks"] = {name: _answer_record(each, scheme) for name, each in answer.tasks.items()}
-        return found
-    return found | _answer_record(answer, scheme)
+        record["tasks"] = {name: _answer_record(each, scheme) for name, each in answer.tasks.items()}
+        return record
+    return record | _answer_record(answer, scheme)
 
 
 def _answer_record(answer: Answer, scheme: str) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def _answer_record(answer: Answer, scheme: str) -> dict[str, Any]:
 
 
 def value_record(value: Any) -> Any:
-    """A value as JSON has it: tags, [head, label] pairs, a tree in brackets, a string."""
+    """Return a value as JSON has it: tags, [head, label] pairs, a tree in brackets, a string."""
     if isinstance(value, list):
         return [list(each) if isinstance(each, tuple) else each for each in value]
     if value is None or isinstance(value, str | int | float | bool | dict):
@@ -213,15 +213,15 @@ def value_record(value: Any) -> Any:
 
 
 def _spans(answer: Answer, scheme: str) -> list[dict[str, Any]]:
-    """The spans of an answer, with their places in raw text if it was that."""
+    """Return the spans of an answer, with their places in raw text if it was that."""
     if answer.spans or answer.has_brackets:
-        found = [each.record() for each in answer.spans]
+        spans = [each.record() for each in answer.spans]
     else:
-        found = _spelled(answer.value, scheme)
-    for each in found if answer.offsets else ():
+        spans = _spelled(answer.value, scheme)
+    for each in spans if answer.offsets else ():
         each["start_char"] = answer.offsets[each["start"]][0]
         each["end_char"] = answer.offsets[each["end"] - 1][1]
-    return found
+    return spans
 
 
 def _spelled(value: Any, scheme: str) -> list[dict[str, Any]]:
@@ -236,7 +236,7 @@ def _alternative(each: Alternative, scheme: str) -> dict[str, Any]:
 
 
 def choices_record(choices: Sequence[PartChoices]) -> list[dict[str, Any]]:
-    """What each part may be, and how unsure the model is of it."""
+    """Return the choices of each part and their entropy."""
     return [
         {
             "start": each.start,
@@ -249,20 +249,20 @@ def choices_record(choices: Sequence[PartChoices]) -> list[dict[str, Any]]:
 
 
 def _choice(part: PartProbability) -> dict[str, Any]:
-    found: dict[str, Any] = {"label": part.label, "probability": part.probability}
+    choice: dict[str, Any] = {"label": part.label, "probability": part.probability}
     if part.head is not None:
-        found |= {"head": part.head, "head_probability": part.head_probability}
-    return found
+        choice |= {"head": part.head, "head_probability": part.head_probability}
+    return choice
 
 
 def span_choices_record(spans: Sequence[PartProbability]) -> list[dict[str, Any]]:
-    """The spans that are likely enough, each with the labels that it may have, the most probable first."""
-    found: dict[tuple[int, int], list[PartProbability]] = {}
+    """Return the spans that are likely enough, each with the labels that it may have, the most probable first."""
+    by_place: dict[tuple[int, int], list[PartProbability]] = {}
     for each in sorted(spans, key=lambda span: (span.start, span.end, -span.probability)):
-        found.setdefault((each.start, each.end), []).append(each)
+        by_place.setdefault((each.start, each.end), []).append(each)
     return [
         {"start": start, "end": end, "choices": [_choice(part) for part in parts]}
-        for (start, end), parts in found.items()
+        for (start, end), parts in by_place.items()
     ]
 
 
@@ -274,26 +274,26 @@ EXACT_SCHEMES = ("IOB2", "IOBES")  # in which tags alone say that a span ends
 
 
 def known_parts(model: Any, pins: Sequence[Pin], inputs: Sequence[Sequence[Sentence]]) -> list[Any]:
-    """What is known of each sentence, as `predict` of the model takes it."""
+    """Return the pins of each sentence as `predict` of the model takes them."""
     if pins and not model.supports_pins:
         raise Problem(422, f"body.pins: expected none, as the answers of a {type(model).__name__} cannot be pinned")
-    found = {(i, j): _Known(len(s)) for i, each in enumerate(inputs) for j, s in enumerate(each)}
+    by_sentence = {(i, j): _Known(len(s)) for i, each in enumerate(inputs) for j, s in enumerate(each)}
     for number, pin in enumerate(pins):
         place = f"body.pins[{number}]"
-        known = found.get((pin["input"], pin["sentence"]))
+        known = by_sentence.get((pin["input"], pin["sentence"]))
         if known is None:
             raise Problem(422, _astray(pin, inputs, place))
         known.add(model, pin, place)
-    return [known.brackets if model.learns_from == "brackets" else known.tokens for known in found.values()]
+    return [known.brackets if model.learns_from == "brackets" else known.tokens for known in by_sentence.values()]
 
 
 def has_span_tags(model: Any) -> bool:
-    """Whether its tags spell spans."""
+    """Return whether the tags of a model spell spans."""
     return model.learns_from == "tags" and not any(model.heads) and model.scheme != "plain"
 
 
 def _astray(pin: Pin, inputs: Sequence[Sequence[Sentence]], place: str) -> str:
-    """What is wrong with a pin on a sentence that is not there."""
+    """Return what is wrong with a pin on a sentence that is not there."""
     if pin["input"] >= len(inputs):
         return f"{place}.input: expected one of the {len(inputs)} inputs, from 0; got {pin['input']}"
     n = len(inputs[pin["input"]])
@@ -301,7 +301,7 @@ def _astray(pin: Pin, inputs: Sequence[Sequence[Sentence]], place: str) -> str:
 
 
 class _Known:
-    """What is known of one sentence of `n` tokens."""
+    """Pins of one sentence of `n` tokens."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -349,7 +349,7 @@ class _Known:
         self.tokens[start, end] = model.pinned(label)
 
     def _span(self, model: Any, pin: Pin, place: str) -> dict[int, str]:
-        """The tags that say: exactly these tokens are one span of this label."""
+        """Return the tags that say: exactly these tokens are one span of this label."""
         start, end, label = (pin[name] for name in SPAN)
         if not has_span_tags(model) or model.scheme not in EXACT_SCHEMES:
             raise Problem(422, f"{place}: expected a model whose tags spell spans (IOB2, IOBES); pin tokens instead")
@@ -360,7 +360,7 @@ class _Known:
         if not start < end <= self.n:
             raise Problem(422, f"{place}: expected tokens start..end within 0..{self.n}; got {start}..{end}")
         tags = tags_of([(start, end, label)], self.n, model.scheme)
-        found = {i: tags[i] for i in range(start, end)}
+        tag_at = {i: tags[i] for i in range(start, end)}
         if end < self.n and model.scheme == "IOB2":
-            found[end] = OR.join(tag for tag in model.labels.data_tags if tag != f"I-{label}")
-        return found
+            tag_at[end] = OR.join(tag for tag in model.labels.data_tags if tag != f"I-{label}")
+        return tag_at

@@ -24,7 +24,7 @@ LONGEST_PAUSE = 5.0
 
 
 class ServerError(TrellisworkError):
-    """What the server, or the lack of one, said: a sentence, and the status of HTTP (0 without an answer)."""
+    """An error that the server answered with: a sentence, and the status of HTTP (0 without an answer)."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -64,28 +64,30 @@ class Client:
         self._connection.close()
 
     def models(self) -> list[dict[str, Any]]:
-        """What models there are, and what each can do."""
-        found: list[dict[str, Any]] = self.get("/v1/models")["models"]
-        return found
+        """Return the models that are served, with the abilities of each."""
+        models: list[dict[str, Any]] = self.get("/v1/models")["models"]
+        return models
 
     def predict(self, **asked: Any) -> dict[str, Any]:
-        """The answer of /v1/predict: one of `text`, `texts`, `tokens`, and `model`, `top_k`, `pins`, `choices`, ..."""
+        """Return the answer of /v1/predict: one of `text`, `texts`, `tokens`, and `model`, `top_k`, `pins`,
+        `choices`, ...
+        """
         return self.post("/v1/predict", asked)
 
     def draw(self, **asked: Any) -> dict[str, Any]:
-        """Pictures as SVG."""
+        """Return pictures as SVG."""
         return self.post("/v1/draw", asked)
 
     def explain(self, **asked: Any) -> dict[str, Any]:
-        """What speaks for the answers."""
+        """Return explanations of the answers."""
         return self.post("/v1/explain", asked)
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
-        """The answer of a path, such as get("/v1/teach/next", by="margin")."""
+        """Return the answer of a path, such as get("/v1/teach/next", by="margin")."""
         return self._asked("GET", path + (f"?{urlencode(query)}" if query else ""), None)
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a body."""
+        """Return the answer to a body."""
         return self._asked("POST", path, json.dumps(body).encode())
 
     def _asked(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
@@ -101,7 +103,7 @@ class Client:
         raise ServerError(status, str(answer.get("detail", answer)))
 
     def _tried(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, Any], float]:
-        """Status, answer, and how long to wait before the next attempt; status 0 if there was no answer."""
+        """Return status, answer, and how long to wait before the next attempt; status 0 if there was no answer."""
         try:
             self._connection.request(method, self._base + quote(path, safe="/?&=%+"), body, self._headers)
             response = self._connection.getresponse()

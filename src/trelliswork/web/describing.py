@@ -1,4 +1,4 @@
-"""What a model is and can do, for the list of models."""
+"""Descriptions of models and their abilities, for the list of models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READS = ("words",)
 
 
 def described(name: str, folder: str, model: Any) -> dict[str, Any]:
-    """An entry of the list of models."""
+    """Return an entry of the list of models."""
     about = model.describe(0)
     return {
         "name": name,
@@ -51,22 +51,22 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
 
 
 def _can_learn(model: Any) -> bool:
-    """Whether it can be taught: a tagger of one task, or a parser of words alone that predicts arcs alone."""
+    """Return whether a model can be taught: taggers of one task, and parsers that read words and predict arcs alone."""
     if model.learns_from == "heads":
         return can_choose(model) and model.n_columns == 0 and not model.tags
     return model.learns_from == "tags" and not any(model.heads)
 
 
 def answers_of(model: Any) -> str:
-    """What its answers are made of: tags, spans, segments, arcs, brackets, string, or something else."""
-    found = ANSWERS.get(model.learns_from, "value")
-    if found == "tags" and type(model).__name__ == "Segmenter":
+    """Return what answers of a model are made of: tags, spans, segments, arcs, brackets, string, or something else."""
+    kind = ANSWERS.get(model.learns_from, "value")
+    if kind == "tags" and type(model).__name__ == "Segmenter":
         return "segments"
-    return "spans" if found == "tags" and model.scheme != "plain" else found
+    return "spans" if kind == "tags" and model.scheme != "plain" else kind
 
 
 def labels_of(model: Any) -> list[str]:
-    """The labels that its parts can have: tags, labels of arcs or of constituents."""
+    """Return the labels that its parts can have: tags, labels of arcs or of constituents."""
     labels = getattr(model, "labels", None)
     if (tags := getattr(labels, "data_tags", None)) is not None:
         return list(tags)
@@ -76,7 +76,7 @@ def labels_of(model: Any) -> list[str]:
 
 
 def can_choose(model: Any) -> bool:
-    """Whether it knows the choices of each part."""
+    """Return whether a model knows the choices of each part."""
     return type(model).choices is not Model.choices
 
 
@@ -98,13 +98,13 @@ ALSO = {"tags": ("segments",), "spans": ("trellis",), "segments": ("trellis",)}
 
 
 def pictures(model: Any, question: Asked) -> list[dict[str, Any]]:
-    """A picture of each sentence of a question."""
+    """Return a picture of each sentence of a question."""
     kind = _kind(model, question.body["picture"])
     return _drawn(model, kind, list(zip(question.sentences, question.pins, strict=True)))
 
 
 def _kind(model: Any, asked: str) -> str:
-    """Which picture to draw; one that does not fit the model is a problem."""
+    """Return the kind of picture to draw; one that does not fit the model is a problem."""
     answers = answers_of(model)
     if any(model.heads) or answers not in OWN:
         raise Problem(422, f"expected a model whose answers can be drawn, got a {type(model).__name__}")
@@ -132,7 +132,7 @@ def _record(kind: str, svg: str) -> dict[str, Any]:
 
 
 def _trellis(answer: Answer, choices: Sequence[PartChoices]) -> str:
-    """The tags that are possible anywhere, as dark as they are probable."""
+    """Return the tags that are possible anywhere, as dark as they are probable."""
     if not answer.inputs:
         return ""
     shares = [{part.label: part.probability for part in each.choices} for each in choices]

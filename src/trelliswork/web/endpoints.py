@@ -65,9 +65,9 @@ async def _next(site: Any, given: dict[str, Any], _: int) -> Any:
 
 
 async def _decide(site: Any, given: dict[str, Any], _: int) -> Any:
-    found = await site.school.decide(given["id"], given["tags"], given["skip"])
+    decided = await site.school.decide(given["id"], given["tags"], given["skip"])
     site.measures.add("decisions")
-    return found
+    return decided
 
 
 async def _undo(site: Any, _: dict[str, Any], __: int) -> Any:
@@ -114,7 +114,7 @@ PROBLEM = {
 
 
 def openapi(limits: Limits) -> dict[str, Any]:
-    """The whole document."""
+    """Return the description of the API as an OpenAPI document."""
     paths: dict[str, Any] = {}
     for each in ENDPOINTS:
         paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, limits)
@@ -132,7 +132,7 @@ def openapi(limits: Limits) -> dict[str, Any]:
 
 def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
     problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": endpoint.path.removeprefix("/v1/").replace("/", "_"),
         "responses": {
@@ -142,19 +142,19 @@ def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
     }
     if endpoint.body is not None:
         schema = endpoint.body(limits).schema()
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     if endpoint.query is not None:
         schema = endpoint.query(limits).schema()
-        found["parameters"] = [
+        operation["parameters"] = [
             {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": of_it,
              "description": of_it.get("description", "")}
             for name, of_it in schema["properties"].items()
         ]  # fmt: skip
-    return found
+    return operation
 
 
 def docs_page(limits: Limits) -> str:
-    """The same as a plain page."""
+    """Return the description of the API as an HTML page."""
     sections = "".join(_section(each, limits) for each in ENDPOINTS)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Trelliswork: the API</title>'
@@ -175,14 +175,14 @@ def _section(endpoint: Endpoint, limits: Limits) -> str:
 
 
 def _rows(schema: dict[str, Any], inside: str = "") -> str:
-    found = ""
+    rows = ""
     for name, of_it in schema["properties"].items():
         shown = str(of_it["default"]) if "default" in of_it and of_it["default"] not in (None, ()) else ""
         cells = (f"<code>{inside}{name}</code>", _kind(of_it), escape(shown), escape(of_it.get("description", "")))
-        found += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
+        rows += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
         inner = of_it.get("items", {})
-        found += _rows(inner, f"{inside}{name}[].") if inner.get("type") == "object" else ""
-    return found
+        rows += _rows(inner, f"{inside}{name}[].") if inner.get("type") == "object" else ""
+    return rows
 
 
 def _kind(schema: dict[str, Any]) -> str:

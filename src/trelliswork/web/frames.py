@@ -21,22 +21,22 @@ class Reply(NamedTuple):
 
 
 def packed(payload: bytes) -> bytes:
-    """A message as it travels."""
+    """Return a message with its length before it."""
     return _LENGTH.pack(len(payload)) + payload
 
 
 def packed_json(message: Any) -> bytes:
-    """The same of plain values."""
+    """Pack a message of JSON values."""
     return packed(json.dumps(message).encode())
 
 
 def packed_calls(model: str, calls: Iterable[bytes]) -> bytes:
-    """Calls about one model, each as JSON."""
+    """Pack calls about one model, each as JSON."""
     return packed_replies([Reply(0, model.encode()), *(Reply(0, call) for call in calls)])
 
 
 def packed_replies(replies: Iterable[Reply]) -> bytes:
-    """Several replies in one message.
+    """Pack several replies into one message.
 
     >>> unpacked_replies(packed_replies([Reply(200, b"{}"), Reply(422, b"")])[4:])
     [Reply(status=200, body=b'{}'), Reply(status=422, body=b'')]
@@ -45,23 +45,23 @@ def packed_replies(replies: Iterable[Reply]) -> bytes:
 
 
 def unpacked_replies(payload: bytes) -> list[Reply]:
-    """The inverse, without the length of the whole."""
-    found, place = [], 0
+    """Unpack the replies of a message, given without its length."""
+    replies, place = [], 0
     while place < len(payload):
         status, n = _PART.unpack_from(payload, place)
         place += _PART.size
-        found.append(Reply(status, payload[place : place + n]))
+        replies.append(Reply(status, payload[place : place + n]))
         place += n
-    return found
+    return replies
 
 
 def packed_call(op: str, model: str, body: Any) -> bytes:
-    """A question to a model, as JSON."""
+    """Return a question to a model, as JSON."""
     return json.dumps({"op": op, "model": model, "body": body}).encode()
 
 
 def packed_pieces(pieces: Iterable[tuple[float, bytes]]) -> Reply:
-    """The reply to a large question: the calls that it is to be divided into, each with its cost in seconds.
+    """Return the reply to a large question: the calls that it is to be divided into, each with its cost in seconds.
 
     >>> unpacked_pieces(packed_pieces([(0.25, b"{}"), (0.125, b"[]")]).body)
     [(0.25, b'{}'), (0.125, b'[]')]
@@ -70,7 +70,7 @@ def packed_pieces(pieces: Iterable[tuple[float, bytes]]) -> Reply:
 
 
 def unpacked_pieces(body: bytes) -> list[tuple[float, bytes]]:
-    """The inverse."""
+    """Unpack the pieces of a large question, each with its cost."""
     pieces, place = [], 0
     while place < len(body):
         cost, n = _COST.unpack_from(body, place)
@@ -81,23 +81,23 @@ def unpacked_pieces(body: bytes) -> list[tuple[float, bytes]]:
 
 
 def receive(connection: socket.socket) -> bytes | None:
-    """The next message; None if the other side is gone."""
+    """Return the next message; None if the other side is gone."""
     head = _exactly(connection, _LENGTH.size)
     return None if head is None else _exactly(connection, _LENGTH.unpack(head)[0])
 
 
 def _exactly(connection: socket.socket, n: int) -> bytes | None:
-    found = bytearray(n)
-    view, place = memoryview(found), 0
+    content = bytearray(n)
+    view, place = memoryview(content), 0
     while place < n:
         got = connection.recv_into(view[place:])
         if not got:
             return None
         place += got
-    return bytes(found)
+    return bytes(content)
 
 
 async def read_frame(reader: StreamReader) -> bytes:
-    """The next message; `asyncio.IncompleteReadError` if the other side is gone."""
+    """Return the next message; `asyncio.IncompleteReadError` if the other side is gone."""
     head = await reader.readexactly(_LENGTH.size)
     return await reader.readexactly(_LENGTH.unpack(head)[0])

@@ -1,4 +1,4 @@
-"""Who may ask, and how much: Host, Origin, token, size, time and number of requests, before anything else runs."""
+"""Checks before anything else runs: Host, Origin, token, size, time and number of requests."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ HEADERS = [
 
 @dataclass
 class Access:
-    """Who is let in: by which names the server is called, and with which token."""
+    """Names that the server is called by, and the token that requests need."""
 
     hosts: frozenset[str] = frozenset(LOCAL)
     token: str | None = None
 
     @classmethod
     def of(cls, bound: str, more: Iterable[str] = (), token: str | None = None) -> Access:
-        """Access to a server that is bound to an address; `more` are the names it has beside that."""
+        """Return the access to a server that is bound to an address; `more` are further names of it."""
         return cls(frozenset({*LOCAL, bound, *more}), token)
 
 
@@ -139,7 +139,7 @@ class Guard:
             raise Problem(401, told, {"WWW-Authenticate": "Bearer"})
 
     async def _body(self, headers: dict[str, str], receive: Receive, body: _Body, most: int) -> bytes:
-        """The body of a request, refused as soon as it is known to be too large."""
+        """Return the body of a request, refused as soon as it is known to be too large."""
         if headers.get("content-type", "").partition(";")[0].strip().lower() not in JSON_TYPES:
             raise Problem(415, "expected a body of JSON; send the header Content-Type: application/json")
         if headers.get("content-encoding", "identity").lower() != "identity":
@@ -186,7 +186,7 @@ class _Body:
 
 
 class _Answer:
-    """What is sent, with the headers that every answer has; a problem after the beginning ends the answer."""
+    """The `send` of an answer, which adds the headers of every answer; a problem after the beginning ends it."""
 
     def __init__(self, send: Send) -> None:
         self._send, self.status = send, 0
@@ -211,22 +211,22 @@ class _Answer:
 
 
 def host_of(header: str) -> str:
-    """The name in a Host header, without the port.
+    """Return the name in a Host header, without the port.
 
     >>> host_of("localhost:8000"), host_of("[::1]:8000"), host_of("Example.org"), host_of("a:b:c")
     ('localhost', '::1', 'example.org', '')
     """
     try:
-        found = urlsplit(f"//{header.strip()}")
-        name = found.hostname or ""
-        _ = found.port
+        address = urlsplit(f"//{header.strip()}")
+        name = address.hostname or ""
+        _ = address.port
     except ValueError:
         return ""
     return name if "@" not in header and "/" not in header else ""
 
 
 def is_local(address: str) -> bool:
-    """Whether an address to bind to is of this machine alone."""
+    """Return whether an address to bind to is of this machine alone."""
     if address == "localhost":
         return True
     try:

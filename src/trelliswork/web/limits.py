@@ -1,4 +1,4 @@
-"""How much the server takes, at a time and at once."""
+"""Limits of a server: sizes, times and numbers of requests."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NAMES = {
 
 @cache
 def palette_css() -> str:
-    """A style sheet: properties, their dark values by preference or by choice, and the colours of pictures."""
+    """Return a style sheet: properties, their dark values by preference or by choice, and the colours of pictures."""
     light = "".join(f"--{name}:{colour};" for name, colour in NAMES.items())
     dark = "".join(f"--{name}:{DARK[colour]};" for name, colour in NAMES.items())
     by_colour = {colour: name for name, colour in NAMES.items()}
@@ -38,15 +38,15 @@ def palette_css() -> str:
 
 
 def colours_of(labels: Iterable[str], scheme: str) -> dict[str, int | None]:
-    """The number of the colour of each label, and of the type of span that a tag belongs to; None is grey.
+    """Return the number of the colour of each label, and of the type of span that a tag belongs to; None is grey.
 
-    >>> found = colours_of(["O", "B-PER"], "IOB2")
-    >>> found["O"], found["B-PER"] == found["PER"]
+    >>> colours = colours_of(["O", "B-PER"], "IOB2")
+    >>> colours["O"], colours["B-PER"] == colours["PER"]
     (None, True)
     """
-    found: dict[str, int | None] = {}
+    colours: dict[str, int | None] = {}
     for label in labels:
         kind = (split_tag(label)[1] or label) if scheme != "plain" else label
         colour = colour_of(kind)
-        found[label] = found[kind] = PALETTE.index(colour) if colour in PALETTE else None
-    return found
+        colours[label] = colours[kind] = PALETTE.index(colour) if colour in PALETTE else None
+    return colours

@@ -1,4 +1,4 @@
-"""How much work a question is, by the estimate of its model: too much is refused, and much is divided into pieces."""
+"""Estimates of the work of a question, by its model: too much is refused, and much is divided into pieces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ DRAWING = 2e-4  # seconds for a word in a picture
 
 
 def planned(model: Any, question: Asked, left: float, limits: Limits) -> Reply | float:
-    """The cost of a question that fits into what is left of a batch; otherwise its pieces. Too much is a `Problem`."""
+    """Return the cost of a question that fits into what is left of a batch; otherwise its pieces. Too much is a
+    `Problem`.
+    """
     costs = [_cost(model, question, each) for each in question.sentences]
     total, worst = sum(costs), max(costs, default=0.0)
     if worst > limits.sentence_work:
@@ -35,7 +37,7 @@ def planned(model: Any, question: Asked, left: float, limits: Limits) -> Reply |
 
 
 def _refused(what: str, cost: float, limit: float, question: Asked) -> str:
-    """What is wrong with a question that is too much work, and how to ask for less."""
+    """Return what is wrong with a question that is too much work, and how to ask for less."""
     body = question.body
     less = [f"a smaller {name} (now {body[name]})" for name in ("top_k", "choices") if body.get(name)]
     less += ["no expected"] if body.get("expected") else []
@@ -44,7 +46,7 @@ def _refused(what: str, cost: float, limit: float, question: Asked) -> str:
 
 
 def _cost(model: Any, question: Asked, sentence: Sentence) -> float:
-    """Seconds for one sentence."""
+    """Return seconds for one sentence."""
     body, n = question.body, len(sentence)
     top_k, choices = body.get("top_k", 0), body.get("choices", 0)
     if question.op == "uncertainty":
@@ -60,7 +62,7 @@ def _cost(model: Any, question: Asked, sentence: Sentence) -> float:
 
 
 def _pieces(question: Asked, costs: list[float]) -> Iterator[tuple[float, bytes]]:
-    """The same question about some of its sentences at a time, in order."""
+    """Yield the question about some of its sentences at a time, in order."""
     pins = _pins_by_sentence(question)
     first, cost = 0, 0.0
     for i, each in enumerate(costs):
@@ -84,7 +86,7 @@ def _piece(question: Asked, pins: list[list[Body]], first: int, last: int) -> by
 
 
 def _pins_by_sentence(question: Asked) -> list[list[Body]]:
-    """The pins of each sentence, as the request has them."""
+    """Return the pins of each sentence, as the request has them."""
     pins: list[list[Body]] = [[] for _ in question.sentences]
     for pin in question.body.get("pins") or ():
         place = question.places.get((pin["input"], pin["sentence"]))

@@ -54,7 +54,7 @@ class Worker:
     generation: int
 
     async def ask(self, batch: list[Call]) -> list[Reply]:
-        """The replies to a batch about one model."""
+        """Return the replies to a batch about one model."""
         self.writer.write(packed_calls(batch[0].model, [call.payload for call in batch]))
         await self.writer.drain()
         return unpacked_replies(await read_frame(self.reader))
@@ -105,11 +105,11 @@ class Pool:
         await asyncio.gather(*(each.end() for each in self._spares))
 
     async def ask(self, op: str, model: str, body: Any, size: int) -> Reply:
-        """The reply to a question of about `size` bytes."""
+        """Return the reply to a question of about `size` bytes."""
         return await self.ask_packed(model, await off_loop(size, packed_call, op, model, body))
 
     async def ask_packed(self, model: str, payload: bytes) -> Reply:
-        """The reply to a question that is packed already, or 504 at its deadline."""
+        """Return the reply to a question that is packed already, or 504 at its deadline."""
         now, cost = asyncio.get_running_loop().time(), PER_BYTE * len(payload)
         deadline = now + self.limits.seconds
         (reply,) = await self._replies([Call(model, payload, cost, now + cost, deadline)])
@@ -124,7 +124,7 @@ class Pool:
         return bad or Reply(200, b"".join(each.body for each in replies))
 
     async def ask_alone(self, op: str, model: str, body: Any, size: int) -> Reply:
-        """The reply of a worker that is started for this question, which keeps none of the others busy."""
+        """Return the reply of a worker that is started for this question, which keeps none of the others busy."""
         payload = await off_loop(size, packed_call, op, model, body)
         async with self._alone:
             worker, deadline = await self._started(), asyncio.get_running_loop().time() + self.limits.seconds
@@ -140,18 +140,18 @@ class Pool:
                 await worker.end()
 
     async def _replies(self, calls: list[Call]) -> list[Reply]:
-        """The replies to some calls of one question; one that is no answer ends the others."""
+        """Return the replies to some calls of one question; one that is no answer ends the others."""
         loop = asyncio.get_running_loop()
         timer = loop.call_at(calls[0].deadline, _give_up, calls, self.limits.seconds)
-        found = []
+        replies = []
         try:
             for call in calls:
                 self._queue.put(call)
             for call in calls:
-                found.append(await call.future)
-                if found[-1].status not in (200, PIECES):
-                    return found
-            return found
+                replies.append(await call.future)
+                if replies[-1].status not in (200, PIECES):
+                    return replies
+            return replies
         finally:
             timer.cancel()
             for call in calls:
@@ -243,7 +243,7 @@ class Pool:
                 self._queue.put(call)
 
     async def _started(self) -> Worker:
-        """A new worker that has its models; if it cannot load them, a `ModelError` that says why."""
+        """Return a new worker that has its models; if it cannot load them, a `ModelError` that says why."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -281,7 +281,7 @@ def _give_up(calls: list[Call], seconds: float) -> None:
 
 
 def _patience(batch: list[Call]) -> float:
-    """Seconds until a worker is given up: until the first deadline of its batch, if that leaves it time to work.
+    """Return seconds until a worker is given up: until the first deadline of its batch, if that leaves it time to work.
 
     A call that has waited almost until its deadline does not cost the others their worker.
     """
@@ -297,7 +297,7 @@ Result = TypeVar("Result")
 
 
 async def off_loop(n_bytes: int, function: Callable[..., Result], *arguments: object) -> Result:
-    """The result of a function of about so many bytes, found in a thread unless they are few."""
+    """Return the result of a function of about so many bytes, found in a thread unless they are few."""
     if n_bytes <= INLINE:
         return function(*arguments)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, function, *arguments)
@@ -334,7 +334,7 @@ class Call:
 
 
 class CallQueue:
-    """What is due first comes first, except that calls for the same model go together."""
+    """Calls in the order in which they are due, except that those for the same model go together."""
 
     def __init__(self) -> None:
         self._waiting: list[Call] = []
@@ -350,7 +350,7 @@ class CallQueue:
         self._more.set()
 
     async def take(self) -> list[Call]:
-        """The next batch; a call that has failed before goes alone, so that it can spoil no others."""
+        """Return the next batch; a call that has failed before goes alone, so that it can spoil no others."""
         while True:
             await self._more.wait()
             batch = self._batch()

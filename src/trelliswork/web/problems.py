@@ -1,4 +1,4 @@
-"""What is wrong with a request, as RFC 9457 has it: application/problem+json with one sentence."""
+"""Problems of requests as in RFC 9457: application/problem+json with one sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it that
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
 
     def body(self) -> bytes:
-        """The problem as JSON.
+        """Return the problem as JSON.
 
         >>> Problem(404, "there is no model 'x'").body()
         b'{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "there is no model \\'x\\'"}'
@@ -27,11 +27,11 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it that
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as JSON."""
+    """Return a value as JSON."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def problem_json(status: int, detail: str) -> bytes:
-    """A status and a sentence as JSON."""
+    """Return a status and a sentence as JSON."""
     title = HTTPStatus(status).phrase
     return json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()

@@ -1,4 +1,4 @@
-"""What each request may say."""
+"""Declarations of the bodies and parameters of all requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _inputs(limits: Limits) -> dict[str, Member]:
 
 
 def predict_body(limits: Limits) -> Record:
-    """The body of /v1/predict."""
+    """Return the body of /v1/predict."""
     asked = {
         "top_k": Member(Whole(0, limits.top_k), "How many of the best answers to list as `alternatives`.", 0),
         "confidences": Member(Flag(), "Whether to add the probabilities of parts and spans.", True),
@@ -72,7 +72,7 @@ def predict_body(limits: Limits) -> Record:
 
 
 def draw_body(limits: Limits) -> Record:
-    """The body of /v1/draw."""
+    """Return the body of /v1/draw."""
     asked = {
         "picture": Member(OneOf(PICTURES), "Which picture; auto is the one that fits the model.", "auto"),
         "sentence": Member(Whole(0, limits.characters), "Draw this sentence of each input alone, from 0.", None),
@@ -81,7 +81,7 @@ def draw_body(limits: Limits) -> Record:
 
 
 def explain_body(limits: Limits) -> Record:
-    """The body of /v1/explain."""
+    """Return the body of /v1/explain."""
     members = _inputs(limits)
     del members["pins"]
     asked = {"shown": Member(Whole(1, limits.shown), "How many votes of each token to list.", 8)}
@@ -89,7 +89,7 @@ def explain_body(limits: Limits) -> Record:
 
 
 def open_body(limits: Limits) -> Record:
-    """The body of /v1/teach/open."""
+    """Return the body of /v1/teach/open."""
     return Record(
         {
             "name": Member(Text(100, least=1), "What the set of sentences is called."),
@@ -103,7 +103,7 @@ def open_body(limits: Limits) -> Record:
 
 
 def next_query(limits: Limits) -> Record:
-    """The parameters of /v1/teach/next."""
+    """Return the parameters of /v1/teach/next."""
     return Record(
         {
             "by": Member(OneOf(RANKINGS), "What comes first: the most uncertain, or the order of the file.", "entropy"),
@@ -113,7 +113,7 @@ def next_query(limits: Limits) -> Record:
 
 
 def decide_body(limits: Limits) -> Record:
-    """The body of /v1/teach/decide."""
+    """Return the body of /v1/teach/decide."""
     return Record(
         {
             "id": Member(Whole(0, 10**9), "Which sentence."),
@@ -128,21 +128,21 @@ def decide_body(limits: Limits) -> Record:
 
 
 def empty_body(limits: Limits) -> Record:
-    """The body of requests that say nothing more: {}."""
+    """Return the body of requests that say nothing more: {}."""
     return Record({})
 
 
 def read_json(body: bytes, kind: Kind) -> Any:
-    """The body of a request, checked; it must be JSON in UTF-8 without doubled names or NaN."""
+    """Return the body of a request, checked; it must be JSON in UTF-8 without doubled names or NaN."""
     try:
-        found = _DECODER.decode(body.decode())
+        value = _DECODER.decode(body.decode())
     except UnicodeDecodeError as error:
         raise Problem(400, f"expected JSON in UTF-8, got a wrong byte at {error.start}") from error
     except RecursionError as error:
         raise Problem(400, "expected JSON of a few levels, got too many") from error
     except ValueError as error:
         raise Problem(400, f"expected JSON, got something else: {str(error)[:200]}") from error
-    return kind.check(found, "body")
+    return kind.check(value, "body")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

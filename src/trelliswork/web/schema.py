@@ -1,4 +1,4 @@
-"""What a request may say: declarations that check it and describe it in OpenAPI, so that the two never differ.
+"""Declarations that check requests and describe them in OpenAPI, so that the two never differ.
 
 >>> text, top_k = Member(Text(most=10), "What to read."), Member(Whole(0, 5), "How many.", default=0)
 >>> body = Record({"text": text, "top_k": top_k})
@@ -23,7 +23,7 @@ MOST_SHOWN = 40  # characters of a wrong value
 
 
 def shown(value: Any) -> str:
-    """A value in a sentence, not too long of it."""
+    """Return a value in a sentence, not too long of it."""
     kinds = {dict: "an object", list: "a list", type(None): "null"}
     if type(value) in kinds:
         return kinds[type(value)]
@@ -38,15 +38,15 @@ class Kind(ABC):
 
     @abstractmethod
     def check(self, value: Any, place: str) -> Any:
-        """The value, or a `Problem` that says what was expected at this place."""
+        """Return the value, or a `Problem` that says what was expected at this place."""
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
-        """The same as JSON Schema."""
+        """Return the kind as JSON Schema."""
 
 
 def refuse(place: str, expected: str, value: Any, status: int = 422) -> Problem:
-    """The problem of a value that was not expected."""
+    """Return the problem of a value that was not expected."""
     return Problem(status, f"{place}: expected {expected}, got {shown(value)}")
 
 
@@ -200,6 +200,6 @@ class Record(Kind):
             if member.default is not REQUIRED:
                 properties[name]["default"] = member.default
         required = [n for n, m in self.members.items() if m.default is REQUIRED and n not in self.either]
-        found: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-        found |= {"required": required} if required else {}
-        return found | ({"oneOf": [{"required": [name]} for name in self.either]} if self.either else {})
+        schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+        schema |= {"required": required} if required else {}
+        return schema | ({"oneOf": [{"required": [name]} for name in self.either]} if self.either else {})

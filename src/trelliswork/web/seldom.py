@@ -24,7 +24,7 @@ class Seldom:
         self._kinds: dict[str, tuple[float, int]] = {}  # when it was last written, and how many were not since
 
     def text(self, kind: str, text: str) -> str | None:
-        """The text to write, or None if there was one of its kind within the last minute."""
+        """Return the text to write, or None if there was one of its kind within the last minute."""
         kind = kind if kind in self._kinds or len(self._kinds) < MOST_KINDS else ""
         now, (last, n_left_out) = self._clock(), self._kinds.get(kind, (-SECONDS, 0))
         if now < last + SECONDS:
@@ -35,7 +35,7 @@ class Seldom:
 
 
 def place_of(error: BaseException) -> str:
-    """The file and line that an error comes from, by which messages about it are counted."""
+    """Return the file and line that an error comes from, by which messages about it are counted."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

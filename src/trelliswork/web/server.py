@@ -44,7 +44,7 @@ GRACE = 10  # seconds that requests have to end once the server is told to stop
 
 @dataclass(frozen=True)
 class Settings:
-    """How to serve."""
+    """Settings of a server."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -71,35 +71,35 @@ def serve(folders: Sequence[str], settings: Settings) -> None:
 
 
 def named_models(folders: Sequence[str]) -> dict[str, str]:
-    """Each folder under a name: its own, or NAME=FOLDER.
+    """Return each folder under a name: its own, or NAME=FOLDER.
 
     >>> named_models(["models/ner", "old=archive/ner"])
     {'ner': 'models/ner', 'old': 'archive/ner'}
     """
-    found: dict[str, str] = {}
+    models: dict[str, str] = {}
     for each in folders:
         name, is_named, folder = each.partition("=")
         if not is_named or os.sep in name:
             name, folder = Path(os.path.abspath(each)).name, each
-        if name in found:
+        if name in models:
             raise ModelError(f"expected models of different names, got {name!r} twice; name one, as in other={folder}")
-        found[name] = folder
-    return found
+        models[name] = folder
+    return models
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket that listens; a port in use is a sentence."""
+    """Return a socket that listens; a port in use is a sentence."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         # asyncio turns Nagle's algorithm off for sockets that say TCP, and 40 ms of waiting with it
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(BACKLOG)
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
     except OSError as error:
         problem = f"expected a free address {host}:{port}, got: {error.strerror or error}"
         raise TrellisworkError(f"{problem}; stop what runs there, or choose another --port (0 is any)") from error
-    return found
+    return listener
 
 
 class _Server(uvicorn.Server):
@@ -117,7 +117,7 @@ class _Server(uvicorn.Server):
 
 
 def has_browser() -> bool:
-    """Whether a person at a terminal of this machine has a display, and a browser on it."""
+    """Return whether a person at a terminal of this machine has a display, and a browser on it."""
     has_display = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if not has_display or "SSH_CONNECTION" in os.environ or not sys.stdout.isatty():
         return False
@@ -219,7 +219,7 @@ class Connection(H11Protocol):
 
     @property
     def _is_asked(self) -> bool:
-        """Whether there is a request that has not been answered."""
+        """True while a request has not been answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _note(self) -> None:
@@ -282,13 +282,13 @@ class Connection(H11Protocol):
 
 
 def connection_class(limits: Limits) -> type[Connection]:
-    """The connections of one server; there are never more than the system allows files."""
+    """Return the connections of one server; there are never more than the system allows files."""
     members: dict[str, Any] = {"limits": limits, "most": _most(limits.connections), "waiting": {}}
     return type("LimitedConnection", (Connection,), members)
 
 
 def _most(wanted: int) -> int:
-    """How many connections fit into the limit of open files, which is raised as far as it may be."""
+    """Return the number of connections that fit into the limit of open files, which is raised as far as allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < highest:

@@ -31,7 +31,7 @@ from trelliswork.web.teaching.uncertainty import sentences_in_file, uncertaintie
 
 
 def votes(model: Any, question: Asked) -> list[dict[str, Any]]:
-    """What speaks for the answers to the sentences of a question."""
+    """Return the explanations of the answers to the sentences of a question."""
     if not model.explains:
         raise Problem(422, f"expected a model with explanations, got a {type(model).__name__}; see can.explain")
     most = question.body["shown"]
@@ -58,21 +58,21 @@ def serve(connection: socket.socket, models: Models, limits: Limits) -> None:
 
 
 def replies(model: Any, calls: Sequence[Body], limits: Limits = DEFAULT) -> list[Reply]:
-    """The replies to some calls about one model; predictions that ask for the same are made together.
+    """Return the replies to some calls about one model; predictions that ask for the same are made together.
 
     What would take longer than a batch should comes back in pieces, before anything of it is answered.
     """
-    found: list[Reply | None] = [None] * len(calls)
+    answers: list[Reply | None] = [None] * len(calls)
     groups: dict[tuple[Any, ...], list[tuple[int, Asked]]] = {}
     left = PIECE
     for i, call in enumerate(calls):
         if call["op"] == "sentences":
-            found[i] = _reply(partial(_sentences, model, call["body"]))
+            answers[i] = _reply(partial(_sentences, model, call["body"]))
             continue
         question = _guarded(partial(asked, model, call))
         plan = question if isinstance(question, Reply) else _guarded(partial(_planned, model, question, left, limits))
         if isinstance(plan, Reply):
-            found[i] = plan
+            answers[i] = plan
             continue
         left -= plan
         if question.op == "predict":
@@ -80,11 +80,11 @@ def replies(model: Any, calls: Sequence[Body], limits: Limits = DEFAULT) -> list
             key = (body["top_k"], body["confidences"], body["choices"], body["expected"], question.has_pins)
             groups.setdefault(key, []).append((i, question))
         else:
-            found[i] = _reply(partial(_answered, model, question))
+            answers[i] = _reply(partial(_answered, model, question))
     for group in groups.values():
         for (i, _), reply in zip(group, _together(model, [question for _, question in group]), strict=True):
-            found[i] = reply
-    return [each for each in found if each is not None]
+            answers[i] = reply
+    return [each for each in answers if each is not None]
 
 
 def _sentences(model: Any, body: Body) -> bytes:
@@ -107,20 +107,20 @@ OTHERS: dict[str, Callable[[Any, Asked], Sequence[Any]]] = {
 
 
 def _together(model: Any, questions: Sequence[Asked]) -> list[Reply]:
-    """Predictions of several requests; if one of them cannot be answered, each alone, so that the others are."""
-    found = _guarded(partial(predictions, model, questions))
-    if not isinstance(found, Reply):
-        return [Reply(200, each) for each in found]
-    return [found] if len(questions) == 1 else [_together(model, [each])[0] for each in questions]
+    """Return predictions of several requests; if one of them cannot be answered, each alone, so that the others are."""
+    answers = _guarded(partial(predictions, model, questions))
+    if not isinstance(answers, Reply):
+        return [Reply(200, each) for each in answers]
+    return [answers] if len(questions) == 1 else [_together(model, [each])[0] for each in questions]
 
 
 def _reply(answer: Callable[[], bytes]) -> Reply:
-    found = _guarded(answer)
-    return found if isinstance(found, Reply) else Reply(200, found)
+    body = _guarded(answer)
+    return body if isinstance(body, Reply) else Reply(200, body)
 
 
 def _guarded(answer: Callable[[], Any]) -> Any:
-    """The answer, or the reply that says what is wrong with the question."""
+    """Return the answer, or the reply that says what is wrong with the question."""
     try:
         return answer()
     except Problem as problem:
@@ -138,7 +138,7 @@ def _guarded(answer: Callable[[], Any]) -> Any:
 
 
 def _broken(error: Exception) -> Reply:
-    """A mistake of ours: one line for who runs the server, nothing of it for who asks."""
+    """Return a mistake of ours: one line for who runs the server, nothing of it for who asks."""
     where = place_of(error)
     line = SELDOM.text(where, f"error: {type(error).__name__}: {error} at {where}")
     if line is not None:
@@ -147,8 +147,8 @@ def _broken(error: Exception) -> Reply:
 
 
 def loaded(folders: Mapping[str, str], device: str) -> dict[str, Any]:
-    """The models by name, on a device, each having answered once, so that its kernels are compiled."""
-    found = {}
+    """Return the models by name, on a device, each having answered once, so that its kernels are compiled."""
+    models = {}
     for name, folder in folders.items():
         model: Any = load(folder)
         require_servable(folder, model)
@@ -156,8 +156,8 @@ def loaded(folders: Mapping[str, str], device: str) -> dict[str, Any]:
             print(f"{name}: on {place_of_model}", file=sys.stderr, flush=True)
         body = {"tokens": [list(WARM)], "top_k": 2, "confidences": True, "choices": 0, "expected": False}
         replies(model, [{"op": "predict", "body": {**body, "top_k": k}} for k in (0, 2)])
-        found[name] = model
-    return found
+        models[name] = model
+    return models
 
 
 def main() -> None:

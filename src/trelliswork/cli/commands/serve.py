@@ -76,8 +76,8 @@ def serve(
       trelliswork serve ner --host 0.0.0.0 --token "$SECRET" --allow-host tags.example.org
     """
     check_paths(read=[train, dev])
-    optional("starlette", "serve", "web")
-    optional("uvicorn", "serve", "web")
+    for package in ("starlette", "uvicorn", "prometheus_client"):
+        optional(package, "serve", "web")
     limits = named("trelliswork.web.limits:Limits")(seconds=timeout, at_once=at_once)
     settings = named("trelliswork.web.server:Settings")(
         host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,

@@ -45,11 +45,11 @@ class Conjunctions:
             raise ValueError("a conjunction must stand for an atomic attribute and one between that and itself")
 
     def joined(self, pairs: Array) -> Conjunctions:
-        """With further pairs."""
+        """Return the conjunctions with further pairs."""
         return Conjunctions(self.n_atomic, np.concatenate([self.pairs, pairs.astype(np.int32)]))
 
     def extended(self, rows: AttributeRows) -> AttributeRows:
-        """Each token with the conjunctions that it has, valued by the product; `rows` has atomic attributes."""
+        """Return each token with the conjunctions that it has, valued by the product; `rows` has atomic attributes."""
         if not len(self):
             return rows
         given = rows.arrays, self._partners, self.n_attributes
@@ -67,23 +67,23 @@ class Conjunctions:
         return Partners(offsets_of(counts), self.pairs[order, 0], (self.n_atomic + order).astype(np.int32))
 
     def widened(self, flags: Array | None) -> Array | None:
-        """Flags of the atomic attributes as flags of all, False for conjunctions."""
+        """Return flags of the atomic attributes as flags of all, False for conjunctions."""
         return None if flags is None else np.concatenate([flags, np.zeros(len(self), np.bool_)])
 
     def names(self, atomic: Sequence[str]) -> list[str]:
-        """Names of all attributes, given those of the atomic ones."""
+        """Return names of all attributes, given those of the atomic ones."""
         return [*atomic, *(" & ".join(sorted(atomic[i] for i in parts)) for parts in self.parts())]
 
     def parts(self) -> list[list[int]]:
-        """The atomic attributes of each conjunction, in order."""
-        found: list[list[int]] = []
+        """Return the atomic attributes of each conjunction, in order."""
+        atoms: list[list[int]] = []
         for first, second in self.pairs.tolist():
-            others = [second] if second < self.n_atomic else found[second - self.n_atomic]
-            found.append(sorted([first, *others]))
-        return found
+            others = [second] if second < self.n_atomic else atoms[second - self.n_atomic]
+            atoms.append(sorted([first, *others]))
+        return atoms
 
     def needed(self, wanted: Array) -> Array:
-        """Which attributes must be kept for those that are `wanted` [attributes]."""
+        """Return flags of the attributes that those `wanted` [attributes] need."""
         keep = wanted.copy()
         for k in range(len(self) - 1, -1, -1):
             if keep[self.n_atomic + k]:
@@ -91,7 +91,7 @@ class Conjunctions:
         return keep
 
     def kept(self, keep: Array) -> Conjunctions:
-        """Only those that are kept, in the numbers that the attributes then have."""
+        """Return only those that are kept, in the numbers that the attributes then have."""
         numbers = np.cumsum(keep) - 1
         pairs = numbers[self.pairs[keep[self.n_atomic :]]].astype(np.int32)
         return Conjunctions(int(keep[: self.n_atomic].sum()), pairs.reshape(-1, 2))

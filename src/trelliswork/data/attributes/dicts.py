@@ -29,7 +29,7 @@ _NUMBERS = (int, float, np.number, np.bool_)  # a truth value is a whole number
 
 
 def attribute_items(token: Token, prefix: str = "") -> Iterator[tuple[str, float]]:
-    """(name, value) of each attribute of a token.
+    """Yield (name, value) of each attribute of a token.
 
     >>> list(attribute_items({"w": "Paris", "title": True, "length": 5, "ngrams": ["pa", "ar"], "in": {"list": False}}))
     [('w:Paris', 1.0), ('title', 1.0), ('length', 5.0), ('ngrams:pa', 1.0), ('ngrams:ar', 1.0), ('in:list', 0.0)]
@@ -62,25 +62,25 @@ def _items_of(name: str, value: Any) -> Iterator[tuple[str, float]]:
 
 
 def token_lists(sentences: Iterable[Iterable[Token]]) -> list[list[Token]]:
-    """Sentences and their tokens as lists, since iterators can be read only once; what is no token is named."""
+    """Return sentences and their tokens as lists, since iterators can be read only once; what is no token is named."""
     if isinstance(sentences, str | Mapping) or not isinstance(sentences, Iterable):
         raise DataError("attributes", f"expected a list of sentences, got {type(sentences).__name__}")
-    found, known = list[list[Token]](), {dict, list}
+    rows, known = list[list[Token]](), {dict, list}
     for s, sentence in enumerate(sentences, 1):
         if type(sentence) is not list and (isinstance(sentence, str | Mapping) or not isinstance(sentence, Iterable)):
             got = f"sentence {s}: expected a list of tokens, got {type(sentence).__name__}"
             raise DataError("attributes", f"{got}; put a single sentence into a list")
-        found.append(list(sentence))
-        kinds = set(map(type, found[-1]))
+        rows.append(list(sentence))
+        kinds = set(map(type, rows[-1]))
         if kinds <= known:
             continue
         known |= {kind for kind in kinds if issubclass(kind, Iterable)}
         if kinds <= known:
             continue
-        i, token = next((i, each) for i, each in enumerate(found[-1], 1) if type(each) not in known)
+        i, token = next((i, each) for i, each in enumerate(rows[-1], 1) if type(each) not in known)
         got = f"expected a dict or a list of names, got {type(token).__name__}"
         raise DataError("attributes", f"sentence {s}, token {i}: {got}")
-    return found
+    return rows
 
 
 class Joined(NamedTuple):
@@ -150,7 +150,8 @@ def _block(tokens: list[Token], first: int, lengths: Array) -> _Block:
 
 
 def _spelled(tokens: Sequence[Any]) -> tuple[str, Array | None]:
-    """The names of attributes with a zero between two, and their values, if all tokens are lists of names or all are
+    """Return the names of attributes with a zero between two, and their values, if all tokens are lists of names or
+    all are
     dicts of text and numbers; anything else is a `TypeError`."""
     kinds = set(map(type, tokens))
     if kinds <= {list}:
@@ -182,7 +183,7 @@ def _spelled_one_by_one(tokens: Sequence[Token], first: int, lengths: Array) -> 
 
 
 def _checked(values: Array | None, counts: Array, names: bytes | list[str], first: int, lengths: Array) -> Array | None:
-    """The values, all finite; None if all are 1."""
+    """Return the values, all finite; None if all are 1."""
     if values is None or (values == 1.0).all():
         return None
     if not np.isfinite(values).all():
@@ -199,7 +200,7 @@ def _listed(names: bytes | list[str]) -> list[str]:
 
 
 def _chosen(names: bytes | list[str], places: Array) -> list[str]:
-    """Some of the names; a text is not taken apart for them."""
+    """Return some of the names; a text is not taken apart for them."""
     if not isinstance(names, bytes):
         return [names[place] for place in places.tolist()]
     ends = np.append(np.flatnonzero(np.frombuffer(names, np.uint8) == 0), len(names))
@@ -225,7 +226,7 @@ class EntryNames:
 
 
 def _place(t: int, lengths: Array) -> str:
-    """Where token t of all is, for people."""
+    """Describe the place of token t of all, for messages."""
     sentence = int(np.searchsorted(np.cumsum(lengths), t, side="right"))
     return f"sentence {sentence + 1}, token {t - int(lengths[:sentence].sum()) + 1}"
 
@@ -245,7 +246,7 @@ class FeatureFunction:
 
     @classmethod
     def of(cls, features: str | Function | FeatureFunction) -> FeatureFunction:
-        """From a function or its path.
+        """Make a feature function of a function or its path.
 
         >>> FeatureFunction.of("trelliswork.data.attributes.dicts:words_of").path
         'trelliswork.data.attributes.dicts:words_of'
@@ -261,7 +262,8 @@ class FeatureFunction:
 
     @classmethod
     def again(cls, path: object, given: str | Function | FeatureFunction | None, model: str) -> FeatureFunction:
-        """The function given. `path` is the name that a model has stored, which only serves to say what is missing.
+        """Return the function given. `path` is the name that a model has stored, which only serves to say what is
+        missing.
 
         A model never chooses code: a name in its folder could be that of any function, also of a loaded one.
         """
@@ -282,10 +284,10 @@ class FeatureFunction:
         return self.path or str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
     def attributes(self, sentences: Sequence[Sentence]) -> tuple[Array, Array, Array | None, EntryNames]:
-        """(entries of each token, keys, values, names) of all sentences; the function does not see their tags."""
-        found = [self._tokens(sentence) for sentence in sentences]
+        """Return (entries of each token, keys, values, names) of sentences, whose tags the function does not see."""
+        tokens = [self._tokens(sentence) for sentence in sentences]
         try:
-            _, counts, keys, values, names = from_dicts(found)
+            _, counts, keys, values, names = from_dicts(tokens)
         except DataError as error:
             raise DataError(self.name, error.problem) from error
         return counts, keys, values, names
@@ -293,37 +295,39 @@ class FeatureFunction:
     def _tokens(self, sentence: Sentence) -> list[Token]:
         place = f"of the sentence at {sentence.file}:{sentence.line}" if sentence.file else f"of {sentence.words[:5]!r}"
         try:
-            found = self.function(replace(sentence, tags=None))
-            tokens = list(found)
+            entries = self.function(replace(sentence, tags=None))
+            tokens = list(entries)
         except Exception as error:
             raise DataError(self.name, f"expected attributes {place}, got {type(error).__name__}: {error}") from error
-        if isinstance(found, str | dict) or len(tokens) != len(sentence):
-            got = f"a {type(found).__name__}" if isinstance(found, str | dict) else f"{len(tokens)} entries"
+        if isinstance(entries, str | dict) or len(tokens) != len(sentence):
+            got = f"a {type(entries).__name__}" if isinstance(entries, str | dict) else f"{len(tokens)} entries"
             problem = f"expected a list with an entry for each of the {len(sentence)} tokens {place}, got {got}"
             raise DataError(self.name, problem)
         return tokens
 
 
 def words_of(sentence: Sentence) -> list[list[str]]:
-    """The smallest such function: each token has its word as its only attribute."""
+    """Return the word of each token as its only attribute."""
     return [[word] for word in sentence.words]
 
 
 def path_of(function: Function) -> str | None:
-    """The path by which `imported` finds a function again; None for a lambda, a local function or an instance."""
+    """Return the path by which `imported` finds a function again; None for a lambda, a local function or an
+    instance.
+    """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     return f"{module}:{name}" if module and name and "<" not in name else None
 
 
 def imported(path: str) -> Function:
-    """The function at "package.module:name"."""
+    """Return the function at "package.module:name"."""
     module, colon, name = path.partition(":")
     if not (module and colon and name):
         raise DataError("features", f"expected package.module:function, got {path!r}")
     try:
-        found: Any = importlib.import_module(module)
+        function: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            function = getattr(function, part)
     except ModuleNotFoundError as error:
         problem = f"cannot be imported: there is no module {error.name!r}; install it or run where it is"
         raise ModelError(f"the feature function {path} {problem}") from error
@@ -332,15 +336,17 @@ def imported(path: str) -> Function:
         raise ModelError(f"the feature function {path} {problem}") from error
     except Exception as error:
         raise ModelError(f"the feature function {path} cannot be imported: {type(error).__name__}: {error}") from error
-    if not callable(found):
-        raise ModelError(f"expected a feature function at {path}, got {type(found).__name__}; check the name")
-    return found
+    if not callable(function):
+        raise ModelError(f"expected a feature function at {path}, got {type(function).__name__}; check the name")
+    return function
 
 
 def merged(
     counts: Array, keys: Array, more_counts: Array, more_keys: Array, more_values: Array | None
 ) -> tuple[Array, Array, Array | None, Array]:
-    """Two lists of attributes, token by token, as one: (counts, keys, values, place of each entry in both lists)."""
+    """Return two lists of attributes, token by token, as one: (counts, keys, values, place of each entry in both
+    lists).
+    """
     tokens = np.arange(len(counts))
     owner = np.concatenate([np.repeat(tokens, counts), np.repeat(tokens, more_counts)])
     order = np.argsort(owner, kind="stable")

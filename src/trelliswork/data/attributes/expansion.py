@@ -26,7 +26,7 @@ class Found:
     looks_at_pairs: Array | None = None  # [entries] whether it scores neighbouring labels; None: none does
 
     def and_by(self, function: FeatureFunction | None, sentences: Sequence[Sentence]) -> Found:
-        """With what a function says of the sentences, after what is there."""
+        """Add the attributes that a function gives, after those that are there."""
         if function is None:
             return self
         more_counts, more_keys, more_values, names = function.attributes(sentences)
@@ -36,10 +36,10 @@ class Found:
         def names_of(entries: Array) -> list[str]:
             places = order[entries]
             own = places >= n_before
-            found = np.empty(len(places), object)
-            found[~own] = self.names_of(places[~own])
-            found[own] = names.of(places[own] - n_before)
-            return list(found)
+            listed = np.empty(len(places), object)
+            listed[~own] = self.names_of(places[~own])
+            listed[own] = names.of(places[own] - n_before)
+            return list(listed)
 
         pairs = self.looks_at_pairs
         if pairs is not None:
@@ -66,20 +66,22 @@ class Places:
 def expand(
     templates: Templates, wanted: Sequence[int], lengths: Array, columns: Sequence[Column]
 ) -> tuple[Array, Array, Places]:
-    """Keys of the attributes that the wanted templates make, token by token; how many each token has; their places."""
+    """Return keys of the attributes that the wanted templates make, token by token; how many each token has; their
+    places.
+    """
     n_tokens = int(lengths.sum())
     room = n_tokens * len(wanted)  # of which only what is written to takes memory
     keys, rows = np.empty(room, np.uint64), np.empty(room, np.uint16)
     counts, n = np.empty(n_tokens, np.int64), 0
     views, numbers = templates.views(columns), np.array(wanted, np.uint16)
     for sentences, first, last in _blocks(lengths):
-        found = templates.keys_of(lengths[sentences], first, wanted, views)
-        n += key_kernels.by_token(*found, numbers, keys[n:], rows[n:], counts[first:last])
+        keys_and_presence = templates.keys_of(lengths[sentences], first, wanted, views)
+        n += key_kernels.by_token(*keys_and_presence, numbers, keys[n:], rows[n:], counts[first:last])
     return keys[:n], counts, Places(offsets_of(counts), rows[:n])
 
 
 def _blocks(lengths: Array) -> Iterator[tuple[slice, int, int]]:
-    """Sentences, their first token and their end, about `TOKENS_AT_A_TIME` tokens together."""
+    """Yield sentences, their first token and their end, about `TOKENS_AT_A_TIME` tokens together."""
     ends = np.cumsum(lengths)
     first, begin = 0, 0
     while first < len(lengths):

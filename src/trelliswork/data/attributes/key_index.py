@@ -15,7 +15,7 @@ from trelliswork.runtime.arrays import Array
 
 
 def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
-    """Texts as UTF-8 bytes behind one another, and where each begins: [sum of bytes], [n + 1]."""
+    """Return texts as UTF-8 bytes behind one another, and where each begins: [sum of bytes], [n + 1]."""
     parts = [text.encode(errors="surrogatepass") for text in texts]
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
@@ -23,7 +23,7 @@ def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
 
 
 def keys_of(names: Sequence[str]) -> Array:
-    """The key of each name."""
+    """Return the key of each name."""
     keys = np.empty(len(names), np.uint64)
     hash_texts(*encoded(names), keys)
     return keys
@@ -60,7 +60,7 @@ class KeyIndex:
 
     @classmethod
     def of(cls, keys: Array) -> KeyIndex:
-        """The index of keys that all differ."""
+        """Return the index of keys that all differ."""
         index = cls()
         index.add(keys)
         return index
@@ -72,7 +72,7 @@ class KeyIndex:
         return KeyIndex.of, (self.keys(),)  # most of the table is empty
 
     def add(self, keys: Array) -> Array:
-        """The number of each key; strangers get new ones."""
+        """Return the number of each key; strangers get new ones."""
         ids, done = np.empty(len(keys), np.int32), 0
         while True:
             done, self._n_known = add_keys(self.table, self.numbers, self._n_known, keys, done, ids)
@@ -81,13 +81,13 @@ class KeyIndex:
             self._grow()
 
     def find(self, keys: Array) -> Array:
-        """The number of each key; -1 for strangers."""
+        """Return the number of each key; -1 for strangers."""
         ids = np.empty(len(keys), np.int32)
         find_keys(self.table, self.numbers, keys, ids)
         return ids
 
     def keys(self) -> Array:
-        """All keys, by number."""
+        """Return all keys, by number."""
         used = self.table != EMPTY
         keys = np.empty(self._n_known, np.uint64)
         keys[self.numbers[used]] = self.table[used]
@@ -127,14 +127,14 @@ class HashedIndex:
         return 1 << self.bits
 
     def find(self, keys: Array) -> Array:
-        """The number of each key."""
+        """Return the number of each key."""
         return (mixed(keys) >> np.uint64(64 - self.bits)).astype(np.int32)
 
     add = find
 
 
 def mixed(keys: Array) -> Array:
-    """Keys whose high bits depend on all of theirs (MurmurHash3's finaliser, one to one).
+    """Return keys whose high bits depend on all of theirs (MurmurHash3's finaliser, one to one).
 
     The last letter of a name hardly reaches the high bits of its FNV-1a hash.
     """
@@ -146,12 +146,12 @@ def mixed(keys: Array) -> Array:
 
 
 def new_index(hash_bits: int | None) -> KeyIndex | HashedIndex:
-    """An index that learns names, or one that hashes them."""
+    """Return an index that learns names, or one that hashes them."""
     return KeyIndex() if hash_bits is None else HashedIndex(hash_bits)
 
 
 class HashedNames(Sequence[str]):
-    """What attributes are called whose names were not kept: #0, #1, ...; then conjunctions of these."""
+    """Names of attributes whose own were not kept: #0, #1, ...; then conjunctions of these."""
 
     def __init__(self, conjunctions: Conjunctions) -> None:
         self._n_hashed, self._parts = conjunctions.n_atomic, conjunctions.parts()

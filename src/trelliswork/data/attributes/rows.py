@@ -16,17 +16,17 @@ IDS_AT_A_TIME = 1 << 16
 
 
 def offsets_of(counts: Array) -> Array:
-    """Where the items of each owner begin, given how many it has: [n + 1]."""
+    """Return where the items of each owner begin, given their numbers: [n + 1]."""
     return np.concatenate([[0], np.cumsum(counts)])
 
 
 def owners_of(offsets: Array) -> Array:
-    """The owner of each item: the inverse of `offsets_of`, spelled out."""
+    """Return the owner of each item: the inverse of `offsets_of`, spelled out."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def first_entries_of(ids: Array, n: int) -> Array:
-    """The entry at which each of the ids 0..n - 1 is met first; those that no entry has are undefined."""
+    """Return the entry at which each of the ids 0..n - 1 is met first; those that no entry has are undefined."""
     first = np.empty(n, np.int64)
     for begin in reversed(range(0, len(ids), IDS_AT_A_TIME)):
         part = ids[begin : begin + IDS_AT_A_TIME][::-1]
@@ -35,7 +35,7 @@ def first_entries_of(ids: Array, n: int) -> Array:
 
 
 class RowArrays(NamedTuple):
-    """What kernels read of `AttributeRows`."""
+    """Arrays of `AttributeRows` as kernels read them."""
 
     lengths: Array  # [sentences]
     starts: Array  # [sentences + 1]
@@ -72,18 +72,20 @@ class AttributeRows:
         return RowArrays(self.lengths, self.starts, self.offsets, self.ids, values)
 
     def tokens(self) -> Array:
-        """The token of each entry."""
+        """Return the token of each entry."""
         return owners_of(self.offsets)
 
     def counts(self, n_attributes: int) -> Array:
-        """How many entries each attribute has."""
-        found = np.zeros(n_attributes, np.int64)
+        """Return the number of entries of each attribute."""
+        counts = np.zeros(n_attributes, np.int64)
         for first in range(0, len(self.ids), ENTRIES_AT_A_TIME):
-            found += np.bincount(self.ids[first : first + ENTRIES_AT_A_TIME], minlength=n_attributes)
-        return found
+            counts += np.bincount(self.ids[first : first + ENTRIES_AT_A_TIME], minlength=n_attributes)
+        return counts
 
     def pieces(self) -> Iterator[tuple[slice, Array]]:
-        """Entries that follow one another, and the token of each: not all at once, as they may not fit into memory."""
+        """Yield entries that follow one another, and the token of each: not all at once, as they may not fit into
+        memory.
+        """
         first = 0
         while first < self.n_tokens:
             end = int(np.searchsorted(self.offsets, self.offsets[first] + ENTRIES_AT_A_TIME, side="right")) - 1
@@ -93,30 +95,30 @@ class AttributeRows:
             first = last
 
     def first(self, n: int) -> AttributeRows:
-        """The first n sentences."""
+        """Return the first n sentences."""
         offsets = self.offsets[: int(self.lengths[:n].sum()) + 1]
         values = None if self.values is None else self.values[: offsets[-1]]
         return AttributeRows(self.lengths[:n], offsets, self.ids[: offsets[-1]], values)
 
     def kept(self, keep: Array, numbers: Array) -> AttributeRows:
-        """Only the entries where `keep`, their ids replaced by numbers[id]."""
+        """Return only the entries where `keep`, their ids replaced by numbers[id]."""
         counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)
         values = None if self.values is None else self.values[keep]
         return AttributeRows(self.lengths, offsets_of(counts), numbers[self.ids[keep]].astype(np.int32), values)
 
     def heard(self) -> AttributeRows:
-        """Without the entries of value 0, which change no score; values None if all others are 1."""
+        """Return the rows without the entries of value 0, which change no score; values None if all others are 1."""
         if self.values is None:
             return self
-        found = self
+        rows = self
         if not self.values.all():
             keep = self.values != 0
-            found = AttributeRows(self.lengths, offsets_of(keep)[self.offsets], self.ids[keep], self.values[keep])
-        assert found.values is not None
-        return replace(found, values=None) if (found.values == 1.0).all() else found
+            rows = AttributeRows(self.lengths, offsets_of(keep)[self.offsets], self.ids[keep], self.values[keep])
+        assert rows.values is not None
+        return replace(rows, values=None) if (rows.values == 1.0).all() else rows
 
     def known(self) -> AttributeRows:
-        """Without the entries whose id is -1."""
+        """Return the rows without the entries whose id is -1."""
         keep = self.ids >= 0
         if keep.all():
             return self

@@ -57,14 +57,14 @@ class Template:
             raise DataError(file, f"expected a template that begins with U or B, got {text!r}", line=line)
         parts: list[str | Reference] = []
         end = 0
-        for found in _REFERENCE.finditer(text):
-            shift, column = _number(found[1], file, line), _number(found[2], file, line)
-            spelling = found[3] or ""
+        for match in _REFERENCE.finditer(text):
+            shift, column = _number(match[1], file, line), _number(match[2], file, line)
+            spelling = match[3] or ""
             if spelling and spelling_of(spelling) is None:
                 known = "lower, shape, short, prefixN or suffixN"
                 raise DataError(file, f"expected {known} after the column, got {spelling!r}", line=line)
-            parts += [text[end : found.start()], Reference(shift, column, spelling)]
-            end = found.end()
+            parts += [text[end : match.start()], Reference(shift, column, spelling)]
+            end = match.end()
         if "%" in (rest := text[end:]):
             at = end + rest.index("%") + 1
             raise DataError(file, f"expected %x[row,column], got {rest[rest.index('%') :]!r}", line=line, column=at)
@@ -75,7 +75,7 @@ class Template:
         return [part for part in self.parts if isinstance(part, Reference)]
 
     def filled(self, values: Sequence[str]) -> str:
-        """The name that it makes of the values of its references.
+        """Return the name that it makes of the values of its references.
 
         >>> Template.parse("U1:%x[-1,0]/%x[0,0]").filled(["the", "cat"])
         'U1:the/cat'
@@ -90,7 +90,7 @@ class Template:
 
 
 def _number(text: str, file: str, line: int | None) -> int:
-    """A row or column of a reference; far rows would make a name for each place outside of the sentence."""
+    """Return a row or column of a reference; far rows would make a name for each place outside of the sentence."""
     if len(text) > len(f"-{FURTHEST}") or abs(int(text)) > FURTHEST:
         got = text if len(text) <= 20 else f"{text[:17]}..."
         raise DataError(
@@ -133,7 +133,7 @@ class Templates:
 
     @classmethod
     def parse(cls, lines: Iterable[str], *, file: str = "template", skip_outside: bool = False) -> Templates:
-        """From text lines; empty ones and those that begin with # are skipped."""
+        """Parse lines of text; empty ones and those that begin with # are skipped."""
         numbered = [(number, line.strip()) for number, line in enumerate(lines, 1)]
         wanted = [(number, line) for number, line in numbered if line and not line.startswith("#")]
         if not wanted:
@@ -161,7 +161,7 @@ class Templates:
                     raise DataError(self.file, fix, line=template.line)
 
     def views(self, columns: Sequence[Column]) -> Views:
-        """What the templates look at: columns, as they are or through a spelling, with their texts in UTF-8."""
+        """Return the columns that the templates read, as they are or through a spelling, with their texts in UTF-8."""
         views: Views = {}
         for template in self.templates:
             for part in template.references:
@@ -171,12 +171,12 @@ class Templates:
         return views
 
     def keys(self, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array]:
-        """Keys [tokens, templates] of all attributes, and which of them are present."""
+        """Return keys [tokens, templates] of all attributes, and which of them are present."""
         keys, present = self.keys_of(lengths, 0, range(len(self.templates)), self.views(columns))
         return keys.T, present.T
 
     def keys_of(self, lengths: Array, first: int, wanted: Sequence[int], views: Views) -> tuple[Array, Array]:
-        """Keys [templates, tokens] of the wanted templates for sentences of these lengths, which begin at token
+        """Return keys [templates, tokens] of the wanted templates for sentences of these lengths, which begin at token
         `first`; and which of them are present."""
         last = first + int(lengths.sum())
         keys = np.full((len(wanted), last - first), key_kernels.SEED)
@@ -194,7 +194,7 @@ class Templates:
         return keys, present
 
     def names(self, places: Array, lengths: Array, columns: Sequence[Column]) -> list[str]:
-        """The names behind some keys, for people; places [names, 2] are (token, template)."""
+        """Return the names behind some keys, for people; places [names, 2] are (token, template)."""
         starts = offsets_of(lengths)
         ends = np.searchsorted(starts, places[:, 0], side="right")
         names = [""] * len(places)
@@ -212,14 +212,14 @@ class Templates:
 
 
 def _view(columns: Sequence[Column], column: int, spelling: str) -> Column:
-    """A column as it is, or through a spelling."""
+    """Return a column as it is, or through a spelling."""
     return columns[column].seen_through(spelling) if spelling else columns[column]
 
 
 def _values(
     part: Reference, tokens: Array, first: Array, last: Array, view: Callable[[int, str], Column]
 ) -> Iterator[str]:
-    """What a reference reads at tokens of the sentences first..last."""
+    """Yield the values that a reference reads at tokens of the sentences first..last."""
     column, at = view(part.column, part.spelling), tokens + part.shift
     before, after = first - at, at - last + 1
     codes = column.codes[np.clip(at, first, last - 1)]
@@ -228,7 +228,7 @@ def _values(
 
 
 def _outside(n: int) -> list[str]:
-    """_B-1, _B+1, _B-2, _B+2, ... as `extend_by_column` counts them."""
+    """Return _B-1, _B+1, _B-2, _B+2, ... as `extend_by_column` counts them."""
     return [f"_B{sign}{k}" for k in range(1, n + 1) for sign in "-+"]
 
 
@@ -250,7 +250,7 @@ _SIGNS = _Signs()
 
 
 def shape(word: str) -> str:
-    """Letters as X and x, digits as d, the rest as it is.
+    """Return a word with letters as X and x, digits as d, the rest as it is.
 
     >>> shape("McDonald's-2024")
     "XxXxxxxx'x-dddd"
@@ -259,7 +259,7 @@ def shape(word: str) -> str:
 
 
 def short_shape(word: str) -> str:
-    """The shape with runs of the same sign written once.
+    """Return the shape with runs of the same sign written once.
 
     >>> short_shape("McDonald's-2024")
     "XxXx'x-d"
@@ -268,15 +268,17 @@ def short_shape(word: str) -> str:
 
 
 def spelling_of(name: str) -> Callable[[str], str] | None:
-    """The function behind a name: lower, shape, short, prefixN, suffixN (of the lower-cased word); None if unknown."""
+    """Return the function behind a name: lower, shape, short, prefixN, suffixN (of the lower-cased word); None if
+    unknown.
+    """
     simple = {"lower": str.lower, "shape": shape, "short": short_shape}
     if name in simple:
         return simple[name]
-    found = re.fullmatch(r"(prefix|suffix)([1-9])", name)
-    if not found:
+    match = re.fullmatch(r"(prefix|suffix)([1-9])", name)
+    if not match:
         return None
-    n = int(found[2])
-    return (lambda word: word.lower()[:n]) if found[1] == "prefix" else (lambda word: word.lower()[-n:])
+    n = int(match[2])
+    return (lambda word: word.lower()[:n]) if match[1] == "prefix" else (lambda word: word.lower()[-n:])
 
 
 # Templates that need not be written: chosen by the columns there are.
@@ -325,6 +327,6 @@ U{c}11:%x[0,{c}]/%x[1,{c}]/%x[2,{c}]
 
 
 def default_templates(n_columns: int) -> Templates:
-    """Words, affixes and shapes in a window; windows, pairs and triples of every further column."""
+    """Make templates of words, affixes and shapes in a window, and windows, pairs and triples of further columns."""
     further = "".join(_COLUMN.format(c=c) for c in range(1, n_columns))
     return Templates.parse((_WORDS + further).splitlines())

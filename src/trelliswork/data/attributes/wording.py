@@ -35,11 +35,11 @@ class Wording:
         return " & ".join(parts) if all(parts) else self._one(name) or name
 
     def _one(self, name: str) -> str:
-        """An attribute of a template; nothing if it is none."""
-        found = [(match, each) for pattern, each in self._patterns if (match := pattern.fullmatch(name))]
-        if len(found) != 1:
+        """Return an attribute of a template; nothing if it is none."""
+        matches = [(match, each) for pattern, each in self._patterns if (match := pattern.fullmatch(name))]
+        if len(matches) != 1:
             return ""
-        (match, template), *_ = found
+        (match, template), *_ = matches
         pairs = zip(template.references, match.groups(), strict=True)
         return " and ".join(_once([self._phrase(reference, value) for reference, value in pairs]))
 
@@ -59,7 +59,7 @@ class Wording:
 
 
 def boundary_of(words: str) -> tuple[str, int] | None:
-    """Which end of the sentence is so near, if the words of an attribute say that and nothing else.
+    """Return side and distance of the end of the sentence, if an attribute says that and nothing else.
 
     >>> boundary_of("no previous word"), boundary_of("no word (2 after)"), boundary_of("word = 'no'")
     (('before', 1), ('after', 2), None)
@@ -72,7 +72,7 @@ def boundary_of(words: str) -> tuple[str, int] | None:
 
 
 def _once(phrases: Sequence[str]) -> list[str]:
-    """Without what another phrase says already: without a previous word there is none before that."""
+    """Drop phrases that another one implies: without a previous word there is none before that."""
     nearest: dict[str, int] = {}
     for side, distance in filter(None, map(boundary_of, phrases)):
         nearest[side] = min(distance, nearest.get(side, distance))
@@ -95,5 +95,5 @@ def placed(what: str, shift: int) -> str:
 
 
 def _seen(spelling: str) -> tuple[str, bool]:
-    """prefix3 is shown as prefix-3."""
+    """Return the text of a spelling, as prefix-3 for prefix3, and whether its values are quoted."""
     return _SEEN.get(spelling) or (f"{spelling[:-1]}-{spelling[-1]}", True)

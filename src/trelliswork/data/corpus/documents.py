@@ -47,7 +47,7 @@ class AnnotatedDocument:
 
 
 def builtin_documents(seed: int = 0, sizes: tuple[int, int, int] = (500, 75, 75)) -> dict[str, list[AnnotatedDocument]]:
-    """The parts "train", "dev" and "test", all different documents; dev and test hold words unseen in train."""
+    """Return the parts "train", "dev" and "test", all different documents; dev and test hold words unseen in train."""
     seen: set[tuple[str, ...]] = set()
     corpus: dict[str, list[AnnotatedDocument]] = {}
     for part, size in zip(PARTS, sizes, strict=True):
@@ -62,7 +62,7 @@ def builtin_documents(seed: int = 0, sizes: tuple[int, int, int] = (500, 75, 75)
 
 
 def documents(seed: str | int, *, unseen: bool = True) -> Iterator[AnnotatedDocument]:
-    """Endless documents; with `unseen`, held-out words occur among them."""
+    """Yield endless documents; with `unseen`, held-out words occur among them."""
     source = random.Random(seed)
     while True:
         trees = _Story(source, unseen).told()
@@ -106,7 +106,7 @@ class _Story:
         return tree
 
     def _events(self) -> list[int]:
-        """The sentences whose events there are nouns for."""
+        """Return the sentences whose events there are nouns for."""
         return [i for i, type_ in enumerate(self.types) if type_ in NOUNS]
 
     def _given(self, kind: str) -> Derivation:
@@ -154,21 +154,21 @@ class Cast:
     latest: dict[str, int] = field(default_factory=dict)  # by pronoun, the member that it would mean
 
     def mention(self, role: str, *, is_object: bool) -> Derivation:
-        """A noun phrase for the member with a role in the document."""
+        """Return a noun phrase for the member with a role in the document."""
         member = self.member(role)
-        found = self._again(member, is_object) if member.number in self.known else self._first(member)
+        mention = self._again(member, is_object) if member.number in self.known else self._first(member)
         self.known.add(member.number)
         self.latest[member.pronoun] = member.number
-        return found
+        return mention
 
     def member(self, role: str) -> Member:
-        """The member with a role; a new name is unlike all others."""
+        """Return the member with a role; a new name is unlike all others."""
         if role not in self.members:
             taken = {word for each in self.members.values() for _, word in each.names}
-            found = self._new(role)
-            while taken & {word for _, word in found.names}:
-                found = self._new(role)
-            self.members[role] = found
+            member = self._new(role)
+            while taken & {word for _, word in member.names}:
+                member = self._new(role)
+            self.members[role] = member
         return self.members[role]
 
     def _new(self, role: str) -> Member:
@@ -227,7 +227,7 @@ def _phrase(kind: str, *children: Derivation) -> Derivation:
 
 
 def _entity(member: Member, form: str, *children: Derivation) -> Derivation:
-    """A mention; the third part of its kind is the number of the member."""
+    """Return a mention; the third part of its kind is the number of the member."""
     return Derivation(ENTITY_LABEL, f"{member.type}.{form}.{member.number}", children, head=len(children) - 1)
 
 
@@ -251,12 +251,12 @@ class Layers(NamedTuple):
 
 
 def noun_kind(type_: str, sentence: int) -> str:
-    """The kind of a noun that speaks of the event of an earlier sentence."""
+    """Return the kind of a noun that speaks of the event of an earlier sentence."""
     return f"{NOUN}.{type_}.{sentence}"
 
 
 def layers_of(trees: Sequence[Derivation]) -> Layers:
-    """All layers of a document."""
+    """Return all layers of a document."""
     events, links = list[Event](), list[Link]()
     same: dict[object, list[Span]] = {}
     start = 0
@@ -282,12 +282,12 @@ def layers_of(trees: Sequence[Derivation]) -> Layers:
 
 
 def _role(event: Event) -> str:
-    """The role of an event told before: what causes a reaction, or what something comes after."""
+    """Return the role of an event told before: what causes a reaction, or what something comes after."""
     return "Cause" if event.type == "React" else "After"
 
 
 def _implied(tree: Derivation, start: int) -> Iterator[tuple[Event, str]]:
-    """What no word says by itself, with its role in the event of the sentence, if it has one."""
+    """Yield the events that no word says by itself, each with its role in the event of the sentence, if it has one."""
     for node, at in placed(tree, start):
         if node.kind == EMPLOYEE:
             firm, title, name = node.children
@@ -359,5 +359,5 @@ NOUNS: dict[str, str] = {
 
 @cache
 def document_rules() -> dict[str, tuple[Rule, ...]]:
-    """The rules of documents before those of sentences."""
+    """Return the rules of documents before those of sentences."""
     return {**rules_by_parent(), **parsed_rules(RULES)}

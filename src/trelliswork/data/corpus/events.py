@@ -33,14 +33,14 @@ TENSES = {"VBD": "past", "VBZ": "present", "VBP": "present", "VB": "infinitive",
 
 @dataclass(frozen=True)
 class _Outside:
-    """What a verb phrase gets from around it."""
+    """Participants of a verb phrase that stand outside of it."""
 
     subject: Span | None = None
     others: tuple[Argument, ...] = ()
 
 
 def event_mentions(tree: Derivation) -> list[Event]:
-    """The events of a sentence, from left to right.
+    """Return the events of a sentence, from left to right.
 
     >>> name = Derivation("NML", "PER.short", (Derivation("NNP", "first", word="Ann"),))
     >>> place = Derivation("NML", "LOC.any", (Derivation("NNP", "place_name", word="Rome"),))
@@ -65,7 +65,7 @@ def _events(node: Derivation, start: int, outside: _Outside) -> Iterator[Event]:
 
 
 def _clause(placed: list[tuple[Derivation, int]], outside: _Outside) -> _Outside:
-    """The subject of a clause and when it happens; a clause without subject has that of the one around it."""
+    """Return the subject of a clause and when it happens; a clause without subject has that of the one around it."""
     labels = [child.label for child, _ in placed]
     before = placed[: labels.index("VP")] if "VP" in labels else []
     subjects = [(child, first) for child, first in before if child.label == "NP"]
@@ -77,15 +77,15 @@ def _clause(placed: list[tuple[Derivation, int]], outside: _Outside) -> _Outside
 def _event(verb: Derivation, trigger: int, placed: list[tuple[Derivation, int]], outside: _Outside) -> Event:
     type_, of_subject, of_object = EVENTS[verb.kind]
     objects = [_entity(child, first) for child, first in placed if child.label == "NP" and first > trigger]
-    found = [(*span, of_object) for span in objects if span is not None]
+    arguments = [(*span, of_object) for span in objects if span is not None]
     if outside.subject is not None:
-        found.append((*outside.subject, of_subject))
+        arguments.append((*outside.subject, of_subject))
     tense = (("Tense", TENSES.get(verb.label, "other")),)
-    return Event(trigger, type_, tuple(sorted([*found, *outside.others, *_in_phrases(placed)])), tense)
+    return Event(trigger, type_, tuple(sorted([*arguments, *outside.others, *_in_phrases(placed)])), tense)
 
 
 def _in_phrases(placed: list[tuple[Derivation, int]]) -> Iterator[Argument]:
-    """Entities in phrases of prepositions: in Rome, on Monday."""
+    """Yield entities in phrases of prepositions: in Rome, on Monday."""
     for child, first in placed:
         if child.label == "PP" and child.kind in PREPOSITIONS:
             for part, at in _children(child, first):
@@ -95,7 +95,7 @@ def _in_phrases(placed: list[tuple[Derivation, int]]) -> Iterator[Argument]:
 
 
 def _entity(node: Derivation, start: int) -> Span | None:
-    """The entity that the heads lead to, if they lead to one."""
+    """Return the entity that the heads lead to, if they lead to one."""
     if node.label == ENTITY_LABEL:
         return start, start + len(node.words())
     if not node.children:
@@ -105,7 +105,7 @@ def _entity(node: Derivation, start: int) -> Span | None:
 
 
 def _children(node: Derivation, start: int) -> Iterator[tuple[Derivation, int]]:
-    """Children, each with its first position."""
+    """Yield children, each with its first position."""
     for child in node.children:
         yield child, start
         start += len(child.words())

@@ -42,12 +42,12 @@ class AnnotatedSentence:
 
     @property
     def events(self) -> list[Event]:
-        """What happens in the sentence, and who takes part."""
+        """Events of the sentence with their participants."""
         return event_mentions(self.derivation)
 
 
 def builtin_corpus(seed: int = 0, sizes: tuple[int, int, int] = (2000, 300, 300)) -> dict[str, list[AnnotatedSentence]]:
-    """The parts "train", "dev" and "test", all different sentences; dev and test hold words unseen in train.
+    """Return the parts "train", "dev" and "test", all different sentences; dev and test hold words unseen in train.
 
     >>> sorted(builtin_corpus(sizes=(2, 1, 1)))
     ['dev', 'test', 'train']
@@ -66,7 +66,7 @@ def builtin_corpus(seed: int = 0, sizes: tuple[int, int, int] = (2000, 300, 300)
 
 
 def sentences(seed: str | int, *, unseen: bool = True) -> Iterator[AnnotatedSentence]:
-    """Endless sentences of 4 to 30 words; with `unseen`, held-out words occur among them."""
+    """Yield endless sentences of 4 to 30 words; with `unseen`, held-out words occur among them."""
     expansion = Expansion(random.Random(seed), unseen, rules_by_parent())
     while True:
         tree = expansion.tree(ROOT)
@@ -75,7 +75,7 @@ def sentences(seed: str | int, *, unseen: bool = True) -> Iterator[AnnotatedSent
 
 
 def annotate(tree: Derivation) -> AnnotatedSentence:
-    """Words and all layers of annotation of a derivation."""
+    """Return words and all layers of annotation of a derivation."""
     leaves = list(tree.leaves())
     n = len(leaves)
     return AnnotatedSentence(
@@ -88,7 +88,7 @@ def annotate(tree: Derivation) -> AnnotatedSentence:
 
 
 def as_sentences(part: Sequence[AnnotatedSentence], task: str = "entities") -> list[Sentence]:
-    """A part of the corpus as plain tagged sentences for one task: entities, chunks or pos.
+    """Return a part of the corpus as plain tagged sentences for one task: entities, chunks or pos.
 
     For entities and chunks the part of speech is the one feature column.
     """
@@ -139,7 +139,7 @@ class Expansion:
     given: Callable[[str], Derivation] | None = None
 
     def tree(self, symbol: str, depth: int = 0) -> Derivation | None:
-        """A random derivation of `symbol`, or None when it grows too deep."""
+        """Return a random derivation of `symbol`, or None when it grows too deep."""
         label, _, kind = symbol.partition("/")
         if self.given is not None and kind.startswith(GIVEN):
             return self.given(kind.removeprefix(GIVEN))
@@ -160,7 +160,7 @@ class Expansion:
         return Derivation(label, kind, tuple(children), rule.head)
 
     def word(self, pos: str, kind: str) -> str:
-        """A word of a kind in the form that a part of speech asks for."""
+        """Return a word of a kind in the form that a part of speech asks for."""
         choices = words(kind, self.unseen)
         word = self.source.choices(choices, cum_weights=_rank_weights(len(choices)))[0]
         return inflect(word, pos) if kind in OPEN else word
@@ -168,7 +168,7 @@ class Expansion:
 
 @cache
 def _rank_weights(n: int) -> tuple[float, ...]:
-    """Cumulative weights that fall with the rank, as word frequencies do."""
+    """Return cumulative weights that fall with the rank, as word frequencies do."""
     total = 0.0
     cumulative = []
     for rank in range(n):
@@ -181,7 +181,7 @@ def _rank_weights(n: int) -> tuple[float, ...]:
 
 
 def spelled(tree: Derivation) -> Derivation:
-    """The derivation of a well-spelled sentence.
+    """Return the derivation of a well-spelled sentence.
 
     >>> leaves = Derivation("DT", "a", word="a"), Derivation("NN", "thing", word="apple")
     >>> spelled(Derivation("NP", "base", leaves, head=1)).words()

@@ -249,7 +249,7 @@ class Rule:
 
 @cache
 def rules_by_parent() -> dict[str, tuple[Rule, ...]]:
-    """The rules of the grammar, grouped by their parent.
+    """Return the rules of the grammar, grouped by their parent.
 
     >>> rules_by_parent()["SBAR/when"]
     (Rule(parent='SBAR/when', children=('IN/when', 'S/clause'), head=1, weight=1.0),)
@@ -258,7 +258,7 @@ def rules_by_parent() -> dict[str, tuple[Rule, ...]]:
 
 
 def parsed_rules(text: str) -> dict[str, tuple[Rule, ...]]:
-    """The rules of a text, grouped by their parent."""
+    """Return the rules of a text, grouped by their parent."""
     grouped: dict[str, list[Rule]] = {}
     for line in text.strip().splitlines():
         if line.strip():
@@ -299,22 +299,22 @@ class Derivation:
     word: str = ""
 
     def leaves(self) -> Iterator[Derivation]:
-        """The leaves from left to right."""
+        """Yield the leaves from left to right."""
         if not self.children:
             yield self
         for child in self.children:
             yield from child.leaves()
 
     def words(self) -> list[str]:
-        """The words from left to right."""
+        """Return the words from left to right."""
         return [leaf.word for leaf in self.leaves()]
 
     def head_leaf(self) -> Derivation:
-        """The leaf that the heads lead to."""
+        """Return the leaf that the heads lead to."""
         return self.children[self.head].head_leaf() if self.children else self
 
     def with_words(self, words: Iterator[str]) -> Derivation:
-        """The same tree over other words, taken in order."""
+        """Return the same tree over other words, taken in order."""
         if not self.children:
             return replace(self, word=next(words))
         return replace(self, children=tuple(child.with_words(words) for child in self.children))
@@ -325,7 +325,7 @@ class Derivation:
 
 
 def placed(node: Derivation, start: int = 0) -> Iterator[tuple[Derivation, int]]:
-    """All nodes, a parent before its children, each with its first position."""
+    """Yield all nodes, a parent before its children, each with its first position."""
     yield node, start
     for child in node.children:
         yield from placed(child, start)
@@ -333,7 +333,7 @@ def placed(node: Derivation, start: int = 0) -> Iterator[tuple[Derivation, int]]
 
 
 def entity_spans(tree: Derivation) -> list[tuple[int, int, str]]:
-    """The named entities: spans of the `NML` nodes, typed by the first part of their kind."""
+    """Return the named entities: spans of the `NML` nodes, typed by the first part of their kind."""
     spans: list[tuple[int, int, str]] = []
 
     def visit(node: Derivation, start: int) -> int:
@@ -349,7 +349,7 @@ def entity_spans(tree: Derivation) -> list[tuple[int, int, str]]:
 
 
 def chunk_spans(tree: Derivation) -> list[tuple[int, int, str]]:
-    """Base phrases: maximal runs of words that have the same phrase right above them.
+    """Return base phrases: maximal runs of words that have the same phrase right above them.
 
     Nested verb phrases are one chunk ("will visit"), and the possessive 's opens the chunk of the noun it modifies.
     """
@@ -373,7 +373,7 @@ def _same_chunk(left: Derivation | None, right: Derivation | None) -> bool:
 
 
 def _owners(node: Derivation, above: Derivation | None, higher: Derivation | None) -> Iterator[Derivation | None]:
-    """For each leaf, the phrase it belongs to; `above` is the nearest phrase, `higher` the one above that."""
+    """Return for each leaf the phrase it belongs to; `above` is the nearest phrase, `higher` the one above that."""
     if not node.children:
         outside = node.label in NO_CHUNK_TAGS
         yield None if outside else higher if node.label == "POS" else above

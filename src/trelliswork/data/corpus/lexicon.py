@@ -148,7 +148,7 @@ IRREGULAR: dict[str, tuple[str, str]] = {  # base: (past, participle)
 
 
 def inflect(base: str, pos: str) -> str:
-    """The form of a base word that a part of speech asks for.
+    """Return the form of a base word that a part of speech asks for.
 
     >>> inflect("carry", "VBD"), inflect("write", "VBN"), inflect("branch", "NNS"), inflect("plan", "NN")
     ('carried', 'written', 'branches', 'plan')
@@ -169,7 +169,7 @@ def _with_ending(base: str, ending: str) -> str:
 
 @cache
 def words(kind: str, unseen: bool) -> tuple[str, ...]:
-    """The words of a kind, most frequent first; the held-out ones are among them only if `unseen`."""
+    """Return the words of a kind, most frequent first; the held-out ones are among them only if `unseen`."""
     if kind in CLOSED:
         return tuple(CLOSED[kind].split())
     if kind in CLOSED_NAMES:
@@ -218,7 +218,7 @@ FAMILIAR: dict[str, str] = {
 
 
 def open_list(kind: str) -> list[str]:
-    """The names of a kind, most frequent first: familiar ones among made-up ones, in a fixed order.
+    """Return the names of a kind, most frequent first: familiar ones among made-up ones, in a fixed order.
 
     >>> open_list("place_name")[:3] == open_list("place_name")[:3]
     True

@@ -36,18 +36,20 @@ _OTHER = "dep"
 
 
 def dependencies(part: Sequence[AnnotatedSentence]) -> list[Sentence]:
-    """A part of the corpus as dependency trees: heads, and the labels of arcs as tags; parts of speech are XPOS."""
-    found = []
+    """Return a part of the corpus as dependency trees: heads, and the labels of arcs as tags; parts of speech are
+    XPOS.
+    """
+    trees = []
     for number, each in enumerate(part, 1):
         arcs = dict(_arcs(each.derivation, 1, 0, "root"))
         heads, labels = zip(*(arcs[word] for word in range(1, len(each) + 1)), strict=True)
         columns = {"XPOS": each.pos}
-        found.append(Sentence(each.words, labels, line=number, file="built-in treebank", heads=heads, columns=columns))
-    return found
+        trees.append(Sentence(each.words, labels, line=number, file="built-in treebank", heads=heads, columns=columns))
+    return trees
 
 
 def _arcs(node: Derivation, start: int, above: int, label: str) -> Iterator[tuple[int, tuple[int, str]]]:
-    """(word, (head, label)) of all words under a node, the first of which is number `start`."""
+    """Return (word, (head, label)) of all words under a node, the first of which is number `start`."""
     if not node.children:
         yield start, (above, label)
         return
@@ -71,7 +73,7 @@ def _label(parent: Derivation, child: Derivation) -> str:
 
 
 def constituents(part: Sequence[AnnotatedSentence]) -> list[Sentence]:
-    """A part of the corpus as phrase trees: brackets, and parts of speech as tags."""
+    """Return a part of the corpus as phrase trees: brackets, and parts of speech as tags."""
     return [
         Sentence(
             each.words, each.pos, line=number, file="built-in treebank", brackets=tuple(_brackets(each.derivation, 0))
@@ -117,7 +119,7 @@ def _conllu(sentence: Sentence) -> str:
 
 
 def written(words: Sequence[str]) -> str:
-    """The words as they are written: no space before a comma, a full stop or the possessive.
+    """Return the words as they are written: no space before a comma, a full stop or the possessive.
 
     >>> written(["Ann", "'s", "plan", ",", "he", "said", "."])
     "Ann's plan, he said."
@@ -133,17 +135,21 @@ def _brackets_text(sentence: AnnotatedSentence) -> str:
 
 
 def event_sentences(part: Sequence[AnnotatedSentence]) -> list[Sentence]:
-    """A part of the corpus with entities as tags, and events and dependencies as `trelliswork.data.events` has them."""
-    found = []
+    """Return a part of the corpus with entities as tags, and events and dependencies as `trelliswork.data.events` has
+    them.
+    """
+    annotated = []
     for number, (sentence, tree) in enumerate(zip(part, dependencies(part), strict=True), 1):
         events = [event.record() for event in sentence.events]
         extra = {EVENTS: events, HEADS: list(tree.heads or ()), RELATIONS: list(tree.tags or ())}
-        found.append(Sentence(sentence.words, sentence.entities, line=number, file="built-in corpus", extra=extra))
-    return found
+        annotated.append(Sentence(sentence.words, sentence.entities, line=number, file="built-in corpus", extra=extra))
+    return annotated
 
 
 def document_records(part: Sequence[AnnotatedDocument]) -> list[Sentence]:
-    """Documents as records: one for each, with its sentences, what is mentioned again, and links between events."""
+    """Return documents as records: one for each, with its sentences, what is mentioned again, and links between
+    events.
+    """
     return [_document(document, number) for number, document in enumerate(part, 1)]
 
 
@@ -173,7 +179,7 @@ def write_events(corpus: Mapping[str, Sequence[AnnotatedSentence]], folder: str 
 
 
 def write_documents(corpus: Mapping[str, Sequence[AnnotatedDocument]], folder: str | Path) -> list[Path]:
-    """The same for documents, one on each line."""
+    """Write documents, one on each line; see `write_events`."""
     return _write({part: document_records(annotated) for part, annotated in corpus.items()}, folder)
 
 

@@ -22,7 +22,7 @@ Record = dict[str, Any]
 
 
 class Form(NamedTuple):
-    """How a record is written; `end` is behind each and in none. What cannot be read is a ValueError."""
+    """Format of a record; `end` follows each and is in none. `read` raises ValueError for anything else."""
 
     end: bytes
     written: Callable[[Record], bytes]
@@ -35,12 +35,12 @@ def _line(record: Record) -> bytes:
 
 def _object(line: bytes) -> Record:
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise ValueError("expected an object")
-    return found
+    return record
 
 
 JSON_LINES = Form(b"\n", _line, _object)
@@ -76,7 +76,7 @@ class Journal:
             raise OutputError(f"{self.path}: another server writes into it; stop that one") from error
 
     def _read(self) -> tuple[list[Record], list[int], int]:
-        """The records, where each begins, and where the last ends; half a record behind is cut off."""
+        """Return the records, where each begins, and where the last ends; half a record behind is cut off."""
         text, end = self.path.read_bytes(), self._form.end
         size = text.rfind(end) + len(end) if end in text else 0
         if size < len(text):

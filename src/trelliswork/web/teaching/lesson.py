@@ -44,16 +44,16 @@ class Lesson:
 
     @classmethod
     def begun(cls, folder: Path, model: str, sentences: Sequence[Mapping[str, Any]], answers: str = "tags") -> Lesson:
-        """A lesson that is new, or the one that is there already if it has the same sentences.
+        """Return a lesson that is new, or the one that is there already if it has the same sentences.
 
         `answers` is what the list of models says that the model answers with.
         """
         path = folder / SENTENCES
         if path.exists():
-            found = cls(folder)
-            if found.model == model and [dict(each) for each in sentences] == found.sentences:
-                return found
-            found.close()
+            lesson = cls(folder)
+            if lesson.model == model and [dict(each) for each in sentences] == lesson.sentences:
+                return lesson
+            lesson.close()
             problem = f"there is a set {folder.name!r} with other sentences or another model"
             raise Problem(409, f"{problem}; open it by its name alone, or give this one another name")
         try:
@@ -72,7 +72,7 @@ class Lesson:
         self._skipped.close()
 
     def progress(self) -> dict[str, Any]:
-        """How far it is."""
+        """Return the progress of the lesson."""
         known = sum(tag != UNKNOWN for record in self.taught.records for tag in record["tags"])
         remaining = self._remaining()
         return {
@@ -87,18 +87,18 @@ class Lesson:
         return [each for each in range(len(self.sentences)) if each not in gone]
 
     def next(self, by: str) -> int | None:
-        """The sentence to decide now; those that were put off come last. None if all are decided."""
+        """Return the sentence to decide now; those that were put off come last. None if all are decided."""
         remaining = self._remaining() or [each for each in dict.fromkeys(self.put_off) if each not in self.decided]
         if not remaining or by == "order":
             return remaining[0] if remaining else None
         return max(remaining, key=lambda each: (self.scores[each][by] if each in self.scores else -1.0, -each))
 
     def unscored(self) -> list[int]:
-        """The sentences that are still to come and have no score."""
+        """Return the sentences that are still to come and have no score."""
         return [each for each in self._remaining() if each not in self.scores]
 
     def at(self, number: int) -> dict[str, Any]:
-        """A sentence by its number."""
+        """Return a sentence by its number."""
         if not 0 <= number < len(self.sentences):
             raise Problem(404, f"expected a sentence of 0..{len(self.sentences) - 1}, got {number}")
         return self.sentences[number]
@@ -162,7 +162,7 @@ def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collec
     if missing := sum(arc is None for arc in arcs):
         problem = f"expected an arc for every word, as a parser learns from whole trees; {missing} of them are unknown"
         raise Problem(422, f"body.tags: {problem}; confirm them, or skip the sentence")
-    found = []
+    heads = []
     for i, arc in enumerate(arcs):
         try:
             head, label = _arc(arc or "")
@@ -170,8 +170,8 @@ def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collec
             raise Problem(422, f"body.tags[{i}]: {error}") from error
         if label not in labels:
             raise Problem(422, f"body.tags[{i}]: expected one of the labels {', '.join(labels)}; got {label!r}")
-        found.append(head)
-    broken = tree_problem(found, tokens) if len(found) == len(tokens) else None
+        heads.append(head)
+    broken = tree_problem(heads, tokens) if len(heads) == len(tokens) else None
     if broken is not None:
         raise Problem(422, f"body.tags[{broken[0]}]: {broken[1]}")
 
@@ -192,7 +192,7 @@ def _written(record: Record) -> bytes:
 
 
 def _read(block: bytes) -> Record:
-    """The inverse.
+    """Read a block of CoNLL-U, as `_written` gives it.
 
     >>> _read(_written({"id": 3, "tokens": ["She", "sings"], "tags": ["2:nsubj", "0:root"]}))
     {'id': 3, 'tokens': ['She', 'sings'], 'tags': ['2:nsubj', '0:root']}

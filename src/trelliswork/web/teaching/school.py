@@ -34,9 +34,9 @@ class School:
     lesson: Lesson | None
 
     def sets(self) -> list[str]:
-        """The lessons that there are, the one that was last taught first."""
-        found = [each.parent for each in self.folder.glob(f"*/{SENTENCES}")]
-        return [each.name for each in sorted(found, key=_last_used, reverse=True)]
+        """Return the lessons that there are, the one that was last taught first."""
+        folders = [each.parent for each in self.folder.glob(f"*/{SENTENCES}")]
+        return [each.name for each in sorted(folders, key=_last_used, reverse=True)]
 
     async def resume(self) -> None:
         """Take up the lesson that was last taught, if its model is served."""
@@ -56,7 +56,7 @@ class School:
             self.lesson.close()
 
     async def state(self) -> dict[str, Any]:
-        """What GET /v1/teach answers."""
+        """Return the answer to GET /v1/teach."""
         about = None if self.lesson is None else await asyncio.to_thread(self.lesson.progress)
         sets = await asyncio.to_thread(self.sets)
         return {"open": about, "sets": sets, "training": self.training.state()}
@@ -92,14 +92,14 @@ class School:
         return await self.state()
 
     def _about(self, model: str | None) -> dict[str, Any]:
-        """What the list of models says of one."""
+        """Return the entry of a model in the list of models."""
         return next((each for each in self.pool.models if each["name"] == model), {})
 
     async def _sentences(self, model: str, kind: str, content: str) -> list[dict[str, Any]]:
         ask = self.pool.ask if len(content) <= LARGE else self.pool.ask_alone
         reply = await ask("sentences", model, {"format": kind, "content": content}, len(content))
-        found: list[dict[str, Any]] = (await off_loop(len(reply.body), _value, reply))["sentences"]
-        return found
+        sentences: list[dict[str, Any]] = (await off_loop(len(reply.body), _value, reply))["sentences"]
+        return sentences
 
     def _take_up(self, lesson: Lesson) -> None:
         self.lesson = lesson
@@ -127,13 +127,13 @@ class School:
             waiting = waiting[AT_ONCE:]
 
     async def _asked(self, op: str, lesson: Lesson, chosen: list[int], **more: Any) -> Reply:
-        """What a worker says of some sentences."""
+        """Return the reply of a worker about some sentences."""
         size = sum(map(len, (token for each in chosen for token in lesson.sentences[each]["tokens"])))
         reply: Reply = await self.pool.ask(op, lesson.model, {**_tokens(lesson, chosen), **more}, size)
         return reply
 
     async def next(self, by: str, number: int | None) -> dict[str, Any]:
-        """The sentence to decide now, with what the model says of it."""
+        """Return the sentence to decide now, with what the model says of it."""
         lesson = self._opened()
         if by != "order" and not lesson.scores and self._ranking is not None:
             await asyncio.wait([self._ranking], timeout=0.5)
@@ -166,8 +166,8 @@ class School:
         """Take the last decision back."""
         lesson = self._opened()
         async with self._writing:
-            found = await asyncio.to_thread(lesson.undo)
-        return {**found, "open": await asyncio.to_thread(lesson.progress)}
+            undone = await asyncio.to_thread(lesson.undo)
+        return {**undone, "open": await asyncio.to_thread(lesson.progress)}
 
     async def train(self) -> dict[str, Any]:
         """Begin to train on what was taught."""
@@ -200,10 +200,10 @@ def _tokens(lesson: Lesson, chosen: list[int]) -> dict[str, Any]:
 
 
 def _value(reply: Reply) -> Any:
-    found = json.loads(reply.body)
+    value = json.loads(reply.body)
     if reply.status != 200:
-        raise Problem(reply.status, found["detail"])
-    return found
+        raise Problem(reply.status, value["detail"])
+    return value
 
 
 def _last_used(folder: Path) -> float:

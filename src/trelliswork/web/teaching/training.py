@@ -36,7 +36,7 @@ class Training:
         self._task: asyncio.Task[None] | None = None
 
     def state(self) -> dict[str, Any]:
-        """What GET /v1/teach/training answers."""
+        """Return the answer to GET /v1/teach/training."""
         empty = {"before": None, "after": None, "swapped": None, "problem": None}
         return {**empty, **self._state, "log": list(self._log)}
 
@@ -78,12 +78,12 @@ class Training:
         self._log.append(f"dev score {100 * before:.2f} before, {100 * after:.2f} after: {what}")
 
     async def _score(self, folder: str, dev: Path) -> float:
-        """The score of a model on the dev sentences, found in a process of its own."""
+        """Return the score of a model on the dev sentences, found in a process of its own."""
         last = await self._command("trelliswork.web.teaching.uncertainty", folder, str(dev), quiet=True)
         return float(json.loads(last)["score"])
 
     async def _command(self, module: str, *arguments: str, quiet: bool = False) -> str:
-        """Run a module of ours; its lines go to the log, unless it is quiet. The last line that it printed."""
+        """Run a module of ours; its lines go to the log, unless it is quiet. Return the last line that it printed."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "trelliswork.runtime.parents", str(os.getpid()), module, *arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -162,7 +162,7 @@ def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Mate
 
 
 def _trees(lesson: Lesson, settings: Mapping[str, Any], own: str | None, dev: str) -> Material:
-    """The treebank of a parser with what was taught behind it."""
+    """Return the treebank of a parser with what was taught behind it."""
     folder, taught = lesson.folder, lesson.taught.path.read_text(encoding="utf-8")
     if not (own or taught):
         raise TrellisworkError("nothing to train on; decide about some sentences first")
@@ -178,7 +178,7 @@ def _trees(lesson: Lesson, settings: Mapping[str, Any], own: str | None, dev: st
 def _configured(
     folder: Path, settings: Mapping[str, Any], train: Path, dev: Path, notes: list[str], **more: Any
 ) -> Material:
-    """The settings of the model with other files, written into the folder."""
+    """Return the settings of the model with other files, written into the folder."""
     kept = {key: value for key, value in settings.items() if key not in LAYOUT}
     kept |= {"model": kept.pop("name"), "train": str(train), "dev": str(dev), **more}
     with atomic_write(folder / SETTINGS) as file:
@@ -198,12 +198,12 @@ def _settings(model: str) -> dict[str, Any]:
 
 def _about(model: str) -> dict[str, Any]:
     stored = json.loads((Path(model) / "metrics.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = (stored.get("data") or {}).get("format") or {}
-    return found
+    layout: dict[str, Any] = (stored.get("data") or {}).get("format") or {}
+    return layout
 
 
 def _existing(path: str | None, model: str) -> str | None:
-    """A file as the settings of a model name it, seen from here or from its folder."""
+    """Return a file as the settings of a model name it, seen from here or from its folder."""
     places = [] if path is None else [Path(path), Path(model) / path, Path(model).parent / path]
     return next((str(each) for each in places if each.is_file()), None)
 

@@ -1,4 +1,4 @@
-"""How unsure a model is of sentences, and the sentences of files that are to be taught; workers run this."""
+"""Uncertainty of a model about sentences, and the sentences of files that are to be taught; run by workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_SENTENCES = 100_000
 
 
 def uncertainties(model: Any, question: Asked) -> list[dict[str, float]]:
-    """Of each sentence how much a decision about it would tell, by each ranking.
+    """Return for each sentence how useful a decision about it would be, by each ranking.
 
     Entropy and expected errors are sums over the tokens, by which short sentences are not preferred: Settles and Craven
     (2008), An analysis of active learning strategies for sequence labeling tasks.
@@ -42,7 +42,7 @@ def _scores(answer: Answer, choices: Sequence[PartChoices]) -> dict[str, float]:
 
 
 def sentences_in_file(model: Any, body: Any) -> dict[str, Any]:
-    """The sentences of an uploaded file, as lines of a lesson have them."""
+    """Return the sentences of an uploaded file, as lines of a lesson have them."""
     kind, content = body["format"], body["content"]
     how = {"by_line": kind == "lines"} if kind in ("text", "lines") else {}
     kind = {"lines": "text", "tokens": "pretokenised"}.get(kind, kind)
@@ -50,28 +50,28 @@ def sentences_in_file(model: Any, body: Any) -> dict[str, Any]:
         path = Path(folder) / f"upload.{'jsonl' if kind == 'jsonl' else 'txt'}"
         path.write_text(content, encoding="utf-8", newline="")
         _, sentences = open_new(str(path), kind, choices_of(model, Choices(), kind), **how)
-        found = [_record(each) for each, _ in zip(sentences, range(MOST_SENTENCES + 1), strict=False) if len(each)]
-    if len(found) > MOST_SENTENCES:
+        records = [_record(each) for each, _ in zip(sentences, range(MOST_SENTENCES + 1), strict=False) if len(each)]
+    if len(records) > MOST_SENTENCES:
         raise Problem(413, f"expected at most {MOST_SENTENCES:,} sentences to teach, got more; split the file")
-    return {"sentences": found}
+    return {"sentences": records}
 
 
 def _record(sentence: Sentence) -> dict[str, Any]:
-    found: dict[str, Any] = {"text": sentence.text} if sentence.text else {}
-    found["tokens"] = list(sentence.words)
-    return found | ({"features": [list(each) for each in sentence.features]} if sentence.features else {})
+    record: dict[str, Any] = {"text": sentence.text} if sentence.text else {}
+    record["tokens"] = list(sentence.words)
+    return record | ({"features": [list(each) for each in sentence.features]} if sentence.features else {})
 
 
 # The score of a model on sentences, printed: `python -m trelliswork.web.teaching.uncertainty FOLDER FILE`.
 
 
 def score(folder: str, file: str) -> dict[str, Any]:
-    """The score that counts for the model, and its name."""
+    """Return the score that counts for the model, and its name."""
     model: Any = load(folder)
     _, opened = GOLD_FILES[model.learns_from].open(file, Choices(), file_kind(file))
     gold, _ = model.readable_gold(list(opened))
-    found = model.evaluate(gold)
-    return {"metric": found["metric"], "score": found["score"]}
+    scores = model.evaluate(gold)
+    return {"metric": scores["metric"], "score": scores["score"]}
 
 
 if __name__ == "__main__":
