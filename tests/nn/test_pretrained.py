@@ -16,10 +16,6 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder, windows
 
-needs_transformers = pytest.mark.skipif(
-    not any((Path(folder) / "transformers").is_dir() for folder in sys.path if folder),
-    reason="the extra [transformers] is not installed",
-)
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Ann", "sing", "##s", "a", "##b", "##c", "."]
 
 
@@ -59,7 +55,6 @@ def test_windows_cover_everything_and_overlap() -> None:
                 assert all(before[1] - after[0] >= overlap for before, after in itertools.pairwise(ranges))
 
 
-@needs_transformers
 def test_a_word_is_its_first_sub_word() -> None:
     pretrained = encoder()
     ids = torch.tensor([[2, 4, 5, 6, 10, 3]])  # [CLS] Ann sing ##s . [SEP]
@@ -67,7 +62,6 @@ def test_a_word_is_its_first_sub_word() -> None:
     torch.testing.assert_close(pretrained([["Ann", "sings", "."]])[0], expected[[1, 2, 4]])
 
 
-@needs_transformers
 def test_a_sentence_is_encoded_alike_alone_and_in_a_batch() -> None:
     pretrained, sentences = encoder(), [["Ann", "sings", "abc", "."], ["abcabc"], ["Ann", ""], ["Ann"] * 40, []]
     together = pretrained(sentences)
@@ -77,7 +71,6 @@ def test_a_sentence_is_encoded_alike_alone_and_in_a_batch() -> None:
         assert not row[len(words) :].any()
 
 
-@needs_transformers
 def test_long_sentences_are_read_in_windows_and_each_word_far_from_their_edges() -> None:
     pretrained, words = encoder(), ["Ann", "abc", "sings", "."] * 8  # 56 sub-words, 14 at a time
     ids, firsts = pretrained.subwords.split(words)
@@ -94,14 +87,12 @@ def test_long_sentences_are_read_in_windows_and_each_word_far_from_their_edges()
         torch.testing.assert_close(answer[word], states[best][at - best], rtol=1e-4, atol=1e-5)
 
 
-@needs_transformers
 def test_gradients_reach_the_model() -> None:
     pretrained = encoder()
     pretrained([["Ann", "sings"]])[0, :, 0].sum().backward()  # all dimensions together are normalised: no gradient
     assert pretrained.model.embeddings.word_embeddings.weight.grad[4].any()
 
 
-@needs_transformers
 def test_scales_multiply_the_embeddings_of_all_sub_words_of_a_word() -> None:
     """In every window of a long sentence, special tokens as they are; a factor of 1 changes nothing."""
     pretrained, words = encoder(), ["Ann", "sings", "abc", "."]
@@ -115,7 +106,6 @@ def test_scales_multiply_the_embeddings_of_all_sub_words_of_a_word() -> None:
     torch.testing.assert_close(pretrained(long, torch.ones(2, 32)), pretrained(long))
 
 
-@needs_transformers
 def test_votes_of_a_pretrained_encoder_are_those_of_words_and_complete(tmp_path: Path) -> None:
     made = encoder()
     made.model.save_pretrained(tmp_path / "bert")
@@ -134,7 +124,6 @@ def test_votes_of_a_pretrained_encoder_are_those_of_words_and_complete(tmp_path:
     assert all(vote.parts["pretrained"] for vote in reason.votes if vote.parts)  # the last word, through attention
 
 
-@needs_transformers
 def test_comes_back_without_the_hub() -> None:
     made = encoder()
     again = PretrainedEncoder.from_dict(json.loads(json.dumps(made.to_dict()))).eval()
@@ -143,7 +132,6 @@ def test_comes_back_without_the_hub() -> None:
     torch.testing.assert_close(again(sentences), made(sentences))
 
 
-@needs_transformers
 def test_bad_settings_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(TrellisworkError, match=r"overlap must lie in 0\.\.13 for windows of 14 sub-words; got 14"):
         encoder(overlap=14)
@@ -157,7 +145,6 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         PretrainedEncoder.from_name("bert-base-cased")
 
 
-@needs_transformers
 def test_a_tagger_over_it_learns_and_comes_back_from_disk(tmp_path: Path) -> None:
     pretrained = encoder()
     pretrained.model.save_pretrained(tmp_path / "bert")
