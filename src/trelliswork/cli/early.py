@@ -46,7 +46,8 @@ def check_files(options: Options) -> None:
     configs = {config for entry in entries().values() for config in entry.configs}
     files = [str(about.option) for config in configs for _, about in settings_in(config) if about.metavar == "FILE"]
     check_paths(read=[options.get(name) for name in ("train", "dev", *sorted(files))])
-    check_encoder(options, {about.option: each.default for config in configs for each, about in settings_in(config)})
+    defaults = {str(about.option): each.default for config in configs for each, about in settings_in(config)}
+    check_encoder(options, defaults)
     if options.get("init") is not None:
         loading.known_kind(options["init"])
     tokeniser_folder(options)

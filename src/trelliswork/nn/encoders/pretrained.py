@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -93,8 +93,11 @@ class PretrainedEncoder(nn.Module):
         transformers = import_transformers()
         safe = {"trust_remote_code": False}
         try:
-            tokenizer = _local_first(transformers.AutoTokenizer.from_pretrained, name, add_prefix_space=True, **safe)
-            model = _local_first(transformers.AutoModel.from_pretrained, name, use_safetensors=True, **safe)
+            with _quiet(transformers):
+                tokenizer = _local_first(
+                    transformers.AutoTokenizer.from_pretrained, name, add_prefix_space=True, **safe
+                )
+                model = _local_first(transformers.AutoModel.from_pretrained, name, use_safetensors=True, **safe)
         except (OSError, ValueError) as error:
             problem = str(error).strip().splitlines()[0]
             raise TrellisworkError(
@@ -253,6 +256,21 @@ class LayerMix(nn.Module):
 def import_transformers() -> Any:
     """Import the library, or raise an error that says how to install it."""
     return optional("transformers", "a pretrained encoder", "transformers")
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Inside, the library shows no bars and no remarks, such as those about heads that are not used."""
+    logging = transformers.utils.logging
+    verbosity, with_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if with_bars:
+            logging.enable_progress_bar()
 
 
 def _local_first(load: Callable[..., Any], name: str, **settings: Any) -> Any:
