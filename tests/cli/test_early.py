@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fresh import Fresh, fresh
+from trelliswork.cli.main import run
 
 # A command line that fails when it imports what takes long.
 GUARDED = """
@@ -139,16 +139,29 @@ def test_serve_too(light: Fresh, folder: Path, command: str, sentence: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "module", "sentence"),
+    ("options", "sentence"),
     [
-        ("--pretrained ./no", "transformers", "a pretrained encoder needs the extra [transformers]"),
+        ("--pretrained ./no", "./no: expected the folder of a model of Hugging Face, got nothing; check the path"),
+        ("--pretrained t.conll", "t.conll: expected a folder with a model of Hugging Face, got a file"),
+        ("--pretrained .", ".: expected a folder with a model of Hugging Face, got one without config.json"),
+        ("--pretrained-words mean", "--pretrained-words is about a pretrained encoder; add --pretrained NAME|DIR"),
+        ("--pretrained no/such", "no/such: not among the models on this machine, and HF_HUB_OFFLINE is set"),
     ],
 )
-def test_a_package_that_is_not_installed(light: Fresh, folder: Path, options: str, module: str, sentence: str) -> None:
-    if importlib.util.find_spec(module) is not None:
-        pytest.skip(f"{module} is installed")
-    done = light.run(GUARDED, *f"train t.conll {options} --out m".split(), folder=folder)
+def test_an_encoder_that_is_not_there(light: Fresh, folder: Path, options: str, sentence: str) -> None:
+    offline = "import os; os.environ['HF_HUB_OFFLINE'] = '1'"
+    done = light.run(f"{offline}\n{GUARDED}", *f"train t.conll --model window {options} --out m".split(), folder=folder)
     assert done.status == 2 and done.err.startswith(f"error: {sentence}"), done.err
+
+
+def test_a_package_that_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("trelliswork.lazy.find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "transformers", raising=False)
+    (tmp_path / "t.conll").write_text(TAGGED)
+    assert run(["train", str(tmp_path / "t.conll"), "--pretrained", "no", "--out", str(tmp_path / "m")]) == 2
+    assert capsys.readouterr().err.startswith("error: a pretrained encoder needs the extra [transformers]")
 
 
 def test_the_guard_sees_what_is_imported(light: Fresh, folder: Path) -> None:

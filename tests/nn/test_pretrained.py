@@ -6,46 +6,16 @@ import itertools
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+from tests.tiny_bert import bert, encoder, tokenizer
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder, windows
-
-needs_transformers = pytest.mark.skipif(
-    not any((Path(folder) / "transformers").is_dir() for folder in sys.path if folder),
-    reason="the extra [transformers] is not installed",
-)
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Ann", "sing", "##s", "a", "##b", "##c", "."]
-
-
-def tokenizer() -> Any:
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    rules = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
-    rules.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    rules.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=rules, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]"
-    )
-
-
-def encoder(**settings: Any) -> PretrainedEncoder:
-    from transformers import BertConfig, BertModel
-
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(PIECES), hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
-        max_position_embeddings=16,
-    )  # fmt: skip
-    return PretrainedEncoder(BertModel(config), tokenizer(), **{"overlap": 4, **settings}).eval()
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+from trelliswork.nn.encoders.subwords import windows
 
 
 def test_windows_cover_everything_and_overlap() -> None:
@@ -59,7 +29,6 @@ def test_windows_cover_everything_and_overlap() -> None:
                 assert all(before[1] - after[0] >= overlap for before, after in itertools.pairwise(ranges))
 
 
-@needs_transformers
 def test_a_word_is_its_first_sub_word() -> None:
     pretrained = encoder()
     ids = torch.tensor([[2, 4, 5, 6, 10, 3]])  # [CLS] Ann sing ##s . [SEP]
@@ -67,7 +36,6 @@ def test_a_word_is_its_first_sub_word() -> None:
     torch.testing.assert_close(pretrained([["Ann", "sings", "."]])[0], expected[[1, 2, 4]])
 
 
-@needs_transformers
 def test_a_sentence_is_encoded_alike_alone_and_in_a_batch() -> None:
     pretrained, sentences = encoder(), [["Ann", "sings", "abc", "."], ["abcabc"], ["Ann", ""], ["Ann"] * 40, []]
     together = pretrained(sentences)
@@ -77,7 +45,6 @@ def test_a_sentence_is_encoded_alike_alone_and_in_a_batch() -> None:
         assert not row[len(words) :].any()
 
 
-@needs_transformers
 def test_long_sentences_are_read_in_windows_and_each_word_far_from_their_edges() -> None:
     pretrained, words = encoder(), ["Ann", "abc", "sings", "."] * 8  # 56 sub-words, 14 at a time
     ids, firsts = pretrained.subwords.split(words)
@@ -94,14 +61,12 @@ def test_long_sentences_are_read_in_windows_and_each_word_far_from_their_edges()
         torch.testing.assert_close(answer[word], states[best][at - best], rtol=1e-4, atol=1e-5)
 
 
-@needs_transformers
 def test_gradients_reach_the_model() -> None:
     pretrained = encoder()
     pretrained([["Ann", "sings"]])[0, :, 0].sum().backward()  # all dimensions together are normalised: no gradient
     assert pretrained.model.embeddings.word_embeddings.weight.grad[4].any()
 
 
-@needs_transformers
 def test_scales_multiply_the_embeddings_of_all_sub_words_of_a_word() -> None:
     """In every window of a long sentence, special tokens as they are; a factor of 1 changes nothing."""
     pretrained, words = encoder(), ["Ann", "sings", "abc", "."]
@@ -115,7 +80,6 @@ def test_scales_multiply_the_embeddings_of_all_sub_words_of_a_word() -> None:
     torch.testing.assert_close(pretrained(long, torch.ones(2, 32)), pretrained(long))
 
 
-@needs_transformers
 def test_votes_of_a_pretrained_encoder_are_those_of_words_and_complete(tmp_path: Path) -> None:
     made = encoder()
     made.model.save_pretrained(tmp_path / "bert")
@@ -134,7 +98,6 @@ def test_votes_of_a_pretrained_encoder_are_those_of_words_and_complete(tmp_path:
     assert all(vote.parts["pretrained"] for vote in reason.votes if vote.parts)  # the last word, through attention
 
 
-@needs_transformers
 def test_comes_back_without_the_hub() -> None:
     made = encoder()
     again = PretrainedEncoder.from_dict(json.loads(json.dumps(made.to_dict()))).eval()
@@ -143,7 +106,6 @@ def test_comes_back_without_the_hub() -> None:
     torch.testing.assert_close(again(sentences), made(sentences))
 
 
-@needs_transformers
 def test_bad_settings_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(TrellisworkError, match=r"overlap must lie in 0\.\.13 for windows of 14 sub-words; got 14"):
         encoder(overlap=14)
@@ -157,7 +119,6 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         PretrainedEncoder.from_name("bert-base-cased")
 
 
-@needs_transformers
 def test_a_tagger_over_it_learns_and_comes_back_from_disk(tmp_path: Path) -> None:
     pretrained = encoder()
     pretrained.model.save_pretrained(tmp_path / "bert")
@@ -175,3 +136,89 @@ def test_a_tagger_over_it_learns_and_comes_back_from_disk(tmp_path: Path) -> Non
         file.unlink()
     loaded = Tagger.load(tmp_path / "model")
     assert loaded.confidences(sentences) == tagger.confidences(sentences)
+
+
+def slow_vectors(pretrained: PretrainedEncoder, words: list[str]) -> torch.Tensor:
+    """All layers of a short sentence, [n, layers, dim], sub-word by sub-word."""
+    owners, ids = [], []
+    for i, word in enumerate(words):
+        pieces, _ = pretrained.subwords.split([word])
+        ids += pieces
+        owners += [i] * len(pieces)
+    inputs = torch.tensor([pretrained.subwords.with_special_tokens(ids)])
+    states = torch.stack(pretrained.model(input_ids=inputs, output_hidden_states=True).hidden_states)[:, 0, 1:-1]
+    rows = []
+    for i in range(len(words)):
+        own = [states[:, at] for at, owner in enumerate(owners) if owner == i]
+        rows.append(own[0] if pretrained.words == "first" else sum(own) / len(own))
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("words", ["first", "mean"])
+@pytest.mark.parametrize("layers", ["last", "mix"])
+def test_words_and_layers_against_a_plain_slow_version(words: str, layers: str) -> None:
+    pretrained = encoder(words=words, layers=layers)
+    sentences = [["abcb", "sings", "."], ["Ann", "", "abc"], ["."], []]
+    weights = torch.tensor([1.0])
+    if pretrained.mix is not None:
+        with torch.no_grad():
+            pretrained.mix.weights.copy_(torch.tensor([0.5, -1.0, 2.0]))
+            pretrained.mix.scale.fill_(1.5)
+        weights = 1.5 * torch.tensor([0.5, -1.0, 2.0]).softmax(0)
+    for answer, sentence in zip(pretrained(sentences), sentences, strict=True):
+        assert not answer[len(sentence) :].any()
+        if not sentence:
+            continue
+        slow = slow_vectors(pretrained, sentence)[:, -len(weights) :]
+        expected = torch.stack([sum(w * row[i] for i, w in enumerate(weights)) for row in slow])
+        torch.testing.assert_close(answer[: len(sentence)], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("words", ["first", "mean"])
+def test_windows_are_near_what_one_long_window_gives(words: str) -> None:
+    """A model in which sub-words hardly look at each other: windows may only differ by positions, which are 0."""
+    long, short = (PretrainedEncoder(bert(11, 200), tokenizer(), words=words, longest=n) for n in (200, 16))
+    for pretrained in (long, short):
+        pretrained.eval()
+        torch.nn.init.zeros_(pretrained.model.embeddings.position_embeddings.weight)
+        for layer in pretrained.model.encoder.layer:  # all places look alike to attention, and values are the same
+            torch.nn.init.zeros_(layer.attention.self.value.weight)
+    sentence = ["Ann", "abc", "sings", "abcbcb", "."] * 8
+    assert len(windows(len(short.subwords.split(sentence)[0]), 14, short.overlap)) > 5
+    torch.testing.assert_close(short([sentence]), long([sentence]), rtol=1e-4, atol=1e-5)
+
+
+def test_the_mix_learns_and_so_do_all_layers() -> None:
+    pretrained = encoder(layers="mix")
+    pretrained([["Ann", "sings"]])[0, :, 0].sum().backward()
+    assert pretrained.mix is not None and pretrained.mix.weights.grad is not None and pretrained.mix.weights.grad.any()
+    again = PretrainedEncoder.from_dict(json.loads(json.dumps(pretrained.to_dict()))).eval()
+    again.load_state_dict(pretrained.state_dict())
+    torch.testing.assert_close(again([["Ann", "abc"]]), pretrained([["Ann", "abc"]]))
+
+
+def test_a_frozen_encoder_has_no_dropout_and_no_gradients() -> None:
+    pretrained = encoder().train()
+    noisy = [pretrained([["Ann", "sings", "."]]) for _ in range(2)]
+    assert not torch.equal(*noisy)
+    pretrained.freeze(True)
+    plain = [pretrained([["Ann", "sings", "."]]) for _ in range(2)]
+    assert torch.equal(*plain) and not plain[0].requires_grad and not pretrained.model.training
+    pretrained.freeze(False)
+    assert pretrained.model.training and pretrained([["Ann"]]).requires_grad
+
+
+def test_code_that_a_config_names_is_left_out() -> None:
+    stored = encoder().to_dict()
+    stored["model"] |= {"auto_map": {"AutoModel": "evil.Model"}, "_attn_implementation": "evil/kernels"}
+    assert PretrainedEncoder.from_dict(stored).model.config.to_dict().get("auto_map") is None
+    stored["tokenizer"]["rules"] = "{"
+    with pytest.raises(TrellisworkError, match="expected rules of a tokenizer, got other text"):
+        PretrainedEncoder.from_dict(stored)
+
+
+def test_parameters_by_layer_have_each_parameter_once() -> None:
+    pretrained = encoder()
+    groups = pretrained.layers_from_below()
+    assert [len(group) for group in groups] == [5, 16, 18]  # embeddings, two layers, the pooler with the last
+    assert sum(map(len, groups)) == len(list(pretrained.model.parameters()))

@@ -19,7 +19,8 @@ from trelliswork.errors import MissingExtraError, TrellisworkError
 from trelliswork.models.taggers.networks.onnx_export.export import check_export
 from trelliswork.models.taggers.networks.onnx_export.onnx_tagger import OnnxTagger
 from trelliswork.models.transducers.semantic.stems import stemming
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder, Subwords
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+from trelliswork.nn.encoders.subwords import Subwords
 from trelliswork.training.progress import Progress
 from trelliswork.training.tensorboard import TensorBoardProgress
 

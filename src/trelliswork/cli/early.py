@@ -8,9 +8,10 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trelliswork.cli.encoder_names import check_encoder
 from trelliswork.data.settings import settings_in
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
-from trelliswork.lazy import lazy_module, require
+from trelliswork.lazy import lazy_module
 from trelliswork.models.catalogue import entries
 from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.reading import require_file
@@ -26,7 +27,6 @@ else:
     brat, loading = lazy_module("trelliswork.data.brat"), lazy_module("trelliswork.models.loading")
 
 AUTO, RULES = "auto", "rules"  # tokenisers without a folder
-PRETRAINED = ("transformers", "a pretrained encoder", "transformers")  # a module, what for, and its extra
 
 
 def check_training(options: Options) -> None:
@@ -46,8 +46,8 @@ def check_files(options: Options) -> None:
     configs = {config for entry in entries().values() for config in entry.configs}
     files = [str(about.option) for config in configs for _, about in settings_in(config) if about.metavar == "FILE"]
     check_paths(read=[options.get(name) for name in ("train", "dev", *sorted(files))])
-    if options.get("pretrained"):
-        require(*PRETRAINED)
+    defaults = {str(about.option): each.default for config in configs for each, about in settings_in(config)}
+    check_encoder(options, defaults)
     if options.get("init") is not None:
         loading.known_kind(options["init"])
     tokeniser_folder(options)

@@ -69,13 +69,18 @@ def read_arrays(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Arra
 def check_finite(arrays: Mapping[str, Array], path: Path) -> None:
     """Refuse weights that are NaN, infinite, or so large that products of them are: no answer would come of them."""
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not bool((np.abs(array) <= LARGEST).all()):
+        if array.dtype.kind == "f" and not bool((np.abs(array) <= min(LARGEST, _largest(array))).all()):
             expected = "finite weights"
             got = "NaN" if bool(np.isnan(array).any()) else "infinite"
             if bool(np.isfinite(array).all()):
                 expected, got = f"weights of at most {LARGEST:g}", "larger"
             problem = f"expected {expected}, got {got} values in {name!r}"
             raise ModelError(f"{path}: {problem}; copy the model again or train again")
+
+
+def _largest(array: Array) -> float:
+    """Return the largest finite value of a type; `LARGEST` itself is none of half precision."""
+    return float(np.finfo(array.dtype).max)
 
 
 def _array(weights: Any) -> Array:

@@ -240,12 +240,12 @@ _TRANSDUCERS = (
     Entry(
         "seq2tree", "logical forms from a hierarchical tree decoder (Seq2Tree)", "Semantic parsers",
         f"{_SEMANTIC}.seq2tree:Seq2Tree", f"{_SEMANTIC}.config:TreeConfig", "pairs", data=(PAIRS, VECTORS),
-        learning=_QUESTIONS,
+        learning=_QUESTIONS, without=("pretrained_cache",),
     ),
     Entry(
         "seq2sql", "SQL that always parses, decoded with the help of the database", "Semantic parsers",
         f"{_SEMANTIC}.seq2sql:Seq2SQL", f"{_SEMANTIC}.config:SqlConfig", "pairs", data=(PAIRS, VECTORS),
-        learning=_QUESTIONS,
+        learning=_QUESTIONS, without=("pretrained_cache",),
     ),
 )  # fmt: skip
 

@@ -18,6 +18,7 @@ Average = Literal["none", "ema", "swa"]
 DEFAULT_RATES: dict[str, float] = {
     "adamw": 2e-3, "adam": 2e-3, "sgd": 50.0, "momentum": 0.3, "nesterov": 0.3, "adagrad": 2e-2, "rmsprop": 2e-3,
 }  # fmt: skip
+ENCODER_RATE = 5e-5  # of a pretrained encoder
 _LEAST_SEED = -(2**63)  # of torch
 
 
@@ -61,6 +62,10 @@ class TrainingConfig(Settings):
     lr: float | None = setting(
         None, "Learning rate.", above=0, option=True, search=Around(8), default_text="that of the optimizer"
     )
+    encoder_lr: float | None = setting(
+        None, "Learning rate of a pretrained encoder; --lr is that of all else.", above=0, option=True,
+        default_text=f"{ENCODER_RATE:g}",
+    )  # fmt: skip
     momentum: float = setting(
         0.9, "Momentum (optimizers momentum and nesterov).", at_least=0, below=1,
         goes_with={"optimizer": ("momentum", "nesterov")},
@@ -74,7 +79,10 @@ class TrainingConfig(Settings):
     decay_rate: float = setting(0.05, "Decay rate (schedule inverse).", at_least=0)
     warmup: float = setting(0.0, "Fraction of all steps used for learning rate warm-up.", at_least=0, below=1)
     layer_decay: float = setting(
-        1.0, "Factor by which the learning rate is divided for each lower group of layers.", at_least=1
+        1.0,
+        "Factor by which the learning rate is divided for each lower group of layers, and for each lower layer of a "
+        "pretrained encoder.",
+        at_least=1,
     )
     unfreeze: bool = setting(
         False, "Unfreeze gradually: train the top group of layers first, and one more group in each following epoch."
@@ -100,6 +108,11 @@ class TrainingConfig(Settings):
     def learning_rate(self) -> float:
         """The initial rate, before any division by the fan-in."""
         return DEFAULT_RATES[self.optimizer] if self.lr is None else self.lr
+
+    @property
+    def encoder_rate(self) -> float:
+        """The initial rate of the top layer of a pretrained encoder."""
+        return ENCODER_RATE if self.encoder_lr is None else self.encoder_lr
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON, with the rate resolved."""

@@ -154,7 +154,8 @@ class Trainable(Protocol):
 
     Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value, and the
     loss of what is learned beside it, if there is any. A model whose loss is not the same in all epochs has
-    `begin_epoch(epoch, n_epochs)`, which is called before each of them.
+    `begin_epoch(epoch, n_epochs)`, which is called before each of them. One that prepares something for all epochs has
+    `begin_training(train, dev, epoch, note)`, called once before the `epoch` that comes first, and `end_training()`.
     """
 
     metrics: dict[str, Any]

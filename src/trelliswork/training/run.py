@@ -111,6 +111,8 @@ class Run:
         if not self.processes.alone:
             state = self.processes.from_first((tensors_of(self), values_of(self), self.best.weights))
             restore(self, *state)
+        if (prepare := getattr(self.model, "begin_training", None)) is not None:
+            prepare(self.sentences, self.dev or (), self.position.epoch, shown.note)
 
     def _begin(self, shown: Progress, resume: bool) -> None:
         self.random = random_state()
@@ -217,6 +219,8 @@ class Run:
             self.unfreezing.end()
         self.best.restore(self.module)
         self.module.eval()
+        if (end := getattr(self.model, "end_training", None)) is not None:
+            end()
 
     # Epochs
 

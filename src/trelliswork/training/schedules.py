@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -96,18 +96,40 @@ LOWER_LAYERS = ("inputs", "encoder")  # children of a network from below; all ot
 
 
 def layer_groups(model: nn.Module) -> list[list[nn.Parameter]]:
-    """Return the trainable parameters in order of depth: inputs, encoder, and what stands on them; none of them empty.
+    """Return the trainable parameters in order of depth, in groups that are not empty.
+
+    These are the layers of a pretrained encoder, the inputs, the encoder, and what stands on them.
 
     >>> network = nn.ModuleDict({"scorer": nn.Linear(4, 2), "inputs": nn.Embedding(9, 4)})
     >>> [sum(parameter.numel() for parameter in group) for group in layer_groups(network)]
     [36, 10]
     """
     groups: list[list[nn.Parameter]] = [[] for _ in range(len(LOWER_LAYERS) + 1)]
+    pretrained = pretrained_layers(model)
+    members = {id(parameter) for layer in pretrained for parameter in layer}
     for name, parameter in model.named_parameters():
         child = name.partition(".")[0]
-        if parameter.requires_grad:
+        if parameter.requires_grad and id(parameter) not in members:
             groups[LOWER_LAYERS.index(child) if child in LOWER_LAYERS else -1].append(parameter)
-    return [group for group in groups if group]
+    return [*pretrained, *(group for group in groups if group)]
+
+
+def pretrained_layers(model: nn.Module) -> list[list[nn.Parameter]]:
+    """Return the trainable parameters of pretrained encoders, which say what their layers are, from below."""
+    layers: list[list[nn.Parameter]] = []
+    for module in model.modules():
+        if isinstance(module, LayeredEncoder):
+            layers += module.layers_from_below()
+    trainable = ([parameter for parameter in layer if parameter.requires_grad] for layer in layers)
+    return [layer for layer in trainable if layer]
+
+
+@runtime_checkable
+class LayeredEncoder(Protocol):
+    """A part of a network that has rates of its own, layer by layer."""
+
+    def layers_from_below(self) -> list[list[nn.Parameter]]:
+        """Return the parameters of each layer, the lowest first."""
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -136,17 +158,23 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
 
 
 def _by_layer(model: nn.Module, groups: list[dict[str, Any]], config: TrainingConfig) -> list[dict[str, Any]]:
-    """Split optimizer groups so that each layer group has a rate of its own: η^(l-1) = η^l / layer_decay."""
+    """Split optimizer groups so that each layer group has a rate of its own: η^(l-1) = η^l / layer_decay.
+
+    The layers of a pretrained encoder count from its top, which has the rate `encoder_lr`.
+    """
     # [S4.477]
-    if config.layer_decay == 1:
+    layers, n_pretrained = layer_groups(model), len(pretrained_layers(model))
+    if config.layer_decay == 1 and not n_pretrained:
         return groups
-    layers = layer_groups(model)
     by_depth = []
     for depth, layer in enumerate(layers):
         members = {id(parameter) for parameter in layer}
+        is_pretrained = depth < n_pretrained
+        height = (n_pretrained if is_pretrained else len(layers)) - 1 - depth
+        share = config.encoder_rate / config.learning_rate if is_pretrained else 1.0
         for group in groups:
             parameters = [parameter for parameter in group["params"] if id(parameter) in members]
-            rate = group["lr"] / config.layer_decay ** (len(layers) - 1 - depth)
+            rate = group["lr"] * share / config.layer_decay**height
             if parameters:
                 by_depth.append({**group, "params": parameters, "lr": rate})
     return by_depth

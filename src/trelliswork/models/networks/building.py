@@ -53,10 +53,15 @@ def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> Pretraine
     if not config.pretrained:
         return None
     if features.pretrained is None:
-        encoder = PretrainedEncoder.from_name(config.pretrained)
+        encoder = PretrainedEncoder.from_name(
+            config.pretrained, words=config.pretrained_words, layers=config.pretrained_layers
+        )
     else:
         encoder = PretrainedEncoder.from_dict(features.pretrained)
-    return encoder.requires_grad_(config.tune_pretrained)
+    is_frozen = config.encoder_training == "frozen"
+    encoder.model.requires_grad_(not is_frozen)
+    encoder.freeze(is_frozen)
+    return encoder
 
 
 def make_encoder(config: NetworkConfig, dim: int) -> TokenEncoder:

@@ -12,6 +12,10 @@ from trelliswork.training.config import TrainingConfig
 from trelliswork.training.search_space import Around, Numbers
 
 Initialization = Literal["uniform", "normal", "literal"]
+PretrainedTraining = Literal["tuned", "frozen", "frozen-first"]
+WordVector = Literal["first", "mean"]
+LayerChoice = Literal["last", "mix"]
+StoredPrecision = Literal["float32", "float16"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,27 @@ class NetworkConfig(Settings):
         "", "Hugging Face encoder whose vectors are used as additional input: a name or a directory.", option=True,
         metavar="NAME|DIR",
     )  # fmt: skip
-    tune_pretrained: bool = setting(True, "Fine-tune that encoder.")
+    pretrained_training: PretrainedTraining = setting(
+        "tuned", "Fine-tune the pretrained encoder, keep it frozen, or freeze it for the first epochs only",
+        choices=get_args(PretrainedTraining), option=True,
+    )  # fmt: skip
+    pretrained_frozen_epochs: int = setting(
+        1, "Number of epochs before the pretrained encoder is fine-tuned (frozen-first).", at_least=1, option=True,
+        goes_with={"pretrained_training": ("frozen-first",)},
+    )  # fmt: skip
+    pretrained_words: WordVector = setting(
+        "first", "Vector of a word in the pretrained encoder: that of its first sub-word or the mean",
+        choices=get_args(WordVector), option=True,
+    )  # fmt: skip
+    pretrained_layers: LayerChoice = setting(
+        "last", "Layers of the pretrained encoder that are used; mix learns a weight for each",
+        choices=get_args(LayerChoice), option=True,
+    )  # fmt: skip
+    pretrained_storage: StoredPrecision = setting(
+        "float32", "Precision of the weights of the pretrained encoder in the model directory",
+        choices=get_args(StoredPrecision), option=True,
+    )  # fmt: skip
+    tune_pretrained: bool = setting(True, "False is an earlier way to write pretrained_training = frozen.")
     encoder: str = setting("window", "Context encoder", choices=encoder_names(), option=True)
     window: int = setting(5, "Window size in tokens.", option=True, goes_with=encoders_with("window"))
     layers: int = setting(1, "Number of encoder layers.", at_least=1, option=True, goes_with=encoders_with("layers"))
@@ -100,6 +124,11 @@ class NetworkConfig(Settings):
                 f"{self.encoder!r}; set one of them"
             )
 
+    @property
+    def encoder_training(self) -> PretrainedTraining:
+        """How the pretrained encoder is trained."""
+        return self.pretrained_training if self.tune_pretrained else "frozen"
+
 
 @dataclass(frozen=True)
 class VectorFile(Settings):
@@ -112,6 +141,13 @@ class VectorFile(Settings):
         "Pretrained word vectors in text format, optionally .gz (GloVe, word2vec, fastText).",
         option=True,
         metavar="FILE",
+    )
+    pretrained_cache: str | None = setting(
+        None,
+        "Directory that keeps the vectors of a frozen pretrained encoder for later runs.",
+        option=True,
+        metavar="DIR",
+        default_text="a temporary file",
     )
 
 

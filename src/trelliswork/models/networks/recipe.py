@@ -14,6 +14,7 @@ from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.catalogue import PAIRS, VECTORS, entry_of
+from trelliswork.models.networks.fine_tuning import description_of, learning_defaults
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.runtime.devices import device_for
 from trelliswork.training.config import TrainingConfig
@@ -31,7 +32,8 @@ class NetworkRecipe(Recipe):
         self.options, self.entry = options, entry_of(options["model"])
         self.kind: Any = named(self.entry.home)
         self.network = self.kind.CONFIG(**{**self.basis(), **settings_given(options, self.kind.CONFIG)})
-        self.training = TrainingConfig(**{**self.entry.learning, **settings_given(options, TrainingConfig)})
+        learning = learning_defaults(self.network, self.entry.learning)
+        self.training = TrainingConfig(**{**learning, **settings_given(options, TrainingConfig)})
         alone = self.entry.kind if self.kind.CPU_ONLY else ""
         self.device = device_for(options.get("device") or "auto", on_cpu_alone=alone)
         self._model: Any = None
@@ -74,6 +76,8 @@ class NetworkRecipe(Recipe):
         if material.files is not None:
             self._describe_vectors(material.files, note)
         note(f"model: {self._model.size}, on {self.device}")
+        if text := description_of(self.network, self.training):
+            note(text)
 
     def _choose_batches(self, note: Note) -> None:
         """Smaller batches for few sentences, unless their size is given."""
@@ -92,6 +96,7 @@ class NetworkRecipe(Recipe):
             raise DataError(self.options["vectors"], f"{problem}; give vectors of its language")
         model = self.initialised(model, seed, note)
         material.annotate(model)
+        model.encodings_directory = self.options.get("pretrained_cache")
         return model.to(self.device)
 
     def initialised(self, model: Any, seed: int, note: Note) -> Any:

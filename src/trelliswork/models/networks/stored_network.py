@@ -19,6 +19,8 @@ from trelliswork.errors import ModelError
 from trelliswork.models.base import Description, Model, Rows
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
+from trelliswork.models.networks.encoder_files import weights_to_store, with_tokenizer, without_tokenizer
+from trelliswork.models.networks.fine_tuning import freeze_encoders, prepare_encoders, release_encoders
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 
@@ -28,6 +30,7 @@ LONGEST_REASON = 500  # characters
 class StoredNetwork(Model, nn.Module):
     """Weights, scores and settings; a subclass says what of it goes into config.json and how it comes back."""
 
+    encodings_directory: str | None = None  # keeps the vectors of frozen encoders from run to run
     CPU_ONLY: ClassVar[bool] = False  # whether it answers by kernels that read arrays in memory
 
     def __init__(self) -> None:
@@ -68,15 +71,28 @@ class StoredNetwork(Model, nn.Module):
         """Fit what is left open until the weights are final to held-out sentences; return whether there was any."""
         return False
 
+    def begin_training(self, train: Sequence[Sentence], dev: Sequence[Sentence], epoch: int, note: Note) -> None:
+        """Keep the vectors of pretrained encoders as long as these are frozen; `epoch` is the first to come."""
+        prepare_encoders(self, [*train, *dev], epoch, note)
+
+    def begin_epoch(self, epoch: int, n_epochs: int) -> None:
+        """Freeze pretrained encoders in the epochs, counted from 1, in which the settings want them frozen."""
+        freeze_encoders(self, epoch)
+
+    def end_training(self) -> None:
+        """Give back what only training needs."""
+        release_encoders(self)
+
     def check_output(self, directory: str | Path) -> None:
         """Raise `OutputError` if `save` could not write there."""
         check_output(directory)
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder (see `storage`); `extra` holds further text files by name."""
-        config, kind = self.stored_config(), type(self).__name__
-        card, weights = model_card(self), self.stored_weights()
-        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}, self.kept_models()))
+        config, files = without_tokenizer(self.stored_config())
+        kind, files = type(self).__name__, {**files, **(extra or {})}
+        card, weights = model_card(self), weights_to_store(self.stored_weights(), config)
+        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, files, self.kept_models()))
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> Self:
@@ -86,11 +102,12 @@ class StoredNetwork(Model, nn.Module):
         """
         stored = read_model(directory, cls.__name__)
         _check_layers(directory, stored)
+        config = with_tokenizer(stored.config, directory)
         weights = {name: torch.tensor(array) for name, array in stored.weights.items()}
         try:
             # Initial values are overwritten: leave the caller's seed alone.
             with torch.random.fork_rng(devices=[]), SizeGuard(weights):
-                model = cls.from_stored(stored.config)
+                model = cls.from_stored(config)
             model.restore_weights(weights)
         except KeyError as error:
             raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error

@@ -4,7 +4,7 @@ base.py                     the interface of encoders of tokens
 window.py, deep.py, sentence.py, dilated.py    no context, a window, the sentence by convolutions
 recurrent.py, transformer.py    the sentence by recurrence or attention
 grconv.py                   vectors of segments: a pyramid over the tokens
-pretrained.py  pretrained transformers of Hugging Face
+pretrained.py               pretrained transformers of Hugging Face; subwords.py, and encoding_cache.py for frozen ones
 lstm_*.py, grconv_*.py    the same networks by kernels, on the CPU
 """
 

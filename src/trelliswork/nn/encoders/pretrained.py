@@ -6,8 +6,12 @@ understanding, for the use of the first sub-word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,18 +19,24 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import optional
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.nn.encoders.subwords import Subwords, mean_by_word, owners_of, window_of, windows
+from trelliswork.runtime.shapes import Float
 
+if TYPE_CHECKING:
+    from trelliswork.nn.encoders.encoding_cache import EncodingCache
+
+WordVector = Literal["first", "mean"]
+LayerChoice = Literal["last", "mix"]
 OVERLAP = 64  # default number of sub-words that windows share, at most a quarter of a window
 NO_LIMIT = 1 << 20  # tokenizers without a limit state a number above this
 POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "longformer")  # count from the padding index on
 
 
 class PretrainedEncoder(nn.Module):
-    """Encodes each word by the vector of its first sub-word in the last layer of a pretrained transformer.
+    """Encodes each word by the vectors of its sub-words in a pretrained transformer.
 
-    A sentence with more sub-words than the model accepts is read in overlapping windows; each word is taken from the
-    window in which it is furthest from an edge, and nothing is truncated.
+    A sentence with more sub-words than the model accepts is read in overlapping windows; each sub-word is taken from
+    the window in which it is furthest from an edge, and nothing is truncated.
 
     Args:
         model: A transformer of Hugging Face.
@@ -34,13 +44,24 @@ class PretrainedEncoder(nn.Module):
         overlap: Number of sub-words that neighbouring windows share.
         longest: Number of sub-words that the model accepts, including special tokens; by default what model and
             tokenizer state.
+        words: A word is its "first" sub-word or the "mean" of all of them.
+        layers: Vectors are those of the "last" layer, or a learned "mix" of all layers (`LayerMix`).
 
         >>> encoder = PretrainedEncoder.from_name("bert-base-cased")         # doctest: +SKIP
         >>> encoder([["Ann", "sings", "."], ["Stop"]]).shape                 # doctest: +SKIP
         torch.Size([2, 3, 768])
     """
 
-    def __init__(self, model: nn.Module, tokenizer: Any, *, overlap: int | None = None, longest: int | None = None):
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        *,
+        overlap: int | None = None,
+        longest: int | None = None,
+        words: WordVector = "first",
+        layers: LayerChoice = "last",
+    ):
         super().__init__()
         self.model, self.subwords = model, Subwords(tokenizer)
         self.dim = int(_config(model).hidden_size)
@@ -51,20 +72,54 @@ class PretrainedEncoder(nn.Module):
             raise TrellisworkError(
                 f"overlap must lie in 0..{room - 1} for windows of {room} sub-words; got {overlap}; lower it"
             )
+        if words not in get_args(WordVector) or layers not in get_args(LayerChoice):
+            raise TrellisworkError(
+                f'words must be "first" or "mean", layers "last" or "mix"; got {words!r}, {layers!r}'
+            )
+        self.words, self.layers = words, layers
+        self.mix = LayerMix(int(_config(model).num_hidden_layers) + 1) if layers == "mix" else None
+        self.frozen = False
+        self.cache: EncodingCache | None = None
 
     @classmethod
-    def from_name(cls, name: str, *, overlap: int | None = None) -> Self:
-        """Load a model and its tokenizer by their name on the hub, or from a folder."""
+    def from_name(
+        cls, name: str, *, overlap: int | None = None, words: WordVector = "first", layers: LayerChoice = "last"
+    ) -> Self:
+        """Load a model and its tokenizer from a folder, or by their name on the hub.
+
+        What the cache of the hub holds is taken from there without a request. Weights must be safetensors, and code
+        that a repository brings is never run.
+        """
         transformers = import_transformers()
+        safe = {"trust_remote_code": False}
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(name, add_prefix_space=True)
-            model = transformers.AutoModel.from_pretrained(name)
+            with _quiet(transformers):
+                tokenizer = _local_first(
+                    transformers.AutoTokenizer.from_pretrained, name, add_prefix_space=True, **safe
+                )
+                model = _local_first(transformers.AutoModel.from_pretrained, name, use_safetensors=True, **safe)
         except (OSError, ValueError) as error:
             problem = str(error).strip().splitlines()[0]
             raise TrellisworkError(
                 f"expected a model of Hugging Face, got {name!r} ({problem}); check the name or give a folder"
             ) from error
-        return cls(model, tokenizer, overlap=overlap)
+        return cls(model.float(), tokenizer, overlap=overlap, words=words, layers=layers)
+
+    def freeze(self, frozen: bool) -> None:
+        """Keep the transformer as it is, without dropout and gradients, until this is called with False."""
+        self.frozen = frozen
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.frozen:
+            self.model.eval()
+        return self
+
+    def layers_from_below(self) -> list[list[nn.Parameter]]:
+        """Return the parameters of the transformer layer by layer: embeddings first, and what follows the layers in
+        the last group."""
+        return parameters_by_layer(self.model)
 
     def forward(
         self, sentences: Sequence[Sequence[str]], scales: Float[Tensor, "batch n"] | None = None
@@ -78,6 +133,21 @@ class PretrainedEncoder(nn.Module):
         Returns:
             Vectors of words, 0 after the last word of a sentence.
         """
+        vectors = self.word_layers(sentences, scales)
+        return vectors.squeeze(2) if self.mix is None else self.mix(vectors)
+
+    def word_layers(
+        self, sentences: Sequence[Sequence[str]], scales: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n layers dim"]:
+        """Return the vectors of words in each layer that is used; those of a frozen encoder come from its cache."""
+        fixed = self.frozen and scales is None
+        if fixed and self.cache is not None and (stored := self.cache.look_up(sentences)) is not None:
+            return pad_sequence(stored, batch_first=True).to(next(self.model.parameters()).device)
+        with torch.no_grad() if fixed else nullcontext():
+            return pad_sequence(self.vectors_of(sentences, scales), batch_first=True)
+
+    def vectors_of(self, sentences: Sequence[Sequence[str]], scales: Tensor | None = None) -> list[Tensor]:
+        """Compute the vectors of each sentence, [n, layers, dim], with no cache."""
         pieces = [self.subwords.split(words) for words in sentences]
         room = self.longest - self.subwords.n_special
         cuts = [windows(len(ids), room, self.overlap) for ids, _ in pieces]
@@ -88,43 +158,56 @@ class PretrainedEncoder(nn.Module):
         ]
         factors = None
         if scales is not None:
-            owners = [_owners(firsts, len(ids)) for ids, firsts in pieces]
+            owners = [owners_of(firsts, len(ids)) for ids, firsts in pieces]
             factors = [
                 self._with_special_tokens(scales[row].index_select(0, owners[row][first:last].to(scales.device)))
                 for row, bounds in enumerate(cuts)
                 for first, last in bounds
             ]
         states, row, vectors = self._read(inputs, factors), 0, []
-        for (_, firsts), bounds in zip(pieces, cuts, strict=True):
-            which = [_window_of(at, bounds) for at in firsts]
-            places = [at - bounds[w][0] + self.subwords.n_before for at, w in zip(firsts, which, strict=True)]
-            vectors.append(states[[row + w for w in which], places])
+        for (ids, firsts), bounds in zip(pieces, cuts, strict=True):
+            wanted = firsts if self.words == "first" else list(range(len(ids)))
+            which = [window_of(at, bounds) for at in wanted]
+            places = [at - bounds[w][0] + self.subwords.n_before for at, w in zip(wanted, which, strict=True)]
+            of_pieces = states[[row + w for w in which], places]
+            vectors.append(of_pieces if self.words == "first" else mean_by_word(of_pieces, firsts))
             row += len(bounds)
-        return pad_sequence(vectors, batch_first=True)
+        return vectors
 
     def _with_special_tokens(self, factors: Float[Tensor, " m"]) -> Float[Tensor, " m_and_special"]:
         """Add the factors of the special tokens, which are 1."""
         n_before, n_after = self.subwords.n_before, self.subwords.n_special - self.subwords.n_before
         return nn.functional.pad(factors, (n_before, n_after), value=1.0)
 
-    def _read(self, inputs: list[Tensor], factors: list[Tensor] | None = None) -> Float[Tensor, "w m dim"]:
-        """Return the last layer for all windows at once; `factors` multiply the embeddings of sub-words."""
+    def _read(self, inputs: list[Tensor], factors: list[Tensor] | None = None) -> Float[Tensor, "w m layers dim"]:
+        """Return the layers for all windows at once; `factors` multiply the embeddings of sub-words."""
         device = next(self.model.parameters()).device
         if not inputs:
-            return torch.zeros(0, 0, self.dim, device=device)
+            return torch.zeros(0, 0, self.n_layers, self.dim, device=device)
         ids = pad_sequence(inputs, batch_first=True, padding_value=self.subwords.padding).to(device)
         lengths = torch.tensor([len(window) for window in inputs], device=device)
         mask = torch.arange(ids.shape[1], device=device) < lengths[:, None]
         if factors is None:
-            return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+            return self._layers(ids, mask)
         scales = pad_sequence(factors, batch_first=True, padding_value=1.0)[..., None]
         # A hook, since with `inputs_embeds` some models count positions differently.
         model: Any = self.model
         hook = model.get_input_embeddings().register_forward_hook(lambda *called: called[-1] * scales)
         try:
-            return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+            return self._layers(ids, mask)
         finally:
             hook.remove()
+
+    def _layers(self, ids: Tensor, mask: Tensor) -> Float[Tensor, "w m layers dim"]:
+        if self.mix is None:
+            return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state.unsqueeze(2)
+        states = self.model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
+        return torch.stack(tuple(states), 2)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers in what `word_layers` returns."""
+        return 1 if self.mix is None else len(self.mix.weights)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the weights as JSON values, so that `from_dict` works offline."""
@@ -133,17 +216,41 @@ class PretrainedEncoder(nn.Module):
             "tokenizer": self.subwords.to_dict(),
             "overlap": self.overlap,
             "longest": self.longest,
+            "words": self.words,
+            "layers": self.layers,
         }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Create an encoder from the result of `to_dict`; its weights must be loaded afterwards."""
         transformers = import_transformers()
-        settings = dict(stored["model"])
+        settings = {name: value for name, value in stored["model"].items() if name not in _CHOOSES_CODE}
         config = transformers.AutoConfig.for_model(settings.pop("model_type"), **settings)
         tokenizer = Subwords.tokenizer_from(stored["tokenizer"])
-        model = transformers.AutoModel.from_config(config)
-        return cls(model, tokenizer, overlap=stored["overlap"], longest=stored["longest"])
+        model = transformers.AutoModel.from_config(config, trust_remote_code=False).float()
+        own = {name: stored[name] for name in ("words", "layers") if name in stored}  # older models have none
+        return cls(model, tokenizer, overlap=stored["overlap"], longest=stored["longest"], **own)
+
+
+class LayerMix(nn.Module):
+    """Learned mix of layers: their mean at first, then scale · Σ softmax(weights)_l · layer_l.
+
+    Args:
+        n_layers: Number of layers, the embeddings included.
+
+    >>> LayerMix(2)(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [2.0, 3.0]
+
+    Peters et al. (2018), Deep contextualized word representations.
+    """
+
+    def __init__(self, n_layers: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(n_layers))
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, layers: Float[Tensor, "*batch layers dim"]) -> Float[Tensor, "*batch dim"]:
+        return self.scale * (self.weights.softmax(0)[:, None] * layers).sum(-2)
 
 
 def import_transformers() -> Any:
@@ -151,13 +258,60 @@ def import_transformers() -> Any:
     return optional("transformers", "a pretrained encoder", "transformers")
 
 
-def _owners(firsts: Sequence[int], n_pieces: int) -> Int[Tensor, " pieces"]:
-    """Return the word of each sub-word, given the first sub-word of each word.
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Inside, the library shows no bars and no remarks, such as those about heads that are not used."""
+    logging = transformers.utils.logging
+    verbosity, with_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if with_bars:
+            logging.enable_progress_bar()
 
-    >>> _owners([0, 2], 3).tolist()
-    [0, 0, 1]
+
+def _local_first(load: Callable[..., Any], name: str, **settings: Any) -> Any:
+    """Load files of this machine; the hub is asked for a name whose files are not here."""
+    try:
+        return load(name, local_files_only=True, **settings)
+    except OSError:
+        if Path(name).is_dir() or os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "ON", "YES", "TRUE"):
+            raise
+        return load(name, **settings)
+
+
+_CHOOSES_CODE = {  # what may name code of others, or needs further packages
+    "auto_map", "attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation",
+    "quantization_config", "dtype", "torch_dtype",
+}  # fmt: skip
+_NUMBERED = re.compile(r"(?:^|\.)(?:\w*layers?|\w*layer_groups|h|blocks?)\.(\d+)\.")
+
+
+def parameters_by_layer(model: nn.Module) -> list[list[nn.Parameter]]:
+    """Group the parameters of a transformer by the number of their layer in its module names.
+
+    Parameters declared before the first layer, such as embeddings, are the lowest group; those after it, such as a
+    final norm or a pooler, belong to the last layer.
+
+    >>> layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+    >>> model = nn.ModuleDict({"embeddings": nn.Embedding(9, 2), "layer": layers, "pooler": nn.Linear(2, 1)})
+    >>> [sum(parameter.numel() for parameter in group) for group in parameters_by_layer(model)]
+    [18, 6, 9]
     """
-    return torch.searchsorted(torch.tensor(firsts), torch.arange(n_pieces), right=True) - 1
+    below: list[nn.Parameter] = []
+    numbered: dict[int, list[nn.Parameter]] = {}
+    above: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        if match := _NUMBERED.search(name):
+            numbered.setdefault(int(match[1]), []).append(parameter)
+        else:
+            (above if numbered else below).append(parameter)
+    groups = [below, *(numbered[number] for number in sorted(numbered))]
+    groups[-1] = [*groups[-1], *above]
+    return [group for group in groups if group]
 
 
 def _config(model: nn.Module) -> Any:
@@ -171,85 +325,3 @@ def _longest(tokenizer: Any, config: Any) -> int:
         positions -= int(config.pad_token_id) + 1
     stated = int(tokenizer.model_max_length)
     return min(positions, stated) if stated < NO_LIMIT else positions
-
-
-def _window_of(at: int, bounds: Sequence[tuple[int, int]]) -> int:
-    """Return the window in which a sub-word is furthest from an edge; the ends of the sentence are no edges."""
-    last = bounds[-1][1]
-
-    def distance(window: int) -> int:
-        first, end = bounds[window]
-        if not first <= at < end:
-            return -1
-        return min(at - first if first else last, end - 1 - at if end < last else last)
-
-    return max(range(len(bounds)), key=distance)
-
-
-# Splitting of words into sub-words, and of long sentences into windows.
-
-_SPECIAL = ("unk_token", "pad_token", "cls_token", "sep_token", "bos_token", "eos_token", "mask_token")
-
-
-class Subwords:
-    """A fast tokenizer of Hugging Face, applied to sentences that are split into words."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise TrellisworkError(
-                "expected a fast tokenizer, which maps sub-words to words; got a slow one; choose another model"
-            )
-        self.tokenizer = tokenizer
-        example = tokenizer(["a"], is_split_into_words=True)  # shows which special tokens surround a sentence
-        own = [i for i, word in enumerate(example.word_ids()) if word is not None]
-        self._before, self._after = example["input_ids"][: own[0]], example["input_ids"][own[-1] + 1 :]
-        self.n_before, self.n_special = len(self._before), len(self._before) + len(self._after)
-        self.padding: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-
-    def split(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Return the sub-words of a sentence, and where each word begins; a word without any becomes unknown."""
-        if not words:
-            return [], []
-        encoding = self.tokenizer(list(words), is_split_into_words=True, add_special_tokens=False, verbose=False)
-        by_word: list[list[int]] = [[] for _ in words]
-        for piece, word in zip(encoding["input_ids"], encoding.word_ids(), strict=True):
-            by_word[word].append(piece)
-        unknown = self.tokenizer.unk_token_id
-        pieces: list[int] = []
-        firsts = []
-        for own in by_word:
-            firsts.append(len(pieces))
-            pieces += own or [self.padding if unknown is None else unknown]
-        return pieces, firsts
-
-    def with_special_tokens(self, pieces: Sequence[int]) -> list[int]:
-        """Add the special tokens that the model expects around a sentence."""
-        return [*self._before, *pieces, *self._after]
-
-    def to_dict(self) -> dict[str, Any]:
-        special = {name: getattr(self.tokenizer, name, None) for name in _SPECIAL}
-        return {
-            "rules": self.tokenizer.backend_tokenizer.to_str(),
-            "special": {name: str(token) for name, token in special.items() if token is not None},
-        }
-
-    @staticmethod
-    def tokenizer_from(stored: Mapping[str, Any]) -> Any:
-        """Create a tokenizer from the result of `to_dict`."""
-        use, extra = "a pretrained encoder", "transformers"
-        rules = optional("tokenizers", use, extra).Tokenizer.from_str(stored["rules"])
-        fast = optional("transformers", use, extra).PreTrainedTokenizerFast
-        return fast(tokenizer_object=rules, **stored["special"])
-
-
-def windows(n: int, room: int, overlap: int) -> list[tuple[int, int]]:
-    """Return ranges of at most `room` positions that cover 0..n; neighbours share at least `overlap`.
-
-    >>> windows(10, room=6, overlap=2), windows(5, room=6, overlap=2)
-    ([(0, 6), (4, 10)], [(0, 5)])
-    """
-    if n <= room:
-        return [(0, n)]
-    step = room - overlap
-    starts = [*range(0, n - room, step), n - room]
-    return [(first, first + room) for first in starts]

@@ -138,6 +138,7 @@ class TransitionParser(DependencyParser):
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
         """Choose what is learned in an epoch, counted from 1."""
+        super().begin_epoch(epoch, n_epochs)
         self.explores = epoch > self.config.static_epochs
         self.is_global.fill_(epoch > n_epochs - self.config.global_epochs)
 
