@@ -3,7 +3,7 @@
 config.py      settings of the text and of n-gram models
 corpus.py      text files as sentences, their units, and all of them as numbers
 base.py        what every language model answers: scores of tokens, perplexity
-ngram.py       n-gram models
+ngram.py       n-gram models; `ngram_kernels.py` scores many sentences in one call
 generation.py  what a model is asked for
 sampling.py    what a model continues a text with: samples, beams
 constraint.py  regular expressions and files of acceptors that answers must match

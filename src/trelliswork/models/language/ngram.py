@@ -25,13 +25,13 @@ from trelliswork.models.export_folder import model_card
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.config import NgramConfig, TextConfig
 from trelliswork.models.language.corpus import UNKNOWN, Corpus, TextReading, corpus_of
+from trelliswork.models.language.ngram_kernels import Backoff, interleaved, least_nodes, score_tokens
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, check_smoothing, estimate
 from trelliswork.structures.automata.ngram_counts import count_levels
-from trelliswork.structures.automata.ngram_kernels import Backoff, interleaved, least_nodes, score_tokens
 from trelliswork.structures.automata.ngram_pruning import pruned
 
 IMPOSSIBLE = -1e6  # how a probability of 0 is stored

@@ -8,6 +8,6 @@ encode.py                   transducers as acceptors of pairs, and back
 levels.py, closure.py       the order of a sum over paths; all paths of a machine with cycles
 search.py                   the k best paths and strings
 ngram_counts.py, ngram_arrays.py, ngram_pruning.py, ngram_tries.py    n-gram models as flat tries: counts, smoothing,
-                            pruning, from lists of n-grams; `ngram_kernels.py` scores by them
+                            pruning, from lists of n-grams
 passes.py, kernels.py, compose_kernels.py    the same by numba
 """
