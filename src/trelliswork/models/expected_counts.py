@@ -41,7 +41,7 @@ class ExpectedCount:
         digits = 0 if self.deviation < 1e-6 else min(max(0, 1 - math.floor(math.log10(self.deviation))), 6)
         return f"{self.mean:.{digits}f} +- {self.deviation:.{digits}f} {self.label}".rstrip()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return plain values."""
         return {"label": self.label, "mean": round(self.mean, 6), "deviation": round(self.deviation, 6)}
 

@@ -16,11 +16,19 @@ from torch.overrides import TorchFunctionMode
 
 from trelliswork.data import Sentence
 from trelliswork.errors import ModelError
-from trelliswork.models.base import Description, Model, Rows
+from trelliswork.models.base import Description, Model, Rows, Scores
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.recipe import Material, Note
-from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
+from trelliswork.models.storage import (
+    StoredConfig,
+    StoredModel,
+    check_output,
+    is_newer,
+    read_model,
+    upgrade,
+    write_model,
+)
 
 LONGEST_REASON = 500  # characters
 
@@ -32,15 +40,15 @@ class StoredNetwork(Model, nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.metrics: dict[str, Any] = {}
+        self.metrics: Scores = {}
 
     @abstractmethod
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         """Return what `from_stored` needs, as plain values; its "settings" are shown to people too."""
 
     @classmethod
     @abstractmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         """Return a model with the settings, labels and vocabularies of `stored_config`, its weights still to come."""
 
     @property

@@ -29,7 +29,7 @@ class TokenWords:
     others: tuple[PartProbability, ...]
     reason: Reason | None
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes; `score` is that by which the tag beats the rival."""
         told = Reason("", 0.0, ()).record(most) | {"rival": None} if self.reason is None else self.reason.record(most)
         others = [{"label": each.label, "probability": each.probability} for each in self.others[:most]]
@@ -69,7 +69,7 @@ class WordExplanation:
         """The largest error of completeness: by how much the votes of a token miss the difference of scores."""
         return max((each.reason.error for each in self.tokens if each.reason), default=0.0)
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes of each token."""
         best = [each.record() for each in self.best]
         return {"note": self.note, "votes": [each.record(most) for each in self.tokens], "best": best}
@@ -118,7 +118,7 @@ class TaskExplanation:
         """The tokens, which are the same for all tasks."""
         return next(iter(self.tasks.values())).words
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, by task."""
         return {"tasks": {task: each.record(most) for task, each in self.tasks.items()}}
 
