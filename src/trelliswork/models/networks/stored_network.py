@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,12 @@ from trelliswork.models.storage import (
     upgrade,
     write_model,
 )
+
+if TYPE_CHECKING:
+    from trelliswork.models.networks.config import NetworkConfig
+    from trelliswork.models.networks.features import TokenFeatures
+    from trelliswork.nn.crf import CRF
+    from trelliswork.nn.semi_crf import SemiCRF
 
 LONGEST_REASON = 500  # characters
 
@@ -109,8 +115,7 @@ class StoredNetwork(Model, nn.Module):
                 raise ModelError(f"{directory}: config.json is too new ({reason}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({reason}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        complete: Self = with_kept(model, directory).eval()
-        return complete
+        return with_kept(model, directory).eval()
 
     def stored_weights(self) -> dict[str, Tensor]:
         """Return the weights by name, each once."""
@@ -173,7 +178,7 @@ class SizeGuard(TorchFunctionMode):
             raise ModelError(f"the settings ask for a network of more than {self.most_tensors:,} parts")
 
 
-def _is_shape(argument: Any) -> bool:
+def _is_shape(argument: object) -> bool:
     return isinstance(argument, tuple | list)  # torch.Size is a tuple
 
 
@@ -182,8 +187,17 @@ def _is_shape(argument: Any) -> bool:
 ENCODERS = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends", "none": "word vectors"}
 
 
+class _OverWords(Protocol):
+    """A network with vocabularies."""
+
+    @property
+    def config(self) -> NetworkConfig: ...
+    @property
+    def features(self) -> TokenFeatures: ...
+
+
 def network_described(
-    model: Any, structure: str, labels: Rows, record: Rows, transitions: Sequence[tuple[float, str, str]]
+    model: _OverWords, structure: str, labels: Rows, record: Rows, transitions: Sequence[tuple[float, str, str]]
 ) -> Description:
     """Return a network over words under some structure."""
     encoder = ENCODERS.get(model.config.encoder, f"a {model.config.encoder} network")
@@ -196,7 +210,7 @@ def network_described(
     return Description(f"{encoder} under {under}", labels, record, settings, sections, transitions)
 
 
-def strongest_transitions(crf: Any, labels: Sequence[str]) -> list[tuple[float, str, str]]:
+def strongest_transitions(crf: CRF | SemiCRF, labels: Sequence[str]) -> list[tuple[float, str, str]]:
     """(score, before, after) of the legal neighbours that a layer has learned, the strongest first."""
     if crf.transitions is None:
         return []

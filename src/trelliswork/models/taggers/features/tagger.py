@@ -286,8 +286,7 @@ class FeatureTagger(SentenceTagger):
         except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
-        complete: FeatureTagger = with_kept(tagger, directory)
-        return complete
+        return with_kept(tagger, directory)
 
     @classmethod
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:

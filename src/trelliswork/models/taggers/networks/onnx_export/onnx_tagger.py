@@ -176,7 +176,7 @@ class OnnxTagger:
         return [[rows.get(_filled(template, values, i), 0) for template in self._templates] for i in range(len(words))]
 
 
-def _padded(rows: Iterable[Any], dtype: Any = np.int64) -> Array:
+def _padded(rows: Iterable[Any], dtype: type = np.int64) -> Array:
     """Return rows of numbers, or of rows of numbers, side by side; 0 fills up."""
     listed: list[Array] = [np.asarray(row, dtype) for row in rows]
     longest = max(len(row) for row in listed)
