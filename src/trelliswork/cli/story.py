@@ -21,7 +21,7 @@ from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
 from trelliswork.draw import Drawing, trellis
 from trelliswork.models import Analysis, Confidences, Tagger, TaggerConfig
 from trelliswork.models.examined import Examined, Example
-from trelliswork.models.taggers.evaluation import Scores, compare, examined, score
+from trelliswork.models.taggers.evaluation import TaggerScores, compare, examined, score
 from trelliswork.training import EpochRecord, TrainingConfig, TrainingResult, train
 from trelliswork.training.progress import Progress
 
@@ -67,8 +67,8 @@ class Outcome:
 
     corpus: Corpus
     history: list[EpochRecord]
-    baseline: Scores
-    model: Scores
+    baseline: TaggerScores
+    model: TaggerScores
     explained: Explained
     pinned: Confidences
     examined: Examined

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
@@ -26,12 +27,34 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
 from trelliswork.models.expected_counts import Counting, ExpectedCount, expected_counts
 from trelliswork.structures.grammar.tree import Tree
-from trelliswork.text import RuleTokeniser, sentences_in
+from trelliswork.text import RuleTokeniser, Tokeniser, sentences_in
 from trelliswork.training.exclusive import COLUMNS, LEMMAS, TOKENISER
 
-Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
+if TYPE_CHECKING:
+    from trelliswork.models.lemmatiser import Lemmatiser
+    from trelliswork.models.part_choices import PartChoices
+    from trelliswork.models.taggers.column_taggers import ColumnTaggers
+
+Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name; metrics.json has further ones
 Rows = Mapping[str, Any]
 Readable = str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]  # raw text, a sentence or several
+Inputs = Any  # what a model reads, as its own `predict` says: `Readable`, attributes, vectors, strings
+Known = Any  # parts of the answers that are known, as its own `predict` says
+
+
+class Explanation(Protocol):
+    """What decided the parts of an answer: prints as text, and shows as HTML under `title`, `lead` and `legend`."""
+
+    title: ClassVar[str]
+    lead: ClassVar[str]
+    legend: ClassVar[str]
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The parts of the input that votes are about."""
+
+    def record(self, most: int) -> Mapping[str, object]:
+        """Return plain values, with the `most` strongest votes."""
 
 
 def count(n: int, noun: str) -> str:
@@ -84,7 +107,7 @@ class Alternative:
     value: Any
     probability: float
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return plain values; a tree is written in brackets."""
         return {
             "value": str(self.value) if isinstance(self.value, Tree) else self.value,
@@ -194,7 +217,7 @@ class Answer(Rich):
         ]
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     """Return a value in one line: tags, arcs, a tree or a string."""
     if not isinstance(value, list | tuple):
         return str(value)
@@ -206,7 +229,7 @@ class Report(Rich):
     """The scores of a model on gold data: for people, as plain values for JSON, and input by input for each task."""
 
     text: str
-    record: dict[str, Any]
+    record: Scores
     examined: Mapping[str, Examined] = field(default_factory=dict)
 
     def _shown(self) -> Sequence[Piece]:
@@ -240,13 +263,14 @@ class Model:
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
     next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
     search: ClassVar[str] = "exact"  # or "beam": among which values the best are the best
-    metrics: dict[str, Any]
-    tokeniser: Any = None  # finds the words of raw text, and is kept in the model folder; None is `RuleTokeniser`
+    metrics: Scores
     format: Any = None  # how a model of pairs cuts texts into symbols, a `PairFormat`
-    column_taggers: Any = None  # predict the columns that new text lacks, and are kept in the model folder
-    lemmatiser: Any = None  # finds lemmas by words and predicted tags, and is kept in the model folder
+    # These are kept in the model folder.
+    tokeniser: Tokeniser | None = None  # finds the words of raw text; None is `RuleTokeniser`
+    column_taggers: ColumnTaggers | None = None  # predict the columns that new text lacks
+    lemmatiser: Lemmatiser | None = None  # finds lemmas by words and predicted tags
 
-    def kept_models(self) -> dict[str, Any]:
+    def kept_models(self) -> dict[str, object]:
         """Return the models that are kept in its folder."""
         return {TOKENISER: self.tokeniser, COLUMNS: self.column_taggers, LEMMAS: self.lemmatiser}
 
@@ -254,22 +278,22 @@ class Model:
         """Return the sentences with all columns that it reads, as far as it can predict them."""
         return list(sentences) if self.column_taggers is None else self.column_taggers.with_columns(sentences)
 
-    def sentences_of(self, given: Any) -> list[Sentence]:
+    def sentences_of(self, given: Readable) -> list[Sentence]:
         """Return the sentences of raw text, of one sentence, of one as a list of words, or of a list of such."""
         return self.with_columns(self._as_sentences(given))
 
-    def _as_sentences(self, given: Any) -> list[Sentence]:
+    def _as_sentences(self, given: Readable) -> list[Sentence]:
         if isinstance(given, str):
             return sentences_in(given, self.tokeniser or RuleTokeniser())
         if isinstance(given, Sentence):
             return [given]
-        given = list(given)
-        is_word = [isinstance(each, str) for each in given]
-        if any(is_word) and not all(is_word):
+        rows = list(given)
+        words = [row for row in rows if isinstance(row, str)]
+        if words and len(words) < len(rows):
             raise TrellisworkError("expected words or sentences, got a mixture; give a list of one kind")
-        if any(is_word):
-            return [Sentence(tuple(given))]
-        return [each if isinstance(each, Sentence) else Sentence(tuple(each)) for each in given]
+        if words:
+            return [Sentence(tuple(words))]
+        return [row if isinstance(row, Sentence) else Sentence(tuple(row)) for row in rows]
 
     @property
     @abstractmethod
@@ -277,7 +301,7 @@ class Model:
         """Number of trained values."""
 
     @abstractmethod
-    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+    def predict(self, inputs: Inputs, *, top_k: int = 1, pins: Known = None, confidence: bool = True) -> list[Answer]:
         """Return an answer for each input with its `top_k` best values; `pins` are parts of the answers that are known.
 
         Without `confidence` and with `top_k=0` the value alone is wanted, which may take less time.
@@ -292,8 +316,12 @@ class Model:
         seconds = 1e-3 + n * (2e-4 + 2e-5 * top_k + 1e-4 * choices)
         return 20 * seconds if explain else seconds
 
+    def evaluating(self) -> AbstractContextManager[object]:
+        """Return a context in which answers are given and nothing is learned."""
+        return nullcontext()
+
     @abstractmethod
-    def evaluate(self, gold: Any) -> Scores:
+    def evaluate(self, gold: Inputs) -> Scores:
         """Scores on inputs whose right answers are known."""
 
     @abstractmethod
@@ -345,19 +373,21 @@ class Model:
         """Return whether it has learned something about this very word; None if it cannot say."""
         return None
 
-    def pinned(self, text: str, n: int | None = None) -> Any:
+    def pinned(self, text: str, n: int | None = None) -> object:
         """Read what a pin says of a word, as `predict` takes it in `pins`; `n` is the length of its sentence, if known.
 
         What it cannot say is an error: what was expected, and got.
         """
         raise TrellisworkError(f"expected a model whose answers can be pinned, got a {type(self).__name__}")
 
-    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[Any]:
+    def choices(
+        self, inputs: Inputs, *, pins: Known = None, most: int | None = None
+    ) -> Sequence[Sequence[PartChoices]]:
         """Return for each input the `PartChoices`: what each part of its answer may be, with exact probabilities."""
         raise TrellisworkError(f"expected a model that knows the choices of parts, got a {type(self).__name__}")
 
     def expected_counts(
-        self, inputs: Any, labels: Sequence[str] | None = None, *, pins: Any = None
+        self, inputs: Inputs, labels: Sequence[str] | None = None, *, pins: Known = None
     ) -> list[list[ExpectedCount]]:
         """Count the spans (or plain tags, or arcs) of each label in each input: mean and variance under p(y | x).
 
@@ -365,14 +395,14 @@ class Model:
         """
         return expected_counts(self, inputs, labels, pins)
 
-    def counting(self, batch: Sequence[Any], pins: Any) -> Counting:
+    def counting(self, batch: Sequence[Sentence], pins: Known) -> Counting:
         """Return the distribution over the answers to a batch, with the costs that count parts."""
         raise TrellisworkError(
             "expected a model with an exact distribution over its answers, such as a CRF; "
             f"got a {type(self).__name__}, which has none that parts are counted by"
         )
 
-    def explain(self, sentences: Any) -> list[Any]:
+    def explain(self, sentences: Inputs) -> Sequence[Explanation]:
         """Explain the answer to each input: what decided its parts, and what else they may be.
 
         An explanation prints as text, shows as HTML, is plain values as `record(most)`, and has `words`, `title`,
@@ -389,11 +419,11 @@ class Model:
         return []
 
     @property
-    def heads(self) -> Mapping[str, Any]:
+    def heads(self) -> Mapping[str, Model]:
         """The model of each task by name; one of a single task stands alone, under the empty name."""
         return {"": self}
 
     @property
-    def exported(self) -> Mapping[str, Any]:
+    def exported(self) -> Mapping[str, Model]:
         """The models that `export` writes, by the names of their folders; one alone needs no name."""
         return {"": self}

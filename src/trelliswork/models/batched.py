@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, TrellisworkError, is_out_of_memory
 from trelliswork.runtime.threads import one_thread_if_small
+
+if TYPE_CHECKING:
+    from trelliswork.models.base import Model
 
 BUDGET = 4096  # tokens, padding included, that are answered at a time
 
@@ -17,7 +20,7 @@ Ask = Callable[[Sequence[Sentence], Pinned], list[Result]]
 
 
 def in_batches(
-    model: Any,
+    model: Model,
     sentences: Sequence[Sentence],
     pins: Pinned,
     answer: Ask[Result],

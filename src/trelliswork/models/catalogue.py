@@ -31,6 +31,9 @@ TRAINING = ("trelliswork.training.config:TrainingConfig", "trelliswork.models.ne
 NETWORK_RECIPE = "trelliswork.models.networks.recipe:NetworkRecipe"
 
 
+Values = Mapping[str, Any]  # of settings or options by name; the dataclasses of settings check them
+
+
 @dataclass(frozen=True)
 class Entry:
     """A model that is trained by name.
@@ -61,8 +64,8 @@ class Entry:
     data: tuple[str, ...] = (VECTORS,)
     sources: tuple[str, ...] = ()
     training: tuple[str, ...] = TRAINING
-    values: Mapping[str, Any] = field(default_factory=dict)
-    learning: Mapping[str, Any] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
+    learning: Values = field(default_factory=dict)
     without: tuple[str, ...] = ()
 
     @property
@@ -93,7 +96,7 @@ class Entry:
         all_settings = [about for config in self.configs for _, about in settings_in(config) if about.option]
         return {about.option: about for about in all_settings if about.option not in self.without}
 
-    def uses(self, option: str, options: Mapping[str, Any]) -> bool:
+    def uses(self, option: str, options: Values) -> bool:
         """Return whether the model reads an option, given others that may have chosen other parts of a network."""
         if option not in self.options:
             return False
@@ -114,9 +117,9 @@ _LONGER = dict(epochs=20, patience=10)  # rates fall until the last epoch, and t
 def _tagger(
     name: str,
     phrase: str,
-    values: Mapping[str, Any],
+    values: Values,
     kind: str = "tagger:Tagger",
-    learning: Mapping[str, Any] = _LONGER,
+    learning: Values = _LONGER,
 ) -> Entry:
     folder = "trelliswork.models.taggers.networks"
     return Entry(
@@ -352,12 +355,12 @@ def nearest_model(name: str, others: Sequence[str]) -> str:
     return next(iter(alike), NETWORK if NETWORK in others and title.endswith("taggers") else others[0])
 
 
-def models_with(option: str, options: Mapping[str, Any]) -> list[str]:
+def models_with(option: str, options: Values) -> list[str]:
     """Return the names of the models that use an option, given the other options."""
     return [name for name, entry in entries().items() if entry.uses(option, options)]
 
 
-def recipe_of(options: Mapping[str, Any]) -> Recipe:
+def recipe_of(options: Values) -> Recipe:
     """Return what makes the model that the options name."""
     recipe: Recipe = named(entry_of(options["model"]).recipe)(options)
     return recipe

@@ -8,6 +8,7 @@ from typing import Any
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import Model, Scores
 from trelliswork.models.catalogue import entry_of
 from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
 
@@ -37,11 +38,11 @@ class CountingRecipe(Recipe):
         config = named(entry.settings)
         self.config = config(**settings_given(options, config))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return options_of(self.config)
 
-    def search_values(self) -> dict[str, Any]:
-        values: dict[str, Any] = self.config.to_dict()
+    def search_values(self) -> dict[str, object]:
+        values: dict[str, object] = self.config.to_dict()
         return values
 
     def read_files(self) -> None:
@@ -50,12 +51,12 @@ class CountingRecipe(Recipe):
     def begin(self, material: Material, note: Note) -> None:
         self.material, self._note = material, note
 
-    def fitted(self) -> tuple[Any, dict[str, Any]]:
+    def fitted(self) -> tuple[Model, Scores]:
         """Return a model of the training data, and its scores on the dev data, if there are any."""
         model = self.kind.fit(self.material.train, self.config)
         return model, model.evaluate(self.material.dev)
 
-    def learn(self, run: RunOptions) -> tuple[Any, CountingResult]:
+    def learn(self, run: RunOptions) -> tuple[Model, CountingResult]:
         began = time.perf_counter()
         model, scores = self.fitted()
         result = self.result(best_epoch=1, seconds=time.perf_counter() - began, size=model.size)

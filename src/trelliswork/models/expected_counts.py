@@ -10,10 +10,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.batched import BUDGET, in_batches
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trelliswork.models.base import Inputs, Known, Model
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class ExpectedCount:
         digits = 0 if self.deviation < 1e-6 else min(max(0, 1 - math.floor(math.log10(self.deviation))), 6)
         return f"{self.mean:.{digits}f} +- {self.deviation:.{digits}f} {self.label}".rstrip()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return plain values."""
         return {"label": self.label, "mean": round(self.mean, 6), "deviation": round(self.deviation, 6)}
 
@@ -51,7 +56,7 @@ class Counting(NamedTuple):
 
     members: Sequence[Any]
     labels: Sequence[str]
-    costs: Callable[[str], Mapping[str, Any]]
+    costs: Callable[[str], Mapping[str, Tensor]]
 
     def counts(self, labels: Sequence[str] | None) -> list[list[ExpectedCount]]:
         """Return the counts of each row; None stands for all labels."""
@@ -78,12 +83,14 @@ class Counting(NamedTuple):
         ]
 
 
-def _mean(distribution: Any, **costs: Any) -> Any:
-    return distribution.expected(**costs).detach()
+def _mean(distribution: Any, **costs: Tensor) -> Tensor:
+    mean: Tensor = distribution.expected(**costs)
+    return mean.detach()
 
 
-def _variance(distribution: Any, **costs: Any) -> Any:
-    return distribution.variance(**costs).detach()
+def _variance(distribution: Any, **costs: Tensor) -> Tensor:
+    variance: Tensor = distribution.variance(**costs)
+    return variance.detach()
 
 
 def _mixed(means: Sequence[float], variances: Sequence[float]) -> tuple[float, float]:
@@ -98,7 +105,7 @@ def _mixed(means: Sequence[float], variances: Sequence[float]) -> tuple[float, f
 
 
 def expected_counts(
-    model: Any, inputs: Any, labels: Sequence[str] | None, pins: Sequence[Any] | None
+    model: Model, inputs: Inputs, labels: Sequence[str] | None, pins: Known
 ) -> list[list[ExpectedCount]]:
     """Return the counts of each input, as `Model.expected_counts` says; `model.counting` has the distribution."""
     return in_batches(

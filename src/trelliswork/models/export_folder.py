@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from trelliswork import __version__
 from trelliswork.errors import OutputError
@@ -80,18 +79,18 @@ def model_card(model: Model) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _table(values: Mapping[str, Any], heading: str) -> str:
+def _table(values: Mapping[str, object], heading: str) -> str:
     rows = [f"| {name} | {_cell(value)} |" for name, value in flatten(values).items()]
     return "\n".join([f"| | {heading} |", "|---|---|", *rows])
 
 
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Nested mappings as one, with dotted names.
 
     >>> flatten({"dev": {"f1": 0.9}})
     {'dev.f1': 0.9}
     """
-    flat: dict[str, Any] = {}
+    flat: dict[str, object] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
             flat |= flatten(value, f"{prefix}{name}.")
@@ -100,7 +99,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -19,13 +19,13 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from trelliswork.data import Sentence
 from trelliswork.data.folder_files import read_object
 from trelliswork.data.unicode_forms import Spelling, lowered
 from trelliswork.errors import ModelError
-from trelliswork.models.storage import CONFIG
+from trelliswork.models.storage import CONFIG, StoredConfig
 from trelliswork.writing import atomic_write
 
 NOTHING, LEMMA = "_", "LEMMA"
@@ -38,7 +38,8 @@ MOST_REMEMBERED = 100_000
 ENOUGH_WORDS = 30_000  # to tell whether prefixes count
 MOST_WORDS = 100_000  # that rules are counted on: those of a large corpus would fill the memory
 
-Tree = tuple[Any, ...] | None  # (letters before, letters behind, tree before, tree behind), (from, to), or nothing
+# (letters before, letters behind, tree before, tree behind), (from, to), or nothing
+Tree: TypeAlias = "tuple[int, int, Tree, Tree] | tuple[str, str] | None"
 Seen = tuple[str, str, str]  # form, tag, lemma
 Context = tuple[str, ...]
 
@@ -53,7 +54,7 @@ class Rule(NamedTuple):
 class Lemmatiser:
     """A lexicon of (form, tag) with the rules of each, the most frequent first; of a folder it is read when needed."""
 
-    def __init__(self, stored: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
+    def __init__(self, stored: StoredConfig | None = None, folder: Path | None = None) -> None:
         self.folder = folder
         if stored is not None:
             self._stored = dict(stored)
@@ -120,7 +121,7 @@ class Lemmatiser:
     # Disk
 
     @cached_property
-    def _stored(self) -> dict[str, Any]:
+    def _stored(self) -> StoredConfig:
         return read_object((self.folder or Path()) / CONFIG)
 
     @cached_property
@@ -215,7 +216,7 @@ class _Learned(NamedTuple):
     spelling: Spelling | None = None
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> _Learned:
+    def of(cls, stored: StoredConfig) -> _Learned:
         """From what is stored; what does not fit is a ValueError or the like."""
         rules = [Rule(_one_of_cases(case), _tree_of(tree)) for case, tree in stored["rules"]]
         case, spelling = Case(bool(stored["dotless"])), stored["spelling"]

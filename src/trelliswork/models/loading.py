@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.data.folder_files import read_object
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trelliswork.data.attributes.dicts import FeatureFunction, Function
     from trelliswork.models.base import Model
 
+Loaded = TypeVar("Loaded", bound="Model")
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"
 LEMMATISER = "trelliswork.models.lemmatiser:Lemmatiser"
 
@@ -84,7 +85,7 @@ def tokeniser_in(directory: str | Path) -> FolderTokeniser | None:
     return FolderTokeniser(folder) if (folder / CONFIG).exists() else None
 
 
-def with_kept(model: Any, directory: str | Path) -> Any:
+def with_kept(model: Loaded, directory: str | Path) -> Loaded:
     """Return a model with the other models that its folder keeps, and the rules that it was trained with."""
     model.tokeniser, columns = tokeniser_in(directory) or _rules_of(directory), Path(directory) / COLUMNS
     if model_folders(columns):

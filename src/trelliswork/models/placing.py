@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 
+if TYPE_CHECKING:
+    from trelliswork.models.base import Model
 
-def place(model: Any, wanted: str) -> str:
+
+def place(model: Model, wanted: str) -> str:
     """Move the networks of a model, or of an ensemble, to the device that is wanted; the device."""
     members = getattr(model, "taggers", None) or getattr(model, "members", None)
     parts = members if isinstance(members, list) else [model]
-    networks = [each for each in parts if hasattr(each, "state_dict")]
+    networks: list[Any] = [each for each in parts if hasattr(each, "state_dict")]
     if not networks:
         if wanted not in ("auto", "cpu"):
             kind = type(model).__name__

@@ -9,11 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from trelliswork.data import Choices, ColumnFormat, Sentence
 from trelliswork.models.base import Model
+from trelliswork.text import Tokeniser
 from trelliswork.training.progress import Progress
+
+if TYPE_CHECKING:
+    from trelliswork.models.lemmatiser import Lemmatiser
+    from trelliswork.models.taggers.column_taggers import ColumnTaggers
 
 Options = Mapping[str, Any]
 Note = Callable[[str], None]
@@ -30,11 +35,11 @@ class Material(NamedTuple):
     format: ColumnFormat | None
     scheme: str | None
     choices: Choices
-    about: Mapping[str, Any]
+    about: Mapping[str, object]
     files: Any = None
-    tokeniser: Any = None  # to keep with the model, as are the taggers of columns and the lemmatiser
-    column_taggers: Any = None
-    lemmatiser: Any = None
+    tokeniser: Tokeniser | None = None  # to keep with the model, as are the taggers of columns and the lemmatiser
+    column_taggers: ColumnTaggers | None = None
+    lemmatiser: Lemmatiser | None = None
 
     def annotate(self, model: Model) -> None:
         """Let a model know what it was learned from, and what to keep."""
@@ -124,11 +129,11 @@ class Recipe(ABC):
         return choices
 
     @abstractmethod
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Every setting by the name that it has in TOML files, as far as it is known."""
 
     @abstractmethod
-    def read_files(self) -> Any:
+    def read_files(self) -> object:
         """Read what the options name in addition to the data, which is read before."""
 
     def read(self, material: Material, note: Note) -> Material:

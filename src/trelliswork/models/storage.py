@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
 
 import safetensors
@@ -37,6 +37,7 @@ from trelliswork.training.exclusive import KEPT, OF_TRAINING, TOKENISER, exclusi
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
+Item = TypeVar("Item")
 StoredConfig = Mapping[str, Any]  # config.json as it was read: what does not fit is an error where it is used
 
 RULES = "text_rules"  # of config.json: the version of the rules that read raw text when no tokeniser is kept
@@ -53,10 +54,10 @@ class StoredModel:
     kind: str
     config: StoredConfig
     weights: Mapping[str, Any]  # arrays; to be written, also torch's tensors
-    metrics: Mapping[str, Any]
+    metrics: Mapping[str, object]
     card: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)  # further text files, by name
-    kept: Mapping[str, Any] = field(default_factory=dict)  # models that are kept in folders of this one, by name
+    kept: Mapping[str, object] = field(default_factory=dict)  # models that are kept in folders of this one, by name
 
 
 def write_model(directory: str | Path, model: StoredModel) -> None:
@@ -122,7 +123,7 @@ def _write_files(folder: Path, model: StoredModel) -> None:
             os.fsync(file.fileno())
 
 
-def _write_kept(folder: Path, kept: Mapping[str, Any]) -> None:
+def _write_kept(folder: Path, kept: Mapping[str, object]) -> None:
     """Keep other models with the model. One that cannot be saved is not kept."""
     for name in KEPT:
         model = kept.get(name)
@@ -154,7 +155,7 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
     return StoredModel(kind, config, weights, _read_metrics(folder / METRICS))
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path) -> StoredConfig:
     if not folder.is_dir():
         what = "a file" if folder.exists() else "nothing"
         raise ModelError(f"{folder}: expected a model folder, got {what}; check the path")
@@ -220,7 +221,7 @@ def _read_metrics(path: Path) -> dict[str, Any]:
 _NUMBERS = ("n_columns", "word_column", "tag_column", "sentence_column")
 
 
-def check_metrics(metrics: Mapping[str, Any]) -> None:
+def check_metrics(metrics: Mapping[str, object]) -> None:
     """Raise `ValueError` unless data, its format, training and its settings, and dev are what they were."""
     data = _section(metrics, "data")
     _section(metrics, "dev")
@@ -229,28 +230,27 @@ def check_metrics(metrics: Mapping[str, Any]) -> None:
     _items(data, "examples", str)
     format = _section(data, "format")
     names = _items(format, "names", str)
-    columns = _items(format, "feature_columns", int)
-    columns += [format[name] for name in _NUMBERS if format.get(name) is not None]
-    for column in columns:
+    others = [format[name] for name in _NUMBERS if format.get(name) is not None]
+    for column in (*_items(format, "feature_columns", int), *others):
         if not _is_of(column, int) or column < 1 or (names and column > len(names)):
             raise ValueError(f"expected the number of a column in the format of the data, got {column!r}")
 
 
-def _section(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _section(holder: Mapping[str, object], name: str) -> Mapping[str, object]:
     section = holder.get(name)
     if section is not None and not isinstance(section, dict):
         raise ValueError(f"expected an object under {name!r}, got {type(section).__name__}")
     return section or {}
 
 
-def _items(holder: Mapping[str, Any], name: str, kind: type) -> list[Any]:
+def _items(holder: Mapping[str, object], name: str, kind: type[Item]) -> list[Item]:
     items = holder.get(name)
     if items is not None and not (isinstance(items, list) and all(_is_of(each, kind) for each in items)):
         raise ValueError(f"expected a list under {name!r}, got {items!r}")
     return list(items or ())
 
 
-def _is_of(value: Any, kind: type) -> bool:
+def _is_of(value: object, kind: type[Item]) -> TypeGuard[Item]:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 from trelliswork.data.attributes.wording import placed
 from trelliswork.models.base import Alternative
@@ -33,7 +32,7 @@ class Vote:
     position: int | None = None
     parts: dict[str, float] = field(default_factory=dict)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return plain values."""
         of_word = {} if self.position is None else {"position": self.position, "parts": self.parts}
         return {"words": self.words, "score": self.score, "name": self.name, **of_word}
@@ -70,7 +69,7 @@ class Reason:
         head = f'<div class="rival">{self.difference:+.2f} compared with {isolated(self.rival)}{self._missing}</div>'
         return head + bars(self.votes, top)
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes."""
         return {
             "rival": self.rival, "difference": self.difference, "error": self.error, "steps": self.steps,

@@ -17,7 +17,7 @@ from trelliswork.tags.schemes import spans_of
 if TYPE_CHECKING:
     from trelliswork.cli.story import Outcome
     from trelliswork.models import Analysis
-    from trelliswork.models.taggers.evaluation import Scores
+    from trelliswork.models.taggers.evaluation import TaggerScores
     from trelliswork.training import EpochRecord
 
 TITLE = "Finding names with a neural CRF"
@@ -56,7 +56,7 @@ def _opening(outcome: Outcome) -> str:
     )
 
 
-def _summary(name: str, scores: Scores) -> list[str]:
+def _summary(name: str, scores: TaggerScores) -> list[str]:
     spans = scores.spans
     ratios = [spans.precision, spans.recall, spans.f1] if spans is not None else []
     return [name, *(f"{100 * ratio:.1f}" for ratio in (scores.accuracy, *ratios))]

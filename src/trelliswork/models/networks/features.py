@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.sparse_features import TemplateFeatures, WordNgrams, parse_templates
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Int
@@ -79,7 +79,7 @@ class TokenFeatures:
         self,
         config: NetworkConfig,
         vocabularies: Mapping[str, Vocabulary],
-        pretrained: Mapping[str, Any] | None = None,
+        pretrained: StoredConfig | None = None,
     ):
         self.pretrained, self._keep_words = pretrained, bool(config.pretrained)
         self.vocabularies = dict(vocabularies)
@@ -99,7 +99,7 @@ class TokenFeatures:
         self.dims = [_width(name, config) for name in self.names]
 
     @classmethod
-    def from_stored(cls, config: NetworkConfig, stored: Mapping[str, Any]) -> TokenFeatures:
+    def from_stored(cls, config: NetworkConfig, stored: StoredConfig) -> TokenFeatures:
         """From the config.json of a model, which has `stored_vocabularies` and all of an encoder but its weights."""
         vocabularies = {name: restore_vocabulary(items) for name, items in stored["vocabularies"].items()}
         _check_order(list(vocabularies), config)

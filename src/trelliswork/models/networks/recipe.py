@@ -12,7 +12,7 @@ from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.data.settings import settings_given
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.models.base import Model, count
 from trelliswork.models.catalogue import PAIRS, VECTORS, entry_of
 from trelliswork.models.networks.fine_tuning import description_of, learning_defaults
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
@@ -38,14 +38,14 @@ class NetworkRecipe(Recipe):
         self.device = device_for(options.get("device") or "auto", on_cpu_alone=alone)
         self._model: Any = None
 
-    def basis(self) -> Mapping[str, Any]:
+    def basis(self) -> Mapping[str, object]:
         """Return the settings of the network that no option changes."""
         return self.entry.values
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**self.network.to_dict(), **self.training.to_dict()}
 
-    def search_values(self) -> dict[str, Any]:
+    def search_values(self) -> dict[str, object]:
         return {**self.settings(), "kind": self.entry.kind}
 
     def layout(self, choices: Choices) -> Choices:
@@ -111,7 +111,7 @@ class NetworkRecipe(Recipe):
         if (vectors.n_announced or 0) > n:  # the file may have been cut
             note(f"note: {file}: its first line promises {vectors.n_announced:,} vectors, it has {n:,}")
 
-    def learn(self, run: RunOptions) -> tuple[Any, TrainingResult]:
+    def learn(self, run: RunOptions) -> tuple[Model, TrainingResult]:
         training = replace(self.training, seed=run.seed)
         model, self._model = self._model, None
         if model is None or run.seed != self.training.seed:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,13 +16,27 @@ from torch.overrides import TorchFunctionMode
 
 from trelliswork.data import Sentence
 from trelliswork.errors import ModelError
-from trelliswork.models.base import Description, Model, Rows
+from trelliswork.models.base import Description, Model, Rows, Scores
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.networks.encoder_files import weights_to_store, with_tokenizer, without_tokenizer
 from trelliswork.models.networks.fine_tuning import freeze_encoders, prepare_encoders, release_encoders
 from trelliswork.models.recipe import Material, Note
-from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
+from trelliswork.models.storage import (
+    StoredConfig,
+    StoredModel,
+    check_output,
+    is_newer,
+    read_model,
+    upgrade,
+    write_model,
+)
+
+if TYPE_CHECKING:
+    from trelliswork.models.networks.config import NetworkConfig
+    from trelliswork.models.networks.features import TokenFeatures
+    from trelliswork.nn.crf import CRF
+    from trelliswork.nn.semi_crf import SemiCRF
 
 LONGEST_REASON = 500  # characters
 
@@ -35,15 +49,15 @@ class StoredNetwork(Model, nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.metrics: dict[str, Any] = {}
+        self.metrics: Scores = {}
 
     @abstractmethod
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         """Return what `from_stored` needs, as plain values; its "settings" are shown to people too."""
 
     @classmethod
     @abstractmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         """Return a model with the settings, labels and vocabularies of `stored_config`, its weights still to come."""
 
     @property
@@ -118,8 +132,7 @@ class StoredNetwork(Model, nn.Module):
                 raise ModelError(f"{directory}: config.json is too new ({reason}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({reason}); copy it again") from error
         model.metrics = dict(stored.metrics)
-        complete: Self = with_kept(model, directory).eval()
-        return complete
+        return with_kept(model, directory).eval()
 
     def stored_weights(self) -> dict[str, Tensor]:
         """Return the weights by name, each once."""
@@ -182,7 +195,7 @@ class SizeGuard(TorchFunctionMode):
             raise ModelError(f"the settings ask for a network of more than {self.most_tensors:,} parts")
 
 
-def _is_shape(argument: Any) -> bool:
+def _is_shape(argument: object) -> bool:
     return isinstance(argument, tuple | list)  # torch.Size is a tuple
 
 
@@ -191,8 +204,17 @@ def _is_shape(argument: Any) -> bool:
 ENCODERS = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends", "none": "word vectors"}
 
 
+class _OverWords(Protocol):
+    """A network with vocabularies."""
+
+    @property
+    def config(self) -> NetworkConfig: ...
+    @property
+    def features(self) -> TokenFeatures: ...
+
+
 def network_described(
-    model: Any, structure: str, labels: Rows, record: Rows, transitions: Sequence[tuple[float, str, str]]
+    model: _OverWords, structure: str, labels: Rows, record: Rows, transitions: Sequence[tuple[float, str, str]]
 ) -> Description:
     """Return a network over words under some structure."""
     encoder = ENCODERS.get(model.config.encoder, f"a {model.config.encoder} network")
@@ -205,7 +227,7 @@ def network_described(
     return Description(f"{encoder} under {under}", labels, record, settings, sections, transitions)
 
 
-def strongest_transitions(crf: Any, labels: Sequence[str]) -> list[tuple[float, str, str]]:
+def strongest_transitions(crf: CRF | SemiCRF, labels: Sequence[str]) -> list[tuple[float, str, str]]:
     """(score, before, after) of the legal neighbours that a layer has learned, the strongest first."""
     if crf.transitions is None:
         return []

@@ -174,7 +174,7 @@ class WordNetwork(StoredNetwork):
 
     # Disk
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         config = {"settings": self.config.to_dict(), "vocabularies": self.features.stored_vocabularies()}
         if self.inputs.pretrained is not None:
             config["pretrained"] = self.inputs.pretrained.to_dict()

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes.dicts import FeatureFunction, Function
 from trelliswork.distributions.averaging import average_argmax
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.base import Description
+from trelliswork.models.base import Description, Readable, Scores
 from trelliswork.models.loading import load, model_folders
 from trelliswork.models.networks.attribution import Attribution, mean_of
 from trelliswork.models.taggers.averaged_tagger import AveragedTagger
@@ -24,6 +24,7 @@ from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.labels import Pins
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.word_votes import WordExplanation, explained_tags
+from trelliswork.models.votes import Reason
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
@@ -47,7 +48,7 @@ class Ensemble(AveragedTagger):
                     "train all on the same data"
                 )
         self.taggers, self.labels = list(taggers), first.labels
-        self.metrics: dict[str, Any] = {"data": first.metrics.get("data")}
+        self.metrics: Scores = {"data": first.metrics.get("data")}
         self.tokeniser, self.column_taggers = first.tokeniser, first.column_taggers
         self.lemmatiser = first.lemmatiser
         self.folders: list[str] = []
@@ -80,7 +81,7 @@ class Ensemble(AveragedTagger):
         )  # fmt: skip
 
     @property
-    def exported(self) -> Mapping[str, Any]:
+    def exported(self) -> Mapping[str, Tagger | FeatureTagger]:
         names = [Path(folder).name for folder in self.folders]
         names = names or [f"model-{i}" for i in range(1, len(self.taggers) + 1)]
         return dict(zip(names, self.taggers, strict=True))
@@ -104,10 +105,10 @@ class Ensemble(AveragedTagger):
     @property
     def explains(self) -> bool:  # type: ignore[override]
         """True if all members are networks that read the same of each word: their votes are averaged."""
-        networks = [tagger for tagger in self.taggers if isinstance(tagger, Tagger)]
+        networks = self._networks
         return len(networks) == len(self.taggers) and len({tuple(each.input_parts) for each in networks}) == 1
 
-    def explain(self, sentences: Any) -> list[WordExplanation]:
+    def explain(self, sentences: Readable) -> list[WordExplanation]:
         """Return the tags that the members agree on, with the means of their votes (differences between scores)."""
         if not self.explains:
             members = ", ".join(sorted({type(tagger).__name__ for tagger in self.taggers}))
@@ -125,12 +126,14 @@ class Ensemble(AveragedTagger):
         """Return the tags of labels, in the scheme of the data."""
         return self.labels.tags(value)
 
-    def attributed(self, sentence: Sentence, value: Any, rivals: Sequence[Any]) -> list[Attribution]:
+    def attributed(
+        self, sentence: Sentence, value: Sequence[int], rivals: Sequence[Sequence[int]]
+    ) -> list[Attribution]:
         """Return the means of the shares of the words."""
         by_member = [network.attributed(sentence, value, rivals) for network in self._networks]
         return [mean_of(same) for same in zip(*by_member, strict=True)]
 
-    def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Any:
+    def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Reason:
         """Shares as votes."""
         return self._networks[0].reason(sentence, shares, rival, at)
 
@@ -140,10 +143,10 @@ class Ensemble(AveragedTagger):
         return list(self.labels.tag_groups)
 
     @property
-    def _networks(self) -> list[Any]:
-        return list(self.taggers)
+    def _networks(self) -> list[Tagger]:
+        return [tagger for tagger in self.taggers if isinstance(tagger, Tagger)]
 
-    def evaluating(self) -> AbstractContextManager[Any]:
+    def evaluating(self) -> AbstractContextManager[object]:
         stack = ExitStack()
         for tagger in self.taggers:
             stack.enter_context(tagger.evaluating())

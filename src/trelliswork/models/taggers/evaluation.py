@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
+from trelliswork.models.base import Scores
 from trelliswork.models.examined import Examined, Example, Part
 from trelliswork.models.taggers.posterior import Confidences
 from trelliswork.tags.schemes import spans_of
 
 
-def evaluate_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str) -> dict[str, Any]:
+def evaluate_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str) -> Scores:
     """Span precision, recall and F1 (as conlleval counts) and token accuracy; accuracy alone for plain tags.
 
     `score` is the number that early stopping watches and `metric` its name.
@@ -39,7 +39,7 @@ def evaluate_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[st
 
 
 @dataclass(frozen=True)
-class Scores:
+class TaggerScores:
     """Scores of predicted against gold tags; the span reports are None for plain tags."""
 
     n_sentences: int
@@ -50,9 +50,9 @@ class Scores:
     confusion: Confusion
     calibration: Calibration | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Scores:
         """Plain values, fit for JSON."""
-        values: dict[str, Any] = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
+        values: Scores = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
         if self.spans is not None and self.strict is not None:
             values |= {"conlleval": self.spans.to_dict(), "strict": self.strict.to_dict()}
         if self.calibration is not None:
@@ -65,7 +65,7 @@ class Scores:
         return values
 
 
-def score(answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str) -> Scores:
+def score(answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str) -> TaggerScores:
     """Compare answers with gold sentences, whose tags must be in the scheme of the model."""
     gold = [sentence.tags or () for sentence in sentences]
     return compare(gold, [answer.tags for answer in answers], scheme, _outcomes(gold, answers, scheme))
@@ -76,10 +76,10 @@ def compare(
     predicted: Sequence[Sequence[str]],
     scheme: str,
     outcomes: Sequence[tuple[float, bool]] | None = None,
-) -> Scores:
+) -> TaggerScores:
     """Return scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences."""
     has_spans = scheme != "plain"
-    return Scores(
+    return TaggerScores(
         len(gold),
         sum(map(len, gold)),
         token_accuracy(gold, predicted),
@@ -127,7 +127,7 @@ def _tags_as_parts(tags: Sequence[str]) -> list[Part]:
     return [(i, i + 1, tag) for i, tag in enumerate(tags)]
 
 
-def score_text(scores: Scores) -> str:
+def score_text(scores: TaggerScores) -> str:
     """Return the scores for people."""
     lines = []
     if scores.spans is not None and scores.strict is not None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import ConstraintError, DataError
@@ -207,7 +206,7 @@ def labels_described(labels: Labels, task: str = "") -> dict[str, str]:
     }
 
 
-def record_of_labels(labels: Labels) -> dict[str, Any]:
+def record_of_labels(labels: Labels) -> dict[str, object]:
     """Return the same for programs."""
     return {"labels": labels.vocabulary.to_list(), "tags": labels.data_tags, "scheme": labels.data_scheme}
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.lemmatiser import lemma_scores
@@ -38,7 +37,7 @@ class SentenceTagger(Model):
 
     supports_pins = counts_parts = True
     labels: Labels
-    metrics: dict[str, Any]
+    metrics: Scores
 
     @property
     def scheme(self) -> str:
@@ -49,10 +48,6 @@ class SentenceTagger(Model):
         pairs = len(self.labels.tag_groups) ** 2
         word = 5e-5 + 3e-9 * pairs + top_k * (2e-6 + 8e-9 * pairs) + 4e-5 * choices + 5e-4 * explain
         return 3e-4 + word * n
-
-    def evaluating(self) -> AbstractContextManager[Any]:
-        """Inside, answers are given and nothing is learned."""
-        return nullcontext()
 
     @abstractmethod
     def _posterior(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> TagPosterior:
@@ -212,7 +207,7 @@ class SentenceTagger(Model):
         return tags_of([(span.start, span.end, span.label) for span in spans], n, self.labels.data_scheme)
 
     def choices(
-        self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
+        self, inputs: Readable, *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
         """Return the `most` probable tags that each token may have, by their exact probability given the pins."""
         tags = list(self.labels.tag_groups)
@@ -248,7 +243,7 @@ class SentenceTagger(Model):
             sentences, pins, lambda batch, pins: self._posterior(batch, pins).likely_spans(threshold), empty=list
         )
 
-    def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> dict[str, Any]:
+    def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> Scores:
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
         sentences = self.sentences_of(sentences)
         gold = [tags_of_gold(sentence) for sentence in sentences]
@@ -329,6 +324,6 @@ def _answer(sentence: Sentence, tags: list[str], sure: Confidences | None, best:
     )
 
 
-def is_one(given: Any) -> bool:
+def is_one(given: Readable) -> bool:
     """Return whether one sentence or a text was given, not a list of sentences."""
     return isinstance(given, str | Sentence) or any(isinstance(each, str) for each in given)

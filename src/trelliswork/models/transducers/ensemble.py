@@ -65,7 +65,7 @@ class TransducerEnsemble(Transducer):
     def evaluating(self) -> ExitStack:
         stack = ExitStack()
         for member in self.members:
-            stack.enter_context(member.evaluating())  # type: ignore[attr-defined]
+            stack.enter_context(member.evaluating())
         return stack
 
     # Answers

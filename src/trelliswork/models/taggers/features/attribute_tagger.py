@@ -14,7 +14,7 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames, KeyIndex, Templates, from_dicts
-from trelliswork.data.attributes.dicts import EntryNames
+from trelliswork.data.attributes.dicts import EntryNames, Token
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.crfsuite import ATTRIBUTES
@@ -60,7 +60,7 @@ class AttributeTagger(FeatureTagger):
         config: LearningConfig | None = None,
         *,
         templates: Templates | None = None,
-        features: Any = None,
+        features: object = None,
         **options: Any,
     ) -> FeatureTagger:
         """Learn from tagged sentences that have attributes; as `FeatureTagger.fit`, without what makes attributes."""
@@ -85,7 +85,7 @@ def names_left(names: Sequence[str], smaller: FeatureCRF, kept: Array) -> Sequen
     return HashedNames(smaller.conjunctions) if hashed else [names[i] for i in kept]
 
 
-def attributes_of(sentence: Sentence) -> Sequence[Any]:
+def attributes_of(sentence: Sentence) -> Sequence[Token]:
     """Return the attributes of each token of a sentence that must have them."""
     attributes = sentence.extra.get(ATTRIBUTES)
     if not isinstance(attributes, list) or len(attributes) != len(sentence):

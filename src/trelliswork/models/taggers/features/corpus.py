@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain as chained
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class _Tags(Sequence[Sequence[str]]):
     def __len__(self) -> int:
         return len(self._sentences)
 
-    def __getitem__(self, i: Any) -> Any:
+    def __getitem__(self, i: int) -> Sequence[str]:  # type: ignore[override]
         tags = tags_of_gold(self._sentences[i])
         return tags if self._scheme is None else repair(tags, self._scheme)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, FeatureFunction, Templates
@@ -14,7 +14,7 @@ from trelliswork.data.readers import file_kind, open_untagged
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.models.base import Scores, count
 from trelliswork.models.catalogue import NETWORK, entry_of
 from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
 from trelliswork.models.taggers.evaluation import evaluate_tags
@@ -57,11 +57,11 @@ class FeatureRecipe(Recipe):
         given = settings_given(options, LearningConfig) | {"seed": options.get("seed", 0), **entry.values}
         self.config = LearningConfig(**{name: value for name, value in given.items() if name not in entry.without})
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Return those whose defaults are not options, as other models have others."""
         return {name: value for name, value in options_of(self.config).items() if self.options.get(name) is None}
 
-    def search_values(self) -> dict[str, Any]:
+    def search_values(self) -> dict[str, object]:
         return self.config.to_dict()
 
     def read_files(self) -> Sources:
@@ -133,7 +133,7 @@ class DevScores:
         self._dev = dev
         self._rows: AttributeRows | None = None
 
-    def of(self, tagger: FeatureTagger) -> dict[str, Any]:
+    def of(self, tagger: FeatureTagger) -> Scores:
         """Return what `tagger.evaluate` returns; its attributes must keep their numbers."""
         predicted = answered(partial(self._tags, tagger), self._dev)
         return evaluate_tags([tags_of_gold(sentence) for sentence in self._dev], predicted, tagger.labels.data_scheme)
@@ -158,7 +158,7 @@ class _Report:
     def step(self, step: Step, tagger: FeatureTagger) -> bool:
         text = f"{step.line()}, {time.perf_counter() - self._last:.2f} s"
         scored = self.wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
-        fields: dict[str, Any] = {"loss": step.loss, "score": None}
+        fields: Scores = {"loss": step.loss, "score": None}
         if scored:
             scores = self.dev.of(tagger)
             text += f", dev {scores['metric']} {100 * scores['score']:.2f}"

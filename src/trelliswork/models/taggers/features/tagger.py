@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from trelliswork.data.attributes.templates import Reference, default_templates
 from trelliswork.data.attributes.wording import Wording
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import lazy_module
-from trelliswork.models.base import Description, count
+from trelliswork.models.base import Description, Readable, Scores, count
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
-from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.storage import StoredConfig, StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
@@ -79,7 +79,7 @@ class FeatureTagger(SentenceTagger):
     ) -> None:
         self.templates, self.labels, self.crf, self.config, self.names = templates, labels, crf, config, names
         self.features, self.columns_seen = features, columns_seen
-        self.metrics: dict[str, Any] = {}
+        self.metrics: Scores = {}
 
     @classmethod
     def fit(
@@ -173,7 +173,7 @@ class FeatureTagger(SentenceTagger):
             return super()._confidences(batch, pins)
         return confidences_of(self.crf.array_chain(self.rows(batch)), self.labels, batch)
 
-    def explain(self, sentences: Any) -> list[Explanation]:
+    def explain(self, sentences: Readable) -> list[Explanation]:
         """Return the features that voted for the tags, token by token."""
         if isinstance(self.crf.parameters, HiddenParameters):
             raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
@@ -218,7 +218,7 @@ class FeatureTagger(SentenceTagger):
         return isinstance(self.crf.index, HashedIndex)
 
     def describe(self, top: int = 20) -> Description:
-        sizes: dict[str, Any] = {"templates": len(self.templates.templates), "attributes": len(self.crf.index)}
+        sizes: dict[str, object] = {"templates": len(self.templates.templates), "attributes": len(self.crf.index)}
         sizes |= {"conjunctions": len(self.crf.conjunctions) or None}
         sizes |= {"function": self.features.name if self.features is not None else None}
         sizes |= {"names": HINT if self.hashed else None}
@@ -286,8 +286,7 @@ class FeatureTagger(SentenceTagger):
         except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
-        complete: FeatureTagger = with_kept(tagger, directory)
-        return complete
+        return with_kept(tagger, directory)
 
     @classmethod
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:
@@ -304,7 +303,7 @@ class FeatureTagger(SentenceTagger):
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
 
     @classmethod
-    def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
+    def _stored_templates(cls, config: StoredConfig) -> Templates:
         return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
 
 

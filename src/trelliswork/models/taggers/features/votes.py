@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class TokenVotes:
         """Score that the token adds to that of the sentence."""
         return sum(vote.score for vote in self.votes)
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes."""
         return {
             "token": self.token, "label": self.label, "probability": self.probability, "score": self.score,
@@ -73,7 +73,7 @@ class Explanation:
         """The tokens."""
         return [each.token for each in self.tokens]
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes of each token."""
         return {"note": self.note, "votes": [each.record(most) for each in self.tokens]}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, overload
+from typing import NamedTuple, Self, overload
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +19,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import Answer, Description, Report
+from trelliswork.models.base import Answer, Description, Readable, Report, Scores
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import StoredNetwork, network_described
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.recipe import Material, Options
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.building import stored_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
@@ -176,18 +177,20 @@ class MultiTagger(StoredNetwork):
     ) -> list[Answer]:
         """Return the answers of all tasks; given the words they are independent. `pins` are by task."""
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(inputs)]
-        asked: dict[str, Any] = dict(top_k=top_k, confidence=confidence, threshold=threshold)
         known = pins or {}
-        by_task = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
+        by_task = {
+            task: head.predict(bare, top_k=top_k, pins=known.get(task), confidence=confidence, threshold=threshold)
+            for task, head in self._heads.items()
+        }
         return [_together({task: answers[i] for task, answers in by_task.items()}) for i in range(len(bare))]
 
-    def explain(self, sentences: Any) -> list[TaskExplanation]:
+    def explain(self, sentences: Readable) -> list[TaskExplanation]:
         """Return the tags of each task, the words that they are due to, and the alternatives."""
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(sentences)]
         by_task = {task: head.explain(bare) for task, head in self._heads.items()}
         return [TaskExplanation({task: each[i] for task, each in by_task.items()}) for i in range(len(bare))]
 
-    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, sentences: Sequence[Sentence]) -> Scores:
         """Return scores of each task, and their mean as the one that counts."""
         gold = self.gold_by_head(sentences)
         scores = {task: head.evaluate(gold[task]) for task, head in self._heads.items()}
@@ -196,12 +199,12 @@ class MultiTagger(StoredNetwork):
 
     # Disk
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         of_first = {name: value for name, value in self.first.stored_config().items() if name not in OF_LABELS}
         return of_first | {"tasks": {task: stored_labels(head.labels) for task, head in self._heads.items()}}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         settings = TaggerConfig.from_dict(config["settings"])
         labels = {task: Labels.from_stored(**each) for task, each in config["tasks"].items()}
         return cls(settings, TokenFeatures.from_stored(settings, config), labels)

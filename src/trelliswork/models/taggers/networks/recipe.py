@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trelliswork.data import Vocabulary
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.catalogue import Entry, entries, entry_of
 from trelliswork.models.loading import load
@@ -32,7 +33,7 @@ class TaggerRecipe(NetworkRecipe):
 
     source: NeuralTagger | None = None
 
-    def basis(self) -> Mapping[str, Any]:
+    def basis(self) -> Mapping[str, object]:
         if self.options.get("init") is None:
             return super().basis()
         self.source = _trained(self.options["init"], self.options["model"])
@@ -49,10 +50,10 @@ class TaggerRecipe(NetworkRecipe):
 
 def _trained(folder: str, name: str) -> NeuralTagger:
     """Return the network that --init names, which must be of the kind that the model makes."""
-    source: Any = load(folder)
+    source = load(folder)
     taggers = [each for each in entries().values() if each.recipe == entry_of(name).recipe]
     alike = [each.name for each in taggers if isinstance(source, Tagger | Segmenter) and _fits(source, each)]
-    if name not in alike:
+    if not isinstance(source, Tagger | Segmenter) or name not in alike:
         can_start = ", ".join(each.name for each in taggers if each.uses("init", {}))
         fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {can_start}"
         raise TrellisworkError(f"--init {folder} is not a network as --model {name} makes it; {fix}")
@@ -114,7 +115,7 @@ def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[Ne
     return begun, taken
 
 
-def _merged(new: TokenFeatures, old: TokenFeatures) -> dict[str, Any]:
+def _merged(new: TokenFeatures, old: TokenFeatures) -> dict[str, Vocabulary]:
     """Return the vocabularies of both, the old entries first; pretrained vectors are those of the new file."""
     merged = dict(new.vocabularies)
     for name in merged.keys() & old.vocabularies.keys() - {VECTOR}:
@@ -163,8 +164,8 @@ def _put(name: str, now: Tensor, before: Tensor, labels: _Labels) -> bool:
     axes = labels.axes(before, now) if name.startswith(_LABELLED) and list(labels.old) != list(labels.new) else []
     if axes is None:
         return False
-    target: list[Any] = [torch.arange(size) for size in now.shape]
-    taken: list[Any] = [torch.arange(size) for size in before.shape]
+    target: list[Tensor] = [torch.arange(size) for size in now.shape]
+    taken: list[Tensor] = [torch.arange(size) for size in before.shape]
     for axis in axes:
         target[axis], taken[axis] = labels.target, labels.source
     if name.startswith(_TABLES) and now.shape[0] >= before.shape[0]:  # new entries stand behind the old ones

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +20,12 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
 from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Scores
 from trelliswork.models.batched import BUDGET
 from trelliswork.models.networks.attribution import Attribution, attribute
 from trelliswork.models.networks.stored_network import StoredNetwork, strongest_transitions
 from trelliswork.models.part_choices import PartChoices, token_choices
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.labels import Pins
 from trelliswork.models.taggers.networks.config import Transitions
@@ -266,7 +267,9 @@ class VectorTagger(StoredNetwork):
         """Return the names of labels."""
         return [self.labels[label] for label in value]
 
-    def attributed(self, sequence: VectorSequence, value: Sequence[int], rivals: Sequence[Any]) -> list[Attribution]:
+    def attributed(
+        self, sequence: VectorSequence, value: Sequence[int], rivals: Sequence[Sequence[int]]
+    ) -> list[Attribution]:
         """Return the shares of the vectors in the difference between the scores of labels and of each rival."""
         kept, others = torch.tensor(value), torch.tensor(rivals)
 
@@ -296,17 +299,17 @@ class VectorTagger(StoredNetwork):
             transitions=strongest_transitions(self.crf, names),
         )
 
-    def evaluate(self, sequences: Sequence[VectorSequence]) -> dict[str, Any]:
+    def evaluate(self, sequences: Sequence[VectorSequence]) -> Scores:
         """Accuracy on labelled sequences."""
         return evaluate_tags([_labels_of(each) for each in sequences], answered(self.tag, sequences), "plain")
 
     # Disk
 
-    def stored_config(self) -> dict[str, Any]:
+    def stored_config(self) -> dict[str, object]:
         return {"settings": self.config.to_dict(), "dim": self.dim, "labels": self.labels.to_list()}
 
     @classmethod
-    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: StoredConfig) -> Self:
         return cls(VectorTaggerConfig.from_dict(config["settings"]), config["dim"], Vocabulary(config["labels"]))
 
     @property

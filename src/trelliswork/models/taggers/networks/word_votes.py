@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from html import escape
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol, TypeVar
 
 from trelliswork.errors import ConstraintError
-from trelliswork.models.base import Alternative, PartProbability
-from trelliswork.models.networks.attribution import AT_A_TIME, affordable
+from trelliswork.models.base import Alternative, Answer, PartProbability
+from trelliswork.models.networks.attribution import AT_A_TIME, Attribution, affordable
+from trelliswork.models.part_choices import PartChoices
+from trelliswork.models.taggers.labels import Pins
 from trelliswork.models.votes import LEGEND, SHOWN, Reason, best_html, best_lines, isolated, largest
 
+Item = TypeVar("Item", bound=Sized, contravariant=True)
+Value = TypeVar("Value")
 BEST, OTHERS = 3, 3  # answers of a sentence, and other tags of a token, that are shown
 LEAST = 0.001  # probability of one that is shown
 
@@ -29,7 +33,7 @@ class TokenWords:
     others: tuple[PartProbability, ...]
     reason: Reason | None
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes; `score` is that by which the tag beats the rival."""
         told = Reason("", 0.0, ()).record(most) | {"rival": None} if self.reason is None else self.reason.record(most)
         others = [{"label": each.label, "probability": each.probability} for each in self.others[:most]]
@@ -69,7 +73,7 @@ class WordExplanation:
         """The largest error of completeness: by how much the votes of a token miss the difference of scores."""
         return max((each.reason.error for each in self.tokens if each.reason), default=0.0)
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes of each token."""
         best = [each.record() for each in self.best]
         return {"note": self.note, "votes": [each.record(most) for each in self.tokens], "best": best}
@@ -118,7 +122,7 @@ class TaskExplanation:
         """The tokens, which are the same for all tasks."""
         return next(iter(self.tasks.values())).words
 
-    def record(self, most: int) -> dict[str, Any]:
+    def record(self, most: int) -> dict[str, object]:
         """Return plain values, by task."""
         return {"tasks": {task: each.record(most) for task, each in self.tasks.items()}}
 
@@ -129,9 +133,34 @@ class TaskExplanation:
         return "".join(f"<h3>{escape(task)}</h3>{each._repr_html_()}" for task, each in self.tasks.items())
 
 
-def explained_tags(model: Any, sentence: Any) -> WordExplanation:
-    """Tags, alternatives and the words that decided, of a model that has `known_tags`, `best_values`, `tags_of_value`,
-    `attributed` and `reason` (see `NeuralTagger`)."""
+class ExplainableTagger(Protocol[Item, Value]):
+    """A tagger whose scores can be attributed to what it reads; `Value` is an answer as its distribution has it."""
+
+    @property
+    def known_tags(self) -> list[str]:
+        """The tags that a token can have."""
+
+    def predict(self, inputs: Sequence[Item], /, *, top_k: int) -> list[Answer]:
+        """Return the answer for each input."""
+
+    def choices(self, inputs: Sequence[Item], /, *, most: int) -> list[list[PartChoices]]:
+        """Return the most probable tags of each token."""
+
+    def best_values(self, batch: Sequence[Item], pins: Sequence[Pins] | None, /) -> Sequence[Value]:
+        """Return the best value of each input under its pins."""
+
+    def tags_of_value(self, value: Value, n: int, /) -> list[str]:
+        """Return the tags that a value of n tokens stands for."""
+
+    def attributed(self, sentence: Item, value: Value, rivals: Sequence[Value], /) -> list[Attribution]:
+        """Return the shares of the words in the difference between the scores of a value and of each rival."""
+
+    def reason(self, sentence: Item, shares: Attribution, rival: str, at: int, /) -> Reason:
+        """Return attributed shares as votes, seen from token `at`."""
+
+
+def explained_tags(model: ExplainableTagger[Item, Value], sentence: Item) -> WordExplanation:
+    """Return tags, alternatives and the words that decided."""
     if not len(sentence):
         return WordExplanation(())
     (answer,) = model.predict([sentence], top_k=BEST)
@@ -146,7 +175,9 @@ def explained_tags(model: Any, sentence: Any) -> WordExplanation:
     return WordExplanation(tuple(tokens), tuple(answer.alternatives))
 
 
-def _reasons(model: Any, sentence: Any, probabilities: Sequence[float]) -> dict[int, Reason]:
+def _reasons(
+    model: ExplainableTagger[Item, Value], sentence: Item, probabilities: Sequence[float]
+) -> dict[int, Reason]:
     """Why tokens have their tags: all of them, or the least certain ones of a sentence that is too long for that."""
     n = len(sentence)
     order = sorted(range(n), key=probabilities.__getitem__)
@@ -161,18 +192,23 @@ def _reasons(model: Any, sentence: Any, probabilities: Sequence[float]) -> dict[
     }
 
 
-def _rivals(model: Any, sentence: Any, tags: Sequence[str], asked: Sequence[int]) -> dict[int, Any]:
+def _rivals(
+    model: ExplainableTagger[Item, Value], sentence: Item, tags: Sequence[str], asked: Sequence[int]
+) -> dict[int, Value]:
     """Return the best value in which each of some tokens has another tag, but for those that can have no other."""
     others = {i: tuple(tag for tag in model.known_tags if tag != tags[i]) for i in asked}
-    known = [{i: others[i]} for i in asked if others[i]]
-    at_a_time, rivals = max(1, AT_A_TIME // len(sentence)), {}
+    known: list[Pins] = [{i: others[i]} for i in asked if others[i]]
+    at_a_time = max(1, AT_A_TIME // len(sentence))
+    rivals: dict[int, Value] = {}
     for first in range(0, len(known), at_a_time):
         for pin, value in zip(*_best(model, sentence, known[first : first + at_a_time]), strict=True):
             rivals[next(iter(pin))] = value
     return rivals
 
 
-def _best(model: Any, sentence: Any, pins: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def _best(
+    model: ExplainableTagger[Item, Value], sentence: Item, pins: Sequence[Pins]
+) -> tuple[Sequence[Pins], Sequence[Value]]:
     """Return the best value under each pin, without the pins that no value agrees with."""
     try:
         return pins, model.best_values([sentence] * len(pins), pins)

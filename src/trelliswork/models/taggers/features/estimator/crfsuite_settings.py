@@ -9,6 +9,7 @@ import numpy as np
 
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.estimator.training_log import Record
 from trelliswork.models.taggers.features.learners.base import Corpus, Learner
 from trelliswork.models.taggers.features.learners.config import ALGORITHMS as OUR_ALGORITHMS
 from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -20,7 +21,6 @@ from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import LBFGS, dot
 
 Settings = Mapping[str, Any]
-Record = dict[str, Any]
 
 _CALIBRATION = tuple(f"calibration_{name}" for name in ("eta", "rate", "samples", "candidates", "max_trials"))
 _LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,15 +30,15 @@ class ModelInfo:
 class SequenceTagger:
     """Tags a sentence, or the one given to `set`; `rows` turns sentences into attributes that the model knows."""
 
-    def __init__(self, crf: FeatureCRF, names: Sequence[str], rows: Callable[[Any], AttributeRows]) -> None:
+    def __init__(self, crf: FeatureCRF, names: Sequence[str], rows: Callable[[list[object]], AttributeRows]) -> None:
         self._crf, self._names, self._rows = crf, names, rows
         self._set: AttributeRows | None = None
 
-    def set(self, xseq: Any) -> None:
+    def set(self, xseq: object) -> None:
         """Set the sentence that the other methods then are about."""
         self._set = self._rows([xseq])
 
-    def tag(self, xseq: Any = None) -> list[str]:
+    def tag(self, xseq: object = None) -> list[str]:
         """Return the best labels."""
         return self._crf.predict(self._given(xseq))[0]
 
@@ -88,7 +87,7 @@ class SequenceTagger:
             for title, lines in sections.items():
                 file.write(f"{title} = {{\n" + "".join(f"  {line}\n" for line in lines) + "}\n\n")
 
-    def _given(self, xseq: Any) -> AttributeRows:
+    def _given(self, xseq: object) -> AttributeRows:
         if xseq is not None:
             self.set(xseq)
         if self._set is None:

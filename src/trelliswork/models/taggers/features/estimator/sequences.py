@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -26,15 +27,15 @@ def sentences_in(X: Any) -> Any:
     return X
 
 
-def _checked(y: Any, lengths: Array, *, partial: bool = False) -> list[list[Any]]:
+def _checked(y: object, lengths: Array, *, partial: bool = False) -> list[list[object]]:
     """Labels as lists, one label a token: text or whole numbers; with `partial` also None, or several of them."""
-    if isinstance(y, str) or not hasattr(y, "__iter__"):
+    if isinstance(y, str) or not isinstance(y, Iterable):
         raise DataError("labels", f"expected a list of labels for each sentence, got {type(y).__name__}")
     sentences = list(y)
     if len(sentences) != len(lengths):
         raise DataError("labels", f"expected labels of {len(lengths)} sentences, got those of {len(sentences)}")
     for i, sentence in enumerate(sentences):
-        if isinstance(sentence, str) or not hasattr(sentence, "__iter__"):
+        if isinstance(sentence, str) or not isinstance(sentence, Iterable):
             raise DataError("labels", f"sentence {i + 1}: expected a list of labels, got {type(sentence).__name__}")
         sentences[i] = sentence = list(sentence)
         if len(sentence) != lengths[i]:
@@ -55,12 +56,12 @@ def _checked(y: Any, lengths: Array, *, partial: bool = False) -> list[list[Any]
     return sentences
 
 
-def label_lists(y: Any, lengths: Array) -> list[list[str]]:
+def label_lists(y: object, lengths: Array) -> list[list[str]]:
     """Labels as text, a list for each sentence."""
     return [[str(label) for label in sentence] for sentence in _checked(y, lengths)]
 
 
-def numbered_labels(y: Any, lengths: Array) -> tuple[dict[str, Any], Array, Array]:
+def numbered_labels(y: object, lengths: Array) -> tuple[dict[str, object], Array, Array]:
     """Return the labels by their text, in the order in which they appear, and codes and sets as `observed` has them.
 
     A label of None is unknown; a set (or list) of labels is one of these.
@@ -68,16 +69,16 @@ def numbered_labels(y: Any, lengths: Array) -> tuple[dict[str, Any], Array, Arra
     sentences = _checked(y, lengths, partial=True)
     if not lengths.sum():
         raise DataError("labels", "expected at least one sentence with a token, got none")
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     if set(map(type, chain.from_iterable(sentences))) == {str}:
         number_of = {label: number for number, label in enumerate(dict.fromkeys(chain.from_iterable(sentences)))}
         codes = np.fromiter(map(number_of.__getitem__, chain.from_iterable(sentences)), np.int64, int(lengths.sum()))
-        return {label: label for label in number_of}, codes, all_labels(len(number_of))
+        return {str(label): label for label in number_of}, codes, all_labels(len(number_of))
     known, gold, sets = encode([[_choice(label, given) for label in sentence] for sentence in sentences])
     return {label: given[label] for label in known}, gold, sets
 
 
-def _choice(label: Any, given: dict[str, Any]) -> str | frozenset[str] | None:
+def _choice(label: object, given: dict[str, object]) -> str | frozenset[str] | None:
     """Return a label, a set of possible ones, or None if it is unknown, as text; `given` learns what they were."""
     if label is None:
         return None

@@ -57,7 +57,7 @@ class CRFTagger:
             )
         return self._best([dict.fromkeys(self._names(i, (words, *columns)), 1.0) for i in range(len(words))])
 
-    def tag_attributes(self, tokens: Sequence[Any]) -> list[str]:
+    def tag_attributes(self, tokens: Sequence[object]) -> list[str]:
         """Return the tags of one sentence, each token a dict of attributes or a list of their names, as in CRFsuite."""
         attributes = []
         for token in tokens:

@@ -10,7 +10,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from trelliswork import __version__
 from trelliswork.data.crfsuite_models import CRFsuiteModel
 from trelliswork.data.crfsuite_writing import write_crfsuite_model
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.models.base import Model
 from trelliswork.models.export_folder import check_folder, whole_folder
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
 from trelliswork.models.taggers.features.export import crf_tagger
@@ -29,7 +29,7 @@ FILES = {MODEL, SCRIPT}
 IMPOSSIBLE = -1000.0  # what CRFsuite has in the place of -inf
 
 
-def export_crfsuite(model: Any, path: str | Path, *, force: bool = False) -> list[str]:
+def export_crfsuite(model: Model, path: str | Path, *, force: bool = False) -> list[str]:
     """Write CRFsuite's model file; returns what it cannot say, if anything.
 
     Tokens need the attributes by the names that this model has for them (`tagger.names`): those of templates, such as
@@ -59,7 +59,7 @@ def check_python(directory: str | Path, *, force: bool = False) -> None:
     check_folder(directory, FILES, force=force)
 
 
-def export_python(model: Any, directory: str | Path, *, force: bool = False) -> Path:
+def export_python(model: Model, directory: str | Path, *, force: bool = False) -> Path:
     """Write a folder with the model as JSON and a Python file that tags with the standard library alone."""
     target = Path(directory)
     check_python(target, force=force)
@@ -71,7 +71,7 @@ def export_python(model: Any, directory: str | Path, *, force: bool = False) -> 
     return target
 
 
-def described(tagger: FeatureTagger) -> dict[str, Any]:
+def described(tagger: FeatureTagger) -> dict[str, object]:
     """Return the content of model.json; null is what the scheme forbids."""
     crf, parameters, names = tagger.crf, tagger.crf.parameters, tagger.names
     given = isinstance(tagger, AttributeTagger) or tagger.features is not None
@@ -127,7 +127,7 @@ def _short(weight: float) -> float:
     return float(f"{weight:.9g}")
 
 
-def _exportable(model: Any, target: str) -> FeatureTagger:
+def _exportable(model: Model, target: str) -> FeatureTagger:
     """Refuse what is not one chain of labels whose attributes have names."""
     if not isinstance(model, FeatureTagger):
         raise ModelError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from trelliswork.data.settings import LARGEST_SEED, Settings, setting, settings_in
 from trelliswork.errors import ScoreError
@@ -19,7 +19,7 @@ _REGULARIZED = ("lbfgs", "sgd", "margin")
 _ONLINE = tuple(name for name in ALGORITHMS if name not in _REGULARIZED)
 _LEARNED = tuple(name for name, kind in KINDS.items() if not kind.counted)
 _COUNTED = tuple(name for name, kind in KINDS.items() if kind.counted)
-_LBFGS: dict[str, tuple[Any, ...]] = {"algorithm": ("lbfgs",), "model": ("crf",)}
+_LBFGS: dict[str, tuple[str, ...]] = {"algorithm": ("lbfgs",), "model": ("crf",)}
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
@@ -151,7 +151,7 @@ def check_complete(algorithm: str, corpus: Corpus, others: Sequence[str]) -> Non
         raise ScoreError(f"{got}; leave them out or choose another")
 
 
-def check_weights(weights: Any, n_sentences: int) -> Array:
+def check_weights(weights: ArrayLike, n_sentences: int) -> Array:
     """Sentence weights as an array; one finite number that is not negative for each sentence."""
     try:
         shares = np.asarray(weights, np.float64)

@@ -7,7 +7,6 @@ sequence data.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class Likelihood:
         gradient[parameters.pair_weights] = sums.pairs
         return loss, gradient
 
-    def _pass_over(self, weights: PlannedWeights, first: int, last: int) -> Any:
+    def _pass_over(self, weights: PlannedWeights, first: int, last: int) -> tuple[float, PlannedWeights]:
         rows, space, ends = self.plan.rows, self._space, (self._space.start, self._space.end)
         if self.listed is not None:
             return sparse_kernels.loss_and_gradient(first, last, rows, self._observed, weights, self.listed.arcs)

@@ -12,10 +12,8 @@ import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +21,10 @@ from torch import Tensor
 from trelliswork import __version__
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.lazy import optional
+from trelliswork.models.base import Model
 from trelliswork.models.export_folder import check_folder, whole_folder
+from trelliswork.models.networks.stored_network import StoredNetwork
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.taggers.networks.onnx_export import onnx_tagger
 from trelliswork.models.taggers.networks.onnx_export.graphs import GRAPHS, N_OUTPUTS, Graph
 
@@ -32,14 +33,14 @@ GRAPH, DESCRIPTION, README, SCRIPT = "model.onnx", "model.json", "README.md", "o
 FILES = {GRAPH, DESCRIPTION, README, SCRIPT}
 
 
-def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Path:
+def export_onnx(model: Model, directory: str | Path, *, force: bool = False) -> Path:
     """Write the graph of a segmenter or a tagger (of tokens, vectors, several tasks) into a new folder; returns that.
 
     An earlier export is replaced with `force` only. The folder appears whole or not at all.
     """
     target = Path(directory)
     check_export(target, force=force)
-    if model.graph not in GRAPHS:
+    if model.graph not in GRAPHS or not isinstance(model, StoredNetwork):
         problem = f"expected a network that tags, whose graph can be written, got a {type(model).__name__}"
         raise ModelError(f"{problem}; train one, say --model window")
     if getattr(model.config, "pretrained", ""):
@@ -58,12 +59,12 @@ def check_export(directory: str | Path, *, force: bool = False) -> None:
     check_folder(target, FILES, force=force)
 
 
-def _write_files(model: Any, folder: Path) -> None:
+def _write_files(model: StoredNetwork, folder: Path) -> None:
     was_training = model.training
     model.eval()
     try:
         decoder = GRAPHS[model.graph](model).eval()
-        _record(decoder, tuple(decoder.example(model, [3, 2]).values()), folder / GRAPH)
+        _record(decoder, tuple(decoder.example([3, 2]).values()), folder / GRAPH)
         _try(decoder, folder / GRAPH)
     finally:
         model.train(was_training)
@@ -102,7 +103,7 @@ def _try(decoder: Graph, file: Path) -> None:
     options.log_severity_level = 4  # what it has to say is said below
     session = onnxruntime.InferenceSession(str(file), options)
     for lengths in ([5, 1, 4], [1], [60]):
-        inputs = decoder.example(decoder.model, lengths)
+        inputs = decoder.example(lengths)
         with torch.no_grad():
             own = decoder(*inputs.values())
         try:
@@ -164,7 +165,7 @@ AXES = {
 OF_TOKENS = ("batch", "n")
 
 
-def describe(decoder: Graph) -> dict[str, Any]:
+def describe(decoder: Graph) -> dict[str, object]:
     """Return the content of model.json."""
     return {
         "format_version": FORMAT_VERSION,
@@ -221,7 +222,7 @@ _READING = """In every vocabulary row 0 fills up and row 1 is for what is not in
 """
 
 
-def readme(description: Mapping[str, Any]) -> str:
+def readme(description: StoredConfig) -> str:
     """Return a text about what the folder holds, and how to use it."""
     names = ("tags", "score", "potentials", "transitions")
     outputs = [task[name] for task in description["tasks"] for name in names]
@@ -251,6 +252,6 @@ def _shape(name: str) -> str:
     return f"[{', '.join([*axes_of(name), *last])}]"
 
 
-def _normal(description: Mapping[str, Any]) -> str:
+def _normal(description: StoredConfig) -> str:
     steps = {"lowercase": "in small letters", "digits_to_zero": "with every digit as 0"}
     return " and ".join(text for name, text in steps.items() if description[name]) or "as they are"

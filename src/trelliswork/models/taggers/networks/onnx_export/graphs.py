@@ -17,7 +17,10 @@ from trelliswork.data import Sentence
 from trelliswork.distributions.local import local_scores
 from trelliswork.models.networks.features import LONGEST_SPELLING
 from trelliswork.models.networks.sparse_features import LONGEST, parse_templates
+from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
 from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
@@ -25,6 +28,7 @@ from trelliswork.nn.inputs import TokenBatch
 from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.tags.schemes import SpanPattern, span_patterns, split_tag
 
+Given = dict[str, Any]  # tensors by the names of the inputs
 IMPOSSIBLE = -1e30  # -inf of what a scheme forbids; finite, so that no runtime makes NaN of it
 N_OUTPUTS = 4  # of a task
 ROLES = "BIES"  # in the order of the roles of `best_segments`
@@ -46,33 +50,32 @@ class Task(NamedTuple):
     scheme: str
     data_scheme: str
     same_tag: list[list[int]]
-    patterns: dict[str, list[dict[str, Any]]]
+    patterns: dict[str, list[dict[str, object]]]
     kinds: list[str]
 
 
 class Graph(nn.Module, ABC):
     """A model with the search for its best tags: takes the tensors called `inputs`, gives those of its `tasks`."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: StoredNetwork) -> None:
         super().__init__()
-        self.model, self.inputs, self.tasks = model, tuple(self.example(model, [1])), self.tasks_of(model)
-
-    @staticmethod
-    @abstractmethod
-    def example(model: Any, lengths: Sequence[int]) -> dict[str, Tensor]:
-        """Inputs by name for sentences of these lengths."""
-
-    @staticmethod
-    @abstractmethod
-    def tasks_of(model: Any) -> list[Task]:
-        """Return what a model answers; the outputs of several tasks have their names."""
+        self.model = model
+        self.inputs, self.tasks = tuple(self.example([1])), self.answers()
 
     @abstractmethod
-    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
+    def example(self, lengths: Sequence[int]) -> dict[str, Tensor]:
+        """Return inputs by name for sentences of these lengths."""
+
+    @abstractmethod
+    def answers(self) -> list[Task]:
+        """Return what the model answers; the outputs of several tasks have their names."""
+
+    @abstractmethod
+    def decode(self, given: Given) -> tuple[Tensor, ...]:
         """Tags [batch, n], 0 behind the last token, their score [batch], and all scores, of each task in turn."""
 
     @abstractmethod
-    def reading(self) -> dict[str, Any]:
+    def reading(self) -> dict[str, object]:
         """Return how the inputs come about."""
 
     @property
@@ -83,12 +86,16 @@ class Graph(nn.Module, ABC):
         return self.decode(dict(zip(self.inputs, inputs, strict=True)))
 
 
-class ChainGraph(Graph):
-    """A tagger of words, or several that share their encoder."""
+class WordGraph(Graph):
+    """A network that reads words."""
 
-    @staticmethod
-    def example(model: Any, lengths: Sequence[int]) -> dict[str, Tensor]:
-        tagger = next(iter(model.heads.values()))
+    @property
+    @abstractmethod
+    def reader(self) -> Tagger | Segmenter:
+        """The network that encodes words."""
+
+    def example(self, lengths: Sequence[int]) -> dict[str, Tensor]:
+        tagger = self.reader
         sentences = [
             Sentence(tuple("abcde"[: 1 + i % 5] for i in range(n)), None, (("x",) * n,) * tagger.n_columns)
             for n in lengths
@@ -96,20 +103,8 @@ class ChainGraph(Graph):
         batch = tagger.token_batch(tagger.encode(sentences))
         return {name: each for name, each in batch._asdict().items() if isinstance(each, Tensor)}
 
-    @staticmethod
-    def tasks_of(model: Any) -> list[Task]:
-        return [
-            _task(head.labels, head.labels.vocabulary.to_list(), _outputs(head.pairs is not None, head.config, name))
-            for name, head in model.heads.items()
-        ]
-
-    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
-        batch, heads = TokenBatch(**given), list(self.model.heads.values())
-        vectors = heads[0].encode_tokens(batch)
-        return tuple(each for head in heads for each in decode_chain(head, vectors, batch))
-
-    def reading(self) -> dict[str, Any]:
-        config, features = self.model.config, self.model.features
+    def reading(self) -> dict[str, object]:
+        config, features = self.reader.config, self.reader.features
         templates = parse_templates(config.templates, 1 + features.n_columns).templates if config.templates else ()
         return {
             "features": features.names,
@@ -124,38 +119,70 @@ class ChainGraph(Graph):
         }
 
 
-class SegmentGraph(ChainGraph):
+class ChainGraph(WordGraph):
+    """A tagger of words, or several that share their encoder."""
+
+    model: Tagger | MultiTagger
+
+    @property
+    def heads(self) -> dict[str, Tagger]:
+        """The tagger of each task by name; one alone has the empty name."""
+        return self.model.heads if isinstance(self.model, MultiTagger) else {"": self.model}
+
+    @property
+    def reader(self) -> Tagger:
+        return next(iter(self.heads.values()))
+
+    def answers(self) -> list[Task]:
+        return [
+            _task(head.labels, head.labels.vocabulary.to_list(), _outputs(head.pairs is not None, head.config, name))
+            for name, head in self.heads.items()
+        ]
+
+    def decode(self, given: Given) -> tuple[Tensor, ...]:
+        batch, heads = TokenBatch(**given), list(self.heads.values())
+        vectors = heads[0].encode_tokens(batch)
+        return tuple(each for head in heads for each in decode_chain(head, vectors, batch))
+
+
+class SegmentGraph(WordGraph):
     """A segmenter of words."""
 
-    @staticmethod
-    def tasks_of(model: Any) -> list[Task]:
+    model: Segmenter
+
+    @property
+    def reader(self) -> Segmenter:
+        return self.model
+
+    def answers(self) -> list[Task]:
+        model = self.model
         of_kinds = [f"{role}-{kind}" if kind else role for kind in model.kinds[1:] for role in ROLES]
         task = _task(model.labels, [OUTSIDE, *of_kinds], _outputs(False, model.config, ""))
         return [task._replace(scheme="IOBES", kinds=model.kinds)]
 
-    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
+    def decode(self, given: Given) -> tuple[Tensor, ...]:
         return decode_segments(self.model, TokenBatch(**given))
 
 
 class VectorGraph(Graph):
     """A tagger of vectors."""
 
-    @staticmethod
-    def example(model: Any, lengths: Sequence[int]) -> dict[str, Tensor]:
+    model: VectorTagger
+
+    def example(self, lengths: Sequence[int]) -> dict[str, Tensor]:
         mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        vectors = torch.linspace(-1, 1, mask.numel() * model.dim).view(*mask.shape, model.dim)
+        vectors = torch.linspace(-1, 1, mask.numel() * self.model.dim).view(*mask.shape, self.model.dim)
         return {"vectors": vectors, "mask": mask}
 
-    @staticmethod
-    def tasks_of(model: Any) -> list[Task]:
-        names = model.labels.to_list()
-        outputs = _outputs(model.pairs is not None, None, "")
+    def answers(self) -> list[Task]:
+        names = self.model.labels.to_list()
+        outputs = _outputs(self.model.pairs is not None, None, "")
         return [Task(*outputs, names, "plain", "plain", [[i] for i in range(len(names))], {}, [])]
 
-    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
+    def decode(self, given: Given) -> tuple[Tensor, ...]:
         return decode_vectors(self.model, **given)
 
-    def reading(self) -> dict[str, Any]:
+    def reading(self) -> dict[str, object]:
         return {"dim": self.model.dim, "settings": self.model.config.to_dict(), "templates": [], "vocabularies": {}}
 
 
@@ -163,7 +190,7 @@ class VectorGraph(Graph):
 GRAPHS: dict[str, type[Graph]] = {"chain": ChainGraph, "segments": SegmentGraph, "vectors": VectorGraph}
 
 
-def _outputs(by_place: bool, config: Any, task: str) -> tuple[str, str, str, str]:
+def _outputs(by_place: bool, config: TaggerConfig | None, task: str) -> tuple[str, str, str, str]:
     """Return names of outputs; those of several tasks have theirs behind them."""
     by_place = by_place or getattr(config, "normalization", "") == "local"
     names = ("tags", "score", "potentials", "pairs" if by_place else "transitions")
@@ -177,7 +204,7 @@ def _task(labels: Labels, names: list[str], outputs: tuple[str, str, str, str]) 
     return Task(*outputs, names, labels.scheme, labels.data_scheme, labels.same_tag, patterns, [])
 
 
-def _plain(pattern: SpanPattern) -> dict[str, Any]:
+def _plain(pattern: SpanPattern) -> dict[str, object]:
     return {name: sorted(each) if isinstance(each, frozenset) else each for name, each in vars(pattern).items()}
 
 

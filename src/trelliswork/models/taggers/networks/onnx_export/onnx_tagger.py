@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Json = dict[str, Any]  # of model.json, whose format is checked when it is read
 Words = Sequence[str]
 Columns = Sequence[Sequence[str]]  # further values of the tokens, column by column
 
@@ -32,7 +33,7 @@ DIGIT = re.compile(r"\d")
 REFERENCE = re.compile(r"%x\[(-?\d+),(\d+)(?:\.(\w+))?\]")
 
 
-def _description(path: Path) -> dict[str, Any]:
+def _description(path: Path) -> Json:
     if not path.is_file():
         raise ValueError(f"{path}: missing or not a regular file; copy the whole folder or export again")
     try:
@@ -59,7 +60,7 @@ def _whole_graph(path: Path, digest: str | None) -> bytes:
 class OnnxTagger:
     """The model of a folder; `options` go to `onnxruntime.InferenceSession`."""
 
-    def __init__(self, folder: str | Path, **options: Any) -> None:
+    def __init__(self, folder: str | Path, **options: object) -> None:
         try:
             import onnxruntime
         except ImportError as error:
@@ -111,7 +112,7 @@ class OnnxTagger:
         inputs = self.inputs([words], [columns]) if len(words) else {}
         answers = {}
         for task in self.tasks:
-            answer: dict[str, Any] = {"tags": [], "tokens": [], "spans": []}
+            answer: Json = {"tags": [], "tokens": [], "spans": []}
             if len(words):
                 names = [task["tags"], task["potentials"], task["transitions"]]
                 best, potentials, transitions = self.session.run(names, inputs)
@@ -175,7 +176,7 @@ class OnnxTagger:
         return [[rows.get(_filled(template, values, i), 0) for template in self._templates] for i in range(len(words))]
 
 
-def _padded(rows: Iterable[Any], dtype: Any = np.int64) -> Array:
+def _padded(rows: Iterable[Any], dtype: type = np.int64) -> Array:
     """Return rows of numbers, or of rows of numbers, side by side; 0 fills up."""
     listed: list[Array] = [np.asarray(row, dtype) for row in rows]
     longest = max(len(row) for row in listed)
@@ -246,7 +247,7 @@ def _seen(value: str, spelling: str) -> str:
 # From numbers to tags
 
 
-def _tags(task: dict[str, Any], indices: Array) -> list[str]:
+def _tags(task: Json, indices: Array) -> list[str]:
     """Labels, rewritten from IOBES if the data was written in IOB1 or IOB2."""
     labels = [task["labels"][i] for i in indices.tolist()]
     return labels if task["scheme"] == task["data_scheme"] else rewritten(labels, task["data_scheme"])
@@ -278,7 +279,7 @@ def _lse(scores: Array, axis: int) -> Array:
     return log_sum
 
 
-def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
+def _of_labels(task: Json, best: list[int], scores: Array, transitions: Array) -> Json:
     """Return the confidences of a chain: scores [n, c]; transitions [c, c] or [n-1, c, c]."""
     n = len(scores)
     arcs = [transitions if transitions.ndim == 2 else transitions[t] for t in range(n - 1)]
@@ -295,7 +296,7 @@ def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions
     shares = np.exp(np.stack(before) + np.stack(after) - total)
     tokens = [float(min(shares[t, task["same_tag"][label]].sum(), 1.0)) for t, label in enumerate(best)]
 
-    def probability(pattern: dict[str, Any], start: int, end: int) -> float:
+    def probability(pattern: Json, start: int, end: int) -> float:
         """Return P(the labels of tokens start..end-1 and of their neighbours are as the pattern says)."""
         if (start == 0 and not pattern["at_start"]) or (end == n and not pattern["at_end"]):
             return 0.0
@@ -321,7 +322,7 @@ def _only(scores: Array, labels: Sequence[int] | None) -> Array:
     return allowed
 
 
-def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
+def _of_segments(task: Json, best: list[int], scores: Array, transitions: Array) -> Json:
     """Return the confidences of segments: scores [n, k, c] by first token, length and kind; transitions [c, c]."""
     n, k, c = scores.shape
     entered, left = [np.zeros(c)], [np.zeros(c)]  # on the way to a token, and from one to the end
@@ -390,7 +391,7 @@ def main(arguments: Sequence[str]) -> None:
         print("".join("\t".join((*token, *row)) + "\n" for token, row in zip(tokens, rows, strict=True)))
 
 
-def _columns(answer: dict[str, Any]) -> list[list[str]]:
+def _columns(answer: Json) -> list[list[str]]:
     spans = {i: f"{each[3]:.4f}" for each in answer["spans"] for i in range(each[0], each[1])}
     tokens = [f"{each:.4f}" for each in answer["tokens"]]
     return [answer["tags"], tokens, [spans.get(i, "-") for i in range(len(tokens))]]
