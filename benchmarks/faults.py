@@ -176,7 +176,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         (
             "a text of 100 MB",
-            f"413 after {big['told']:.3f} s where its length is told, after {big['not told']:.3f} s where it is not",
+            f"413 after {big['told']:.3f} s where its length is given, after {big['not told']:.3f} s where it is not",
         ),
         (
             f"{late['clients']} clients at once that send a byte a second",

@@ -38,7 +38,7 @@ tutorial. One evaluation of loss and gradient has the tutorial's marks of the fi
 weights on both sides); CRFsuite is timed by the log of its L-BFGS iterations. Jobs read a file, make the attributes,
 learn and write a model; each is a process of its own, and CRFsuite's attributes are made in Python, as its users make
 them.
-CRFsuite's memory is told twice: with dicts in a list, as sklearn-crfsuite takes them, and with names that are handed
+CRFsuite's memory is given twice: with dicts in a list, as sklearn-crfsuite takes them, and with names that are handed
 over sentence by sentence. Both sides stop by the same rule (a loss that falls by less than 1e-5 over ten iterations).
 CRFsuite's L1 run of 613 iterations is not repeated: 498 s and 9,640 weights were measured before.
 """

@@ -35,7 +35,7 @@ and two threads; only the CRF differs. The share of the structured layer is what
 with one layer of LSTMs: the whole step should take 20 times as long. The pyramid is that of 32 sentences of 30 tokens,
 segments of up to 10 tokens, 100 dimensions, forward and backward on two threads; the loop makes one cell at a time, in
 all sentences at once. Tagging reads, tags and writes the 47,377 tokens of the CoNLL-2000 test file in a running
-process, on two threads; the pace that is wanted stands beside it like a peer.
+process, on two threads; the pace that is wanted stands next to it like a peer.
 """
 
 Loss = Callable[[Tensor], Tensor]
