@@ -10,8 +10,8 @@ from trelliswork.cli.messages import say
 from trelliswork.data import Choices, Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models import load
-from trelliswork.models.placing import place
-from trelliswork.models.taggers.networks.tasks import MULTI_TASK
+from trelliswork.models.loading import place
+from trelliswork.models.taggers.networks.config import MULTI_TASK
 
 if TYPE_CHECKING:
     from trelliswork.data.attributes import FeatureFunction

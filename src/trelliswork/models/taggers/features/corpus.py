@@ -20,8 +20,7 @@ from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.encoding import Encoded, Source
-from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters, HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
 from trelliswork.models.taggers.features.kernels.records import Legal
 from trelliswork.models.taggers.features.learners.base import Corpus

@@ -34,11 +34,10 @@ from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.encoding import Source, attributes_of, columns_of
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
-from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.taggers.features.stored import NAMES, crf_arrays, crf_of_arrays, names_text, read_names
 from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.gold import broken_note, unknown_note
 from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels

@@ -14,12 +14,11 @@ from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex
 from trelliswork.data.attributes.dicts import Joined
 from trelliswork.data.attributes.rows import offsets_of, owners_of
 from trelliswork.models.taggers.features import crf as parts
-from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
-from trelliswork.models.taggers.features.crf.edges import edge_rows
+from trelliswork.models.taggers.features.crf.array_chain import ArrayChain, Listed
 from trelliswork.models.taggers.features.crf.kinds import Normalised
-from trelliswork.models.taggers.features.crf.listed import Listed
 from trelliswork.models.taggers.features.crf.marks import mark_keys, with_marks
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
+from trelliswork.models.taggers.features.crf.plan import edge_rows
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_text, score_tokens
 from trelliswork.models.taggers.features.kernels.local import local_arrays

@@ -9,8 +9,7 @@ import numpy as np
 
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress, first_weights
-from trelliswork.models.taggers.features.learners.likelihood import Likelihood
-from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood, LocalLikelihood
 from trelliswork.models.taggers.features.learners.posterior import Posterior, curvature
 from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import LBFGS, Objective

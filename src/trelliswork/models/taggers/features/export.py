@@ -19,9 +19,9 @@ from trelliswork.data.crfsuite_writing import write_crfsuite_model
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.base import Model
 from trelliswork.models.export_folder import check_folder, whole_folder
+from trelliswork.models.taggers.features import crf_tagger
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
-from trelliswork.models.taggers.features.export import crf_tagger
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 
 MODEL, SCRIPT = "model.json", "crf_tagger.py"
