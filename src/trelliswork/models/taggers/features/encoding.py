@@ -43,7 +43,16 @@ def columns_of(sentences: Sequence[Sentence], n_columns: int | None = None) -> t
 
 
 def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
-    """Return the attributes that templates make."""
+    """Return the attributes that templates make.
+
+    Args:
+        templates: make attributes of the columns.
+        lengths: tokens of each sentence, [sentences].
+        columns: the words and then the other columns, token after token.
+
+    Returns:
+        The attributes by key.
+    """
     every = templates.templates
     wanted = [row for row, template in enumerate(every) if template.references or not template.pairs]
     keys, counts, places = expand(templates, wanted, lengths, columns)

@@ -209,6 +209,14 @@ def cost_notes(tags: Iterable[Sequence[str]], config: LearningConfig, *, scheme:
     """Return notes on whether pairs of tags are listed, and on how long an iteration takes if that is long.
 
     With a `scheme`, what it forbids is in a table.
+
+    Args:
+        tags: the tags of each sentence.
+        config: the settings of learning.
+        scheme: whether a tag scheme forbids some pairs.
+
+    Returns:
+        Notes.
     """
     kind, n_tokens, seen, pairs = kind_of(config.model), 0, set[str](), set[tuple[str, str]]()
     if kind.counted or not kind.transitions:

@@ -47,7 +47,18 @@ def crf_of_arrays(
     config: LearningConfig,
     legal: Legal | None = None,
 ) -> FeatureCRF:
-    """Return the inverse; `ValueError` or `KeyError` if the arrays do not fit one another."""
+    """Return the inverse; `ValueError` or `KeyError` if the arrays do not fit one another.
+
+    Args:
+        arrays: the numbers of the model by name, as `crf_arrays` gives them.
+        labels: the labels by number.
+        n_attributes: number of attributes.
+        config: the settings that it was learned with.
+        legal: what its scheme allows; None for plain tags.
+
+    Returns:
+        The model.
+    """
     index, offsets = _index_of(arrays, n_attributes, config.hash_bits)
     conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
     conjunctions.check()

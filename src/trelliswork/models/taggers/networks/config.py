@@ -102,6 +102,14 @@ _CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "de
 def task_names(given: str | None, format: ColumnFormat | None, sentences: Sequence[Sentence]) -> tuple[str, ...]:
     """Return the names of the tasks: as given, else those of the columns.
 
+    Args:
+        given: names with commas between them; None takes those of the columns.
+        format: the layout of the file that was read.
+        sentences: the training data.
+
+    Returns:
+        A name for each column of tags.
+
     >>> task_names("pos,chunk", None, [Sentence(("Ann",), ("B-NP",), (("NNP",),))])
     ('pos', 'chunk')
     """

@@ -185,6 +185,14 @@ class TrainingLog:
 def scores_of(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], labels: Sequence[str]) -> Record:
     """Return scores of labels and sentences; averages are over all labels, those that the data lacks count as 0.
 
+    Args:
+        gold: the right labels of each sentence.
+        predicted: those of the model.
+        labels: the labels to score.
+
+    Returns:
+        Scores by the names of CRFsuite's log.
+
     >>> scores_of([["A", "B"]], [["A", "A"]], ["A", "B"])["avg_recall"]
     0.5
     """
