@@ -78,7 +78,16 @@ class ArrayChain:
         return sums
 
     def span_probabilities(self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str) -> list[Array]:
-        """Return P(these tokens are exactly one span) for the spans (first, last, label) of each row."""
+        """Return P(these tokens are exactly one span) for the spans (first, last, label) of each row.
+
+        Args:
+            spans: (first token, token behind the last, label) of each span of each row.
+            tags: the labels by number.
+            scheme: how they spell spans.
+
+        Returns:
+            The probabilities of the spans of each row.
+        """
         kinds = sorted({span[2] for row in spans for span in row})
         patterns, ends = _tables([span_patterns(list(tags), scheme, kind) for kind in kinds], len(tags))
         listed = [(b, first, last, kinds.index(kind)) for b, row in enumerate(spans) for first, last, kind in row]

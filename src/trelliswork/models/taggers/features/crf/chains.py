@@ -89,7 +89,16 @@ def _plain(chain: TagDistribution) -> LinearChain:
 
 
 def averaged_crf(crf: FeatureCRF, samples: Array | None, *, voting: bool = False) -> FeatureCRF:
-    """Return the model itself, or with samples the one that averages over them."""
+    """Return the model itself, or with samples the one that averages over them.
+
+    Args:
+        crf: the model.
+        samples: weight vectors, [members, weights]; None for no average.
+        voting: whether each member has one vote, its best labels.
+
+    Returns:
+        The model that answers.
+    """
     if samples is None or not len(samples):
         return crf
     return AveragedCRF(**_fields(crf), samples=samples, voting=voting)

@@ -134,7 +134,16 @@ def _laid_out(
 
 
 def edge_rows(rows: AttributeRows, parameters: Parameters, tokens: Array | None = None) -> EdgeRows:
-    """Return the entries whose attribute has pair weights; tokens in the order of `tokens`, or as they are."""
+    """Return the entries whose attribute has pair weights; tokens in the order of `tokens`, or as they are.
+
+    Args:
+        rows: attributes of the tokens.
+        parameters: the weights of the model.
+        tokens: the order of the tokens; None for theirs.
+
+    Returns:
+        The entries, as the kernels read them.
+    """
     none, pairs = np.zeros(1, np.int64), parameters.pairs
     if pairs is None or not len(pairs.arcs):
         return EdgeRows(none, np.empty(0, np.int32), np.empty(0), none, np.empty(0, np.int32))
