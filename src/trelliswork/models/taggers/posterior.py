@@ -254,6 +254,14 @@ def tag_probabilities(marginals: Values, best: Values, labels: Labels) -> Array:
     """Return P(the token has this tag) [batch, n]: the labels that mean the same tag in the data are added up.
 
     `marginals` [batch, n, c] and `best` [batch, n] are arrays or tensors.
+
+    Args:
+        marginals: probabilities of labels [batch, n, c].
+        best: labels [batch, n].
+        labels: the labels by number.
+
+    Returns:
+        Probabilities [batch, n].
     """
     shares = _array(marginals)
     same = np.zeros((len(labels.vocabulary), len(labels.vocabulary)), shares.dtype)

@@ -195,7 +195,13 @@ class FeatureCorpus:
 
 
 def check_units(templates: Templates, config: LearningConfig, pretrain: Sequence[Sentence]) -> None:
-    """Refuse what hidden units cannot be combined with, and pre-training without them."""
+    """Refuse what hidden units cannot be combined with, and pre-training without them.
+
+    Args:
+        templates: make the attributes.
+        config: the settings of learning.
+        pretrain: sentences to pre-train on; empty for none.
+    """
     if pretrain and not config.hidden_units:
         raise TrellisworkError("pre-training needs hidden units, got none; give hidden_units=100 or no such sentences")
     if config.hidden_units and not has_b(templates):

@@ -103,7 +103,17 @@ class Encoded:
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence], source: Source, hash_bits: int | None, where: Where = ALONE) -> Encoded:
-        """Encode the share of this process of all `sentences`, every n-th."""
+        """Encode the share of this process of all `sentences`, every n-th.
+
+        Args:
+            sentences: all sentences, of which every n-th is encoded here.
+            source: makes the attributes.
+            hash_bits: bits of hashed attributes; None keeps names.
+            where: the processes, and the place of large arrays.
+
+        Returns:
+            The encoded share.
+        """
         together = where.together
         work = _Encoding(source, new_index(hash_bits), where)
         together.gathered(lambda: work.add_all(sentences[together.rank :: together.size]))

@@ -75,7 +75,13 @@ class EncodedVectors(tuple[Tensor, Tensor]):
 
 
 class VectorTagger(StoredNetwork):
-    """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
+    """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`.
+
+    Args:
+        config: the settings.
+        dim: width of the vectors.
+        labels: the labels by number.
+    """
 
     reads, graph, explains = "vectors", "vectors", True
 
@@ -132,6 +138,11 @@ class VectorTagger(StoredNetwork):
         Hinton et al. (2006), A fast learning algorithm for deep belief nets.
 
         `visible` is "binary" for vectors in [0, 1], "gaussian" for real values (standardise them first).
+
+        Args:
+            sequences: vectors; labels are not used.
+            config: the settings of the RBMs; `PretrainingConfig()` if None.
+            visible: kind of the values of the vectors.
         """
         # [S4, RBM pre-training]
         self._check(sequences)

@@ -76,7 +76,16 @@ class Plan:
         return list(pairwise(bounds))
 
     def spread_out(self, weights: Array, transitions: Array, pairs: Array) -> PlannedWeights:
-        """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan."""
+        """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan.
+
+        Args:
+            weights: all weights, [weights].
+            transitions: scores of pairs of states, [c, c].
+            pairs: weights of attributes that look at two neighbours.
+
+        Returns:
+            The weights as they are laid out.
+        """
         table = aligned((self.n_dense, self.width))
         table[:] = 0.0
         table.reshape(-1)[self.dense_cells] = weights[self.dense_weights]

@@ -83,7 +83,16 @@ def attribute_settings(settings: Settings) -> LearningConfig:
 
 
 def iterations(corpus: Corpus, parameters: Parameters, settings: Settings) -> Iterator[tuple[Array, Record]]:
-    """Yield the weights after every iteration, and what CRFsuite's log says of it."""
+    """Yield the weights after every iteration, and what CRFsuite's log says of it.
+
+    Args:
+        corpus: the data to learn from.
+        parameters: the weights that there are.
+        settings: by the names that CRFsuite has for them.
+
+    Returns:
+        The weights, and a record of the log.
+    """
     algorithm = _or(settings["algorithm"], "lbfgs")
     if algorithm not in PROBABILISTIC:
         check_complete(algorithm, corpus, PROBABILISTIC)

@@ -104,6 +104,11 @@ class Likelihood:
     """`loss, touched = likelihood(units, sentences)` adds the gradient to `likelihood.gradient`.
 
     Only the rows `touched` of the gradient by W can differ from 0; who takes the gradient clears it.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: the label of each token.
+        parameters: the shape of the weights.
     """
 
     def __init__(self, rows: AttributeRows, gold: Array, parameters: HiddenParameters) -> None:

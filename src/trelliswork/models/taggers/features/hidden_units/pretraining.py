@@ -30,7 +30,17 @@ class Pretraining:
     def first_weights(
         self, rows: AttributeRows, words: Array, parameters: HiddenParameters, learner: HiddenUnitLearner
     ) -> Array:
-        """Weights to begin with: θ = (W, b) of a model of the clusters [S4.204-206], the others from scratch."""
+        """Weights to begin with: θ = (W, b) of a model of the clusters [S4.204-206], the others from scratch.
+
+        Args:
+            rows: attributes of the tokens.
+            words: the number of each word, [tokens].
+            parameters: the shape of the weights.
+            learner: learns the clusters, with fewer epochs.
+
+        Returns:
+            All weights, flat.
+        """
         clusters = self.clusters(words, rows.lengths, parameters.n_labels)
         n_clusters = int(clusters.max()) + 1 if len(clusters) else 1
         of_clusters = HiddenParameters.dense(parameters.n_attributes, n_clusters, parameters.n_units)
@@ -44,6 +54,14 @@ class Pretraining:
 
         Each occurrence of a word is where its neighbours' projections point; the occurrences of one word are split
         into at most as many senses as there are labels, and the senses of all words into clusters.
+
+        Args:
+            words: the number of each word, [tokens].
+            lengths: tokens of each sentence, [sentences].
+            n_labels: most senses of a word.
+
+        Returns:
+            The clusters, [tokens].
         """
         random = np.random.default_rng(self.seed)
         n_words = int(words.max()) + 1 if len(words) else 0
@@ -101,6 +119,16 @@ def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tu
     D counts pairs [S4.209], u and v what occurs [S4.210-211]; A = diag(u)^-½ U and B = diag(v)^-½ V project by
     [S4.207-208], with the singular vectors of diag(u)^-½ D diag(v)^-½. The first of these is constant (correlation 1,
     whatever the data) and says nothing: the k after it are taken (erratum 28). Fewer samples have fewer; the rest is 0.
+
+    Args:
+        x: number of the first of each pair of samples, [samples].
+        y: number of the second, [samples].
+        sizes: how many numbers there are of each.
+        k: dimensions of the projections.
+        seed: what the search for singular vectors begins with.
+
+    Returns:
+        Projections [numbers, k] of both.
     """
     pairs = sparse.coo_matrix((np.ones(len(x)), (x, y)), shape=sizes).tocsr()
     u, v = np.bincount(x, minlength=sizes[0]), np.bincount(y, minlength=sizes[1])
@@ -124,7 +152,17 @@ def _leading(matrix: Any, k: int, seed: int) -> tuple[Array, Array]:
 
 
 def k_means(points: Array, k: int, random: np.random.Generator, n_rounds: int = 10) -> tuple[Array, Array]:
-    """Return the cluster of each point and the centres; begins at k of the points and ends when none moves."""
+    """Return the cluster of each point and the centres; begins at k of the points and ends when none moves.
+
+    Args:
+        points: [points, d].
+        k: number of clusters.
+        random: chooses the first centres.
+        n_rounds: the most rounds.
+
+    Returns:
+        Clusters [points], and centres [k, d].
+    """
     centres = points[random.choice(len(points), min(k, len(points)), replace=False)]
     nearest = np.full(len(points), -1)
     for _ in range(n_rounds):

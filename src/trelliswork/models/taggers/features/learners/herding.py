@@ -100,6 +100,16 @@ def votes(
     """Return the share of the weight vectors that predict each label: [tokens, n_labels].
 
     A member votes with the labels of its best path over states, (y*, z*) of conditional herding [S4.230].
+
+    Args:
+        rows: attributes of the tokens.
+        parameters: the weights that there are.
+        members: weight vectors.
+        n_labels: number of labels.
+        hidden: hidden states of each label.
+
+    Returns:
+        Shares [tokens, n_labels].
     """
     if not members:
         raise ScoreError("members must be at least one weight vector; got none")
@@ -130,7 +140,17 @@ class Trajectory:
     longest_step: float = 0.0
 
     def then(self, step: int, distance: float, product: float, length: float) -> Trajectory:
-        """With one more record."""
+        """With one more record.
+
+        Args:
+            step: steps so far.
+            distance: ‖w - w_0‖ in steps of rate 1.
+            product: the highest w · v since the last record.
+            length: the longest v since then.
+
+        Returns:
+            The trajectory with the record.
+        """
         highest, longest = max(self.highest_product, product), max(self.longest_step, length)
         return Trajectory((*self.steps, step), (*self.distances, distance), highest, longest)
 
@@ -151,7 +171,7 @@ class Trajectory:
 
     @property
     def verdict(self) -> Verdict:
-        """True if the weights no longer move, stay bounded, still go on but slower than T, or as fast as that.
+        """Summary of the weights: they no longer move, stay bounded, still go on but slower than T, or as fast as that.
 
         The bound of the theorem may take long to be felt; "slowing" already makes the moment error fall.
         """
@@ -183,6 +203,15 @@ def herd(features: Array, data: Array, steps: int, start: Array | None = None) -
     `features` are φ(x) [x, d], or φ(x, z) [x, z, d] with values z that are not seen; `data` is p_data(x). The energy is
     -w · φ [S4.223]; each step takes the state of lowest energy [S4.226, 229] and moves w by the data's average features
     less its own [S4.224-225, 228], hidden values of the data being the best ones for w [S4.227].
+
+    Args:
+        features: [x, d], or [x, z, d].
+        data: probabilities [x].
+        steps: how many states to draw.
+        start: the first weights, [d]; 0 if None.
+
+    Returns:
+        The draws.
 
     >>> herd(np.eye(2), np.array([0.5, 0.5]), 4).states
     array([0, 1, 0, 1])

@@ -28,6 +28,14 @@ class Likelihood:
     `gold` has one label a token, or codes for labels that are not known, with `sets` (see `observed`): the loss is
     Σ_s weights_s (log Z_s - log Z_s of the labels that gold allows) [S4.131]. So it is with latent variables, where
     gold allows every state of its label [S4.128-133]. What grows with the data is in `scratch`.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: a label for each token, or a code of `sets`, [tokens].
+        parameters: the weights that there are.
+        sentence_weights: how much each sentence counts, [sentences]; 1 if None.
+        sets: [sets, labels] bool: what the codes below 0 allow; None if all labels are known.
+        scratch: the place of what grows with the data.
     """
 
     def __init__(
@@ -86,6 +94,12 @@ class LocalLikelihood:
 
     Every label is judged given the gold label before it, so that sentences need no recursion. Without transitions it is
     logistic regression, the conditional twin of naive Bayes [S4.68, 70].
+
+    Args:
+        rows: attributes of the tokens.
+        gold: the label of each token.
+        parameters: the weights that there are.
+        scratch: the place of what grows with the data.
     """
 
     def __init__(self, rows: AttributeRows, gold: Array, parameters: Parameters, scratch: Scratch = IN_MEMORY) -> None:
