@@ -21,8 +21,7 @@ from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
-from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters, HiddenUnitCRF
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.learning import learn

@@ -14,8 +14,8 @@ from tests.cli.conftest import Cli
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import FeatureTagger, LearningConfig, Tagger
+from trelliswork.models.loading import place
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
-from trelliswork.models.placing import place
 from trelliswork.models.transducers.edit.transducer import EditTransducer
 from trelliswork.runtime.devices import device_for
 

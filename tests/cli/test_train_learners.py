@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trelliswork.models import FeatureTagger
-from trelliswork.models.taggers.features.crf.averaged import AveragedCRF
+from trelliswork.models.taggers.features.crf.chains import AveragedCRF
 from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.training.progress import make_progress
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trelliswork.models.taggers.features.learners.cycling import Trajectory
+from trelliswork.models.taggers.features.learners.herding import Trajectory
 
 
 def perceptron(points: np.ndarray, labels: np.ndarray, steps: int) -> tuple[np.ndarray, list[int]]:

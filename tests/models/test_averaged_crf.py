@@ -14,7 +14,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.distributions import LinearChain, average_chain, average_log_prob
 from trelliswork.errors import ModelError, ScoreError
 from trelliswork.models import FeatureTagger, LearningConfig
-from trelliswork.models.taggers.features.crf.averaged import AveragedCRF, averaged_crf
+from trelliswork.models.taggers.features.crf.chains import AveragedCRF, averaged_crf
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.config import METHODS, Method
 from trelliswork.models.taggers.features.learners.learning import learn

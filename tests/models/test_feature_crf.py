@@ -11,8 +11,7 @@ from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels import likelihood as kernels
 from trelliswork.models.taggers.features.learners.base import Corpus
-from trelliswork.models.taggers.features.learners.likelihood import Likelihood
-from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood, LocalLikelihood
 from trelliswork.models.taggers.features.learners.online import RULES, OnlineLearner, Rule
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS

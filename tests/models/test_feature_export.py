@@ -19,8 +19,8 @@ from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.data.crfsuite_writing import lookup3
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
+from trelliswork.models.taggers.features.crf_tagger import CRFTagger
 from trelliswork.models.taggers.features.export import export_crfsuite, export_python
-from trelliswork.models.taggers.features.export.crf_tagger import CRFTagger
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 

@@ -14,8 +14,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.models.taggers.features.learners.cycling import Trajectory, herd
-from trelliswork.models.taggers.features.learners.herding import Herding, hidden_parameters, votes
+from trelliswork.models.taggers.features.learners.herding import Herding, Trajectory, herd, hidden_parameters, votes
 from trelliswork.models.taggers.features.learners.learning import learn
 
 BITS = np.array(list(product((-1.0, 1.0), repeat=4)))

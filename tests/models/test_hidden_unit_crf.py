@@ -18,10 +18,8 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError, TrellisworkError
 from trelliswork.models.taggers.features.corpus import TaggedData
-from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner, _Adam
-from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
-from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
+from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner, Likelihood, _Adam
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters, HiddenUnitCRF, Units
 from trelliswork.models.taggers.features.kernels.adam import KEPT_MEAN
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig

@@ -7,8 +7,7 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
 from trelliswork.models.taggers.features.corpus import TaggedData
-from trelliswork.models.taggers.features.hidden_units.context_embeddings import cca, k_means
-from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
+from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining, cca, k_means
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 

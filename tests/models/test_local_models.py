@@ -26,8 +26,7 @@ from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.counting import counted_parameters, log_frequencies
-from trelliswork.models.taggers.features.learners.likelihood import Likelihood
-from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood, LocalLikelihood
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.training.lbfgs import LBFGS
 

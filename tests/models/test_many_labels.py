@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.taggers.features.cost import cost_notes
-from trelliswork.models.taggers.features.crf.listed import MANY_LABELS, Listed
+from trelliswork.models.taggers.features.crf.array_chain import MANY_LABELS, Listed
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.recipe import cost_notes
 
 C, N_ATTRIBUTES = 70, 30
 Problem = tuple[AttributeRows, np.ndarray, Parameters]

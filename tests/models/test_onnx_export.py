@@ -280,7 +280,7 @@ def test_no_words_and_wrong_columns(exported: tuple[Tagger, Path]) -> None:
     with pytest.raises(ValueError, match="expected each word with 0 more columns"):
         plain.tag(["Stop"], [["V"]])
     script = [sys.executable, str(exported[1] / "onnx_tagger.py")]
-    for text, problem in (("Stop V\n", "expected each word with 0 more"), ("Ann N\nsings\n", "as many columns")):
+    for text, problem in (("Stop V\n", "expected each word with 0 more"), ("Ann N\nsings\n", "same number of columns")):
         said = subprocess.run(script, input=text, capture_output=True, text=True)
         assert said.returncode == 1 and said.stderr.startswith("error: ") and problem in said.stderr
 

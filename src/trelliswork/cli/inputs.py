@@ -21,7 +21,7 @@ from trelliswork.lazy import named
 from trelliswork.models import load
 from trelliswork.models.base import Model
 from trelliswork.models.language.config import PLAIN_TEXT
-from trelliswork.models.placing import place
+from trelliswork.models.loading import place
 from trelliswork.reading import name_of
 from trelliswork.runtime.compilation import before_compiling
 from trelliswork.text import RuleTokeniser, read_text

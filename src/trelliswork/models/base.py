@@ -305,6 +305,15 @@ class Model:
         """Return an answer for each input with its `top_k` best values; `pins` are parts of the answers that are known.
 
         Without `confidence` and with `top_k=0` the value alone is wanted, which may take less time.
+
+        Args:
+            inputs: what the model reads (see `reads`).
+            top_k: how many alternatives to return, the best first; 0 for none.
+            pins: for each input the parts of its answer that are known.
+            confidence: whether parts and spans have their probabilities.
+
+        Returns:
+            An answer for each input, in order.
         """
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
@@ -312,6 +321,15 @@ class Model:
 
         It is an upper estimate for ordinary settings, good to a factor of a few: the server refuses or divides what
         would take too long, and serves what is cheap first. `choices` and `explain` are asked for in addition.
+
+        Args:
+            n: words (or symbols) of the input.
+            top_k: alternatives that are asked for.
+            choices: whether the choices of every part are asked for.
+            explain: whether an explanation is asked for.
+
+        Returns:
+            Seconds.
         """
         seconds = 1e-3 + n * (2e-4 + 2e-5 * top_k + 1e-4 * choices)
         return 20 * seconds if explain else seconds
@@ -383,7 +401,16 @@ class Model:
     def choices(
         self, inputs: Inputs, *, pins: Known = None, most: int | None = None
     ) -> Sequence[Sequence[PartChoices]]:
-        """Return for each input the `PartChoices`: what each part of its answer may be, with exact probabilities."""
+        """Return for each input the `PartChoices`: what each part of its answer may be, with exact probabilities.
+
+        Args:
+            inputs: what the model reads.
+            pins: for each input the parts of its answer that are known.
+            most: how many choices to list for each part; None for all.
+
+        Returns:
+            For each input the choices of its parts.
+        """
         raise TrellisworkError(f"expected a model that knows the choices of parts, got a {type(self).__name__}")
 
     def expected_counts(
@@ -392,6 +419,14 @@ class Model:
         """Count the spans (or plain tags, or arcs) of each label in each input: mean and variance under p(y | x).
 
         Both are exact, and None stands for all labels. Counts of several inputs are added up by `total_counts`.
+
+        Args:
+            inputs: what the model reads.
+            labels: the labels to count; None for all.
+            pins: for each input the parts of its answer that are known.
+
+        Returns:
+            For each input a count of each label.
         """
         return expected_counts(self, inputs, labels, pins)
 

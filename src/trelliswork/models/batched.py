@@ -28,7 +28,19 @@ def in_batches(
     empty: Callable[[], Result],
     budget: int = BUDGET,
 ) -> list[Result]:
-    """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
+    """Apply `answer` to batches of like length; results in the order given, `empty()` for no words.
+
+    Args:
+        model: the model that answers; it is switched to evaluation meanwhile.
+        sentences: the inputs, in any order of length.
+        pins: for each sentence what is known; None for nothing.
+        answer: called with a batch of sentences that have words, and their pins; returns a result for each.
+        empty: makes the result of a sentence without words.
+        budget: the most tokens of a batch, padding included.
+
+    Returns:
+        The results, in the order of the sentences.
+    """
     if pins is not None and len(pins) != len(sentences):
         raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
     results = [empty() for _ in sentences]

@@ -107,7 +107,17 @@ def _mixed(means: Sequence[float], variances: Sequence[float]) -> tuple[float, f
 def expected_counts(
     model: Model, inputs: Inputs, labels: Sequence[str] | None, pins: Known
 ) -> list[list[ExpectedCount]]:
-    """Return the counts of each input, as `Model.expected_counts` says; `model.counting` has the distribution."""
+    """Return the counts of each input, as `Model.expected_counts` says; `model.counting` has the distribution.
+
+    Args:
+        model: a model with `counting`.
+        inputs: what the model reads.
+        labels: the labels to count; None for all.
+        pins: for each input the parts of its answer that are known.
+
+    Returns:
+        For each input a count of each label.
+    """
     return in_batches(
         model,
         model.sentences_of(inputs),

@@ -15,7 +15,13 @@ from trelliswork.writing import PART, exchanged, part_prefix
 
 
 def check_folder(directory: str | Path, names: set[str], *, force: bool = False) -> None:
-    """Refuse a folder that has other files than an export of these, or one already, unless it is to be replaced."""
+    """Refuse a folder that has other files than an export of these, or one already, unless it is to be replaced.
+
+    Args:
+        directory: the folder to write.
+        names: the files that an export consists of.
+        force: whether an earlier export may be replaced.
+    """
     target = Path(directory)
     if target.is_file():
         raise OutputError(f"{target}: expected a folder to export to, got a file; name a folder")

@@ -195,7 +195,16 @@ class Case(NamedTuple):
         return (self.title(lemma) if rule.case == "title" else lemma) if lemma else None
 
     def contexts(self, form: str, tag: str, prefixes: Container[str]) -> Iterator[Context]:
-        """Return what a rule depends on: the tag, capitals, and endings from short to long."""
+        """Return what a rule depends on: the tag, capitals, and endings from short to long.
+
+        Args:
+            form: the word as it is written.
+            tag: its tag.
+            prefixes: tags whose words change by their first letters too.
+
+        Returns:
+            The contexts, the longest last.
+        """
         lower = self.lower(form)
         shape = "lower" if form == lower else "title" if form[1:] == lower[1:] else "upper"
         yield (tag,)

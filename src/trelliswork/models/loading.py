@@ -1,4 +1,4 @@
-"""Any model from its folder; the catalogue has the class of each kind that a folder may name."""
+"""Any model from its folder, on a device; the catalogue has the class of each kind that a folder may name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.data.folder_files import read_object
-from trelliswork.errors import ModelError
+from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.catalogue import home_of
 from trelliswork.models.storage import CONFIG, RULES, finish_replacing, stored_kind
@@ -112,3 +112,23 @@ def model_folders(directory: str | Path) -> list[Path]:
     if not folder.is_dir() or (folder / CONFIG).exists():
         return []
     return sorted(each for each in folder.iterdir() if each.name not in KEPT and (each / CONFIG).is_file())
+
+
+# Networks are moved to a device, other models compute on the CPU.
+
+
+def place(model: Model, wanted: str) -> str:
+    """Move the networks of a model, or of an ensemble, to the device that is wanted; the device."""
+    members = getattr(model, "taggers", None) or getattr(model, "members", None)
+    parts = members if isinstance(members, list) else [model]
+    networks: list[Any] = [each for each in parts if hasattr(each, "state_dict")]
+    if not networks:
+        if wanted not in ("auto", "cpu"):
+            kind = type(model).__name__
+            raise TrellisworkError(f"--device {wanted} is for networks, and a {kind} computes on the CPU; leave it out")
+        return "cpu"
+    alone = next((type(each).__name__ for each in networks if each.CPU_ONLY), "")
+    device: str = named("trelliswork.runtime.devices:device_for")(wanted, on_cpu_alone=alone)  # needs torch
+    for each in networks:
+        each.to(device)
+    return device

@@ -43,7 +43,16 @@ def entropy_bits(shares: Array) -> Array:
 
 
 def token_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """Return the choices of each token from their probabilities [n, labels]."""
+    """Return the choices of each token from their probabilities [n, labels].
+
+    Args:
+        shares: probabilities [n, labels].
+        labels: their names.
+        most: how many choices to list for each part; None for all.
+
+    Returns:
+        The choices of each token.
+    """
     _require_some(shares.sum(-1))
     return [_choices(i, i + 1, row, labels, most, bits) for i, (row, bits) in enumerate(_with_entropy(shares))]
 
@@ -52,6 +61,14 @@ def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) 
     """Return the choices of each span from the probabilities of its labels [n, n, labels]; the first label is none.
 
     Spans that are hardly ever constituents are left out.
+
+    Args:
+        shares: probabilities [n, n, labels] by first token, last token and label.
+        labels: their names.
+        most: how many choices to list for each part; None for all.
+
+    Returns:
+        The choices of each span.
     """
     _require_some(shares[0, -1].sum(keepdims=True) if shares.size else np.ones(1))
     shares = shares.copy()
@@ -67,6 +84,15 @@ def stacked_choices(shares: Array, tops: Array, labels: Sequence[str], most: int
     """Return the same where constituents can be above each other on the same words.
 
     `shares` and `tops` [n, n, labels] have the probability of each label above a span, and of being the topmost there.
+
+    Args:
+        shares: probabilities [n, n, labels] of each label above a span.
+        tops: probabilities [n, n, labels] of being the topmost label there.
+        labels: their names.
+        most: how many choices to list for each part; None for all.
+
+    Returns:
+        The choices of each span.
     """
     none = np.maximum(1.0 - tops.sum(-1), 0.0)
     choices = []
@@ -79,7 +105,16 @@ def stacked_choices(shares: Array, tops: Array, labels: Sequence[str], most: int
 
 
 def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
-    """Return the heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels]."""
+    """Return the heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels].
+
+    Args:
+        table: probabilities [n + 1, n + 1, labels] by head, word and label; 0 is the root.
+        labels: their names.
+        most: how many choices to list for each part; None for all.
+
+    Returns:
+        The choices of each word.
+    """
     _require_some(table[:, 1:].sum((0, 2)))
     choices = []
     for i in range(table.shape[1] - 1):

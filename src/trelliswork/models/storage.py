@@ -135,6 +135,14 @@ def stored_kind(directory: str | Path, home_of: Callable[[str], str], default: s
     """Return the kind of the model in a folder; what is no model of a known kind is a `ModelError`.
 
     The class is not imported. `default` is the kind that the error names as expected.
+
+    Args:
+        directory: a model folder.
+        home_of: says where the class of a kind is; refuses kinds that nobody knows.
+        default: the kind that is shown as an example in errors.
+
+    Returns:
+        The kind.
     """
     folder = Path(directory)
     config = _read_config(folder)

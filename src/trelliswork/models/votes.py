@@ -85,6 +85,17 @@ def is_complete(error: float, total: float) -> bool:
 def word_vote(title: str, value: str, i: int, score: float, parts: dict[str, float], at: int | None = None) -> Vote:
     """Return the vote of word i, or of another column of it, seen from token `at`; by its number if that is None.
 
+    Args:
+        title: what the source is called: word, or the name of a column.
+        value: the word, or the value of the column.
+        i: its token, counted from 0.
+        score: what it adds.
+        parts: the score by what the word brings.
+        at: the token from which places are counted; None for the beginning of the sentence.
+
+    Returns:
+        The vote.
+
     >>> word_vote("word", "the", 0, 0.5, {}, at=1).words, word_vote("POS", "DT", 0, 0.5, {}).words
     ("previous word = 'the'", "POS of 1 = 'DT'")
     """

@@ -26,19 +26,21 @@ from trelliswork.errors import DataError, MissingExtraError, ScoreError
 from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of, names_left
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.estimator.crfsuite_settings import attribute_settings, check, iterations
+from trelliswork.models.taggers.features.estimator.crfsuite_settings import (
+    TrainingLog,
+    attribute_settings,
+    check,
+    iteration_line,
+    iterations,
+    score_table,
+    scores_of,
+)
 from trelliswork.models.taggers.features.estimator.sequence_tagger import (
     SequenceTagger,
     state_weights,
     transition_weights,
 )
 from trelliswork.models.taggers.features.estimator.sequences import label_lists, numbered_labels, sentences_in
-from trelliswork.models.taggers.features.estimator.training_log import (
-    TrainingLog,
-    iteration_line,
-    score_table,
-    scores_of,
-)
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.induction import extended_corpus, induce
 from trelliswork.models.taggers.features.learners.learning import check_weights, parameters_of

@@ -17,7 +17,7 @@ from typing import Any
 
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError, is_out_of_memory
 from trelliswork.models import load
-from trelliswork.models.placing import place
+from trelliswork.models.loading import place
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.web.asking import Asked, Body, asked, predictions

@@ -64,6 +64,16 @@ def attribute(
 
     `cost` is that of reading the sentence once, in tokens. All decisions get `FIRST_STEPS` steps, and those that are
     not complete (see `votes.TOLERANCE`) twice as many again and again, as far as `MOST_STEPS` and the work allow.
+
+    Args:
+        margins: by how much an answer beats its rival, [rows], given factors [rows, n, parts] and decisions [rows].
+        shape: (n, parts): the words of the sentence, and the parts that each brings.
+        n_decisions: number of decisions.
+        like: a tensor of the dtype and device of the network.
+        cost: tokens that a row takes; those of the sentence if None.
+
+    Returns:
+        An attribution for each decision.
     """
     if not n_decisions:
         return []

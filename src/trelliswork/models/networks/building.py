@@ -95,6 +95,11 @@ def pretrain_encoder(
     the reconstruction error of each layer. Tags are not looked at.
 
     Hinton et al. (2006), A fast learning algorithm for deep belief nets.
+
+    Args:
+        tagger: the network, whose encoder must be deep.
+        sentences: text; tags are not used.
+        config: the settings of the RBMs; `PretrainingConfig()` if None.
     """
     # [S4, RBM pre-training]
     if not isinstance(tagger.encoder, DeepEncoder):

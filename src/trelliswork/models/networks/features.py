@@ -36,7 +36,16 @@ _DIGIT = re.compile(r"\d")
 
 
 def normalize(word: str, *, lowercase: bool = True, digits_to_zero: bool = True) -> str:
-    """Return the form under which a word is looked up."""
+    """Return the form under which a word is looked up.
+
+    Args:
+        word: the word as it is written.
+        lowercase: whether to put it in small letters.
+        digits_to_zero: whether to write every digit as 0.
+
+    Returns:
+        The entry that stands for it in the vocabulary.
+    """
     if lowercase:
         word = word.lower()
     return _DIGIT.sub("0", word) if digits_to_zero else word
@@ -113,7 +122,16 @@ class TokenFeatures:
     def from_sentences(
         cls, sentences: Sequence[Sentence], config: NetworkConfig, words_with_vectors: Sequence[str] = ()
     ) -> TokenFeatures:
-        """Count the values of each feature and keep the frequent ones."""
+        """Count the values of each feature and keep the frequent ones.
+
+        Args:
+            sentences: the training data.
+            config: the settings, which say which features there are.
+            words_with_vectors: the words of pretrained vectors, in the order of their rows.
+
+        Returns:
+            The features with their vocabularies.
+        """
         words = Counter(word for sentence in sentences for word in sentence.words)
         vocabularies = {}
         for name, part in word_parts(config).items():

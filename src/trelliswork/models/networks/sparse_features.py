@@ -91,7 +91,16 @@ class TemplateFeatures:
 
     @classmethod
     def from_sentences(cls, sentences: Sequence[Sentence], lines: Sequence[str], min_count: int) -> TemplateFeatures:
-        """Keep the attributes that come at least `min_count` times."""
+        """Keep the attributes that come at least `min_count` times.
+
+        Args:
+            sentences: the training data.
+            lines: the templates as text.
+            min_count: occurrences below which an attribute has no weight.
+
+        Returns:
+            The features with their vocabulary.
+        """
         lengths, columns = columns_of(sentences)
         templates = parse_templates(lines, len(columns))
         keys, _ = templates.keys(lengths, columns)

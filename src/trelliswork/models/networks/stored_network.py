@@ -78,7 +78,17 @@ class StoredNetwork(Model, nn.Module):
 
     @classmethod
     def learnable(cls, material: Material, config: Any, file: str, note: Note) -> list[Sentence]:
-        """Return the training data that such a model can learn from; a note says what is left out."""
+        """Return the training data that such a model can learn from; a note says what is left out.
+
+        Args:
+            material: the training material.
+            config: the settings of the network.
+            file: the name of the training file, for errors.
+            note: called with what is worth knowing.
+
+        Returns:
+            The sentences to learn from.
+        """
         return material.train
 
     def calibrate(self, sentences: Sequence[Sentence]) -> bool:
@@ -216,7 +226,18 @@ class _OverWords(Protocol):
 def network_described(
     model: _OverWords, structure: str, labels: Rows, record: Rows, transitions: Sequence[tuple[float, str, str]]
 ) -> Description:
-    """Return a network over words under some structure."""
+    """Return a network over words under some structure.
+
+    Args:
+        model: the network, with its settings and vocabularies.
+        structure: the structure above it, in words.
+        labels: rows about its labels, for people.
+        record: the same for JSON.
+        transitions: (score, before, after), the strongest first.
+
+    Returns:
+        The description.
+    """
     encoder = ENCODERS.get(model.config.encoder, f"a {model.config.encoder} network")
     under = f"{'an' if structure[0] in 'aeio' else 'a'} {structure}"
     if getattr(model.config, "normalization", "global") == "local":

@@ -52,7 +52,17 @@ class WordNetwork(StoredNetwork):
     @classmethod
     @abstractmethod
     def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
-        """Return a new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it.
+
+        Args:
+            material: the training material.
+            config: the settings of the network.
+            options: the options of the command by name.
+            seed: what the initial weights depend on.
+
+        Returns:
+            The model, with its initial weights.
+        """
 
     @classmethod
     def initialised(cls, train: Sequence[Sentence], vectors: WordVectors | None, seed: int, *parts: Any) -> Self:
@@ -64,7 +74,13 @@ class WordNetwork(StoredNetwork):
         return model
 
     def begin(self, train: Sequence[Sentence], vectors: WordVectors | None, seed: int) -> None:
-        """First weights from pretrained vectors and from the training words, as far as the settings want them."""
+        """First weights from pretrained vectors and from the training words, as far as the settings want them.
+
+        Args:
+            train: the training data.
+            vectors: pretrained vectors, if there are any.
+            seed: what the pre-training depends on.
+        """
         if vectors is not None:
             load_vectors(self.inputs.lookup.tables[self.features.names.index(VECTOR)], vectors)
         if self.config.pretrain_epochs:
@@ -145,6 +161,15 @@ class WordNetwork(StoredNetwork):
 
         `margins` says by how much an answer beats its rival in each row of a batch of copies of the sentence, given the
         number of the decision that the row is about; `cost` is that of a row, in tokens.
+
+        Args:
+            sentence: the sentence.
+            margins: by how much an answer beats its rival, [rows], given a batch of copies and decisions [rows].
+            n_decisions: number of decisions.
+            cost: tokens that a row takes; those of the sentence if None.
+
+        Returns:
+            An attribution for each decision.
         """
         with self.evaluating():
             batch = self.token_batch(self.encode([sentence]))
@@ -155,7 +180,17 @@ class WordNetwork(StoredNetwork):
             )
 
     def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Reason:
-        """Attributed shares as votes of words and of extra columns; a word goes by its place seen from token `at`."""
+        """Attributed shares as votes of words and of extra columns; a word goes by its place seen from token `at`.
+
+        Args:
+            sentence: the sentence.
+            shares: what its words, by their parts, add to a decision.
+            rival: the answer that the decision was against, in words.
+            at: the token that the decision is about, from which places are counted; None for the whole sentence.
+
+        Returns:
+            The votes, the strongest first.
+        """
         titles = [*self.column_names, *(f"column {i}" for i in range(len(self.column_names) + 1, self.n_columns + 1))]
         columns = {f"column{i}": (titles[i - 1], values) for i, values in enumerate(sentence.features, 1)}
         sources: dict[str, list[int]] = {}

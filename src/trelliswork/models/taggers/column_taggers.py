@@ -87,7 +87,16 @@ class ColumnTaggers:
 def predicted_columns(
     train: Sequence[Sentence], dev: Sequence[Sentence], note: Note
 ) -> tuple[list[Sentence], list[Sentence], ColumnTaggers]:
-    """Both with predicted columns, and what predicts them; the training data by taggers that have not seen it."""
+    """Both with predicted columns, and what predicts them; the training data by taggers that have not seen it.
+
+    Args:
+        train: the training data with its columns.
+        dev: the dev data with its columns.
+        note: called with how often the columns are right.
+
+    Returns:
+        Both with columns as they are predicted, and the taggers of the columns.
+    """
     for i in range(len(train[0].features)):
         n_values = len({value for sentence in train for value in sentence.features[i]})
         if n_values > MOST_VALUES:

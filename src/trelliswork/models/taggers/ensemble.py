@@ -129,12 +129,31 @@ class Ensemble(AveragedTagger):
     def attributed(
         self, sentence: Sentence, value: Sequence[int], rivals: Sequence[Sequence[int]]
     ) -> list[Attribution]:
-        """Return the means of the shares of the words."""
+        """Return the means of the shares of the words.
+
+        Args:
+            sentence: the sentence.
+            value: the labels, [n].
+            rivals: other labels of the same sentence.
+
+        Returns:
+            An attribution for each rival.
+        """
         by_member = [network.attributed(sentence, value, rivals) for network in self._networks]
         return [mean_of(same) for same in zip(*by_member, strict=True)]
 
     def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Reason:
-        """Shares as votes."""
+        """Shares as votes.
+
+        Args:
+            sentence: the sentence.
+            shares: what its words, by their parts, add to a decision.
+            rival: the answer that the decision was against, in words.
+            at: the token that the decision is about; None for the whole sentence.
+
+        Returns:
+            The votes, the strongest first.
+        """
         return self._networks[0].reason(sentence, shares, rival, at)
 
     @property

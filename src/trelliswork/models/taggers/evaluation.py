@@ -18,6 +18,14 @@ def evaluate_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[st
 
     `score` is the number that early stopping watches and `metric` its name.
 
+    Args:
+        gold: the right tags of each sentence.
+        predicted: those of the model.
+        scheme: how both spell spans; plain if they do not.
+
+    Returns:
+        Scores by name.
+
     >>> evaluate_tags([["B-X", "O"]], [["B-X", "B-X"]], "IOB2")["precision"]
     0.5
     """
@@ -66,7 +74,16 @@ class TaggerScores:
 
 
 def score(answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str) -> TaggerScores:
-    """Compare answers with gold sentences, whose tags must be in the scheme of the model."""
+    """Compare answers with gold sentences, whose tags must be in the scheme of the model.
+
+    Args:
+        answers: the answer to each sentence.
+        sentences: the same sentences with their right tags.
+        scheme: how both spell spans; plain if they do not.
+
+    Returns:
+        The scores.
+    """
     gold = [sentence.tags or () for sentence in sentences]
     return compare(gold, [answer.tags for answer in answers], scheme, _outcomes(gold, answers, scheme))
 
@@ -77,7 +94,17 @@ def compare(
     scheme: str,
     outcomes: Sequence[tuple[float, bool]] | None = None,
 ) -> TaggerScores:
-    """Return scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences."""
+    """Return scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences.
+
+    Args:
+        gold: the right tags of each sentence.
+        predicted: those of the model.
+        scheme: how both spell spans; plain if they do not.
+        outcomes: (confidence, right) of each predicted part; None without confidences.
+
+    Returns:
+        The scores.
+    """
     has_spans = scheme != "plain"
     return TaggerScores(
         len(gold),
@@ -106,7 +133,17 @@ def _outcomes(gold: Sequence[Sequence[str]], answers: Sequence[Confidences], sch
 def examined(
     answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str, confused: Confusion
 ) -> Examined:
-    """Spans, or the tags of tokens if they are plain, sentence by sentence."""
+    """Spans, or the tags of tokens if they are plain, sentence by sentence.
+
+    Args:
+        answers: the answer to each sentence.
+        sentences: the same sentences with their right tags.
+        scheme: how both spell spans; plain if they do not.
+        confused: which tags were taken for which.
+
+    Returns:
+        Right and wrong parts, sentence by sentence.
+    """
     examples = [_example(answer, sentence, scheme) for answer, sentence in zip(answers, sentences, strict=True)]
     if scheme == "plain":
         return Examined("token accuracy", "tags", examples, confused)

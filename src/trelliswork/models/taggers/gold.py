@@ -26,6 +26,14 @@ def in_scheme_of(labels: Labels, sentences: Sequence[Sentence], scheme: str | No
     """Gold tags rewritten in the scheme of the model, and the scheme they were in.
 
     `scheme` is inferred when None. Tags of a wholly different kind are left alone, to be reported one by one.
+
+    Args:
+        labels: the labels of the model.
+        sentences: gold data.
+        scheme: the scheme of its tags, inferred when None.
+
+    Returns:
+        The sentences in the scheme of the model, and the scheme that they had.
     """
     wanted = labels.data_scheme
     own = canonical(scheme) if scheme else infer_scheme(sentence.tags or () for sentence in sentences)

@@ -52,6 +52,14 @@ class Labels:
 
         With span tags the set is completed with O and every role of each type, so that a span of any length,
         and a sentence without any, can be expressed.
+
+        Args:
+            sentences: tagged sentences.
+            scheme: the scheme of their tags, inferred when None.
+            label_scheme: the scheme of the labels: IOBES, or that of the data.
+
+        Returns:
+            The labels.
         """
         tags = [tags_of_gold(sentence) for sentence in sentences]
         data_scheme = canonical(scheme) if scheme is not None else infer_scheme(tags)
@@ -71,7 +79,16 @@ class Labels:
 
     @classmethod
     def from_stored(cls, labels: Sequence[str], scheme: str, data_scheme: str) -> Labels:
-        """Return the inverse of writing the three down."""
+        """Return the inverse of writing the three down.
+
+        Args:
+            labels: the labels by number.
+            scheme: the scheme in which they are written.
+            data_scheme: the scheme of the data.
+
+        Returns:
+            The labels.
+        """
         return cls(Vocabulary(labels), canonical(scheme), canonical(data_scheme))
 
     @property

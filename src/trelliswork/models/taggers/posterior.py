@@ -182,7 +182,16 @@ def _allowed(
 def confidences_of(
     chain: TagDistribution | ArrayChain, labels: Labels, sentences: Sequence[Sentence]
 ) -> list[Confidences]:
-    """Return token marginals and span probabilities of the best tags of each sentence."""
+    """Return token marginals and span probabilities of the best tags of each sentence.
+
+    Args:
+        chain: p(labels | words) of the sentences.
+        labels: the labels by their number in the chain.
+        sentences: a row of the chain for each.
+
+    Returns:
+        The confidences of each sentence.
+    """
     best = chain.argmax  # (batch, n)
     tokens = tag_probabilities(chain.marginals, best, labels)
     tags = _tags_of_rows(best, labels, sentences)
@@ -202,7 +211,16 @@ def _tags_of_rows(
 def span_confidences(
     chain: TagDistribution | ArrayChain, labels: Labels, tags: Sequence[Sequence[str]]
 ) -> list[list[SpanConfidence]]:
-    """Return P(exactly this span) for each span that the tags spell out."""
+    """Return P(exactly this span) for each span that the tags spell out.
+
+    Args:
+        chain: p(labels | words) of the sentences.
+        labels: the labels by their number in the chain.
+        tags: for each row the tags whose spans are asked for.
+
+    Returns:
+        The spans of each row with their probabilities.
+    """
     spans = [spans_of(row, labels.data_scheme) for row in tags]
     if not any(spans):
         return [[] for _ in spans]
@@ -215,7 +233,16 @@ def span_confidences(
 
 
 def token_confidences(marginals: Values, labels: Labels, tags: Sequence[Sequence[str]]) -> list[list[float]]:
-    """Return P(the token has this tag) for each token of some sentences and tags in the scheme of the data."""
+    """Return P(the token has this tag) for each token of some sentences and tags in the scheme of the data.
+
+    Args:
+        marginals: probabilities of labels [batch, n, c].
+        labels: the labels by number.
+        tags: for each row the tags that are asked for.
+
+    Returns:
+        The probability of each tag.
+    """
     known = np.zeros(marginals.shape[:2], np.int64)
     for row, of_row in enumerate(tags):
         known[row, : len(of_row)] = labels.indices(Sentence(("",) * len(of_row), tuple(of_row)))
@@ -227,6 +254,14 @@ def tag_probabilities(marginals: Values, best: Values, labels: Labels) -> Array:
     """Return P(the token has this tag) [batch, n]: the labels that mean the same tag in the data are added up.
 
     `marginals` [batch, n, c] and `best` [batch, n] are arrays or tensors.
+
+    Args:
+        marginals: probabilities of labels [batch, n, c].
+        best: labels [batch, n].
+        labels: the labels by number.
+
+    Returns:
+        Probabilities [batch, n].
     """
     shares = _array(marginals)
     same = np.zeros((len(labels.vocabulary), len(labels.vocabulary)), shares.dtype)
@@ -236,7 +271,16 @@ def tag_probabilities(marginals: Values, best: Values, labels: Labels) -> Array:
 
 
 def tag_shares(marginals: Values, labels: Labels, lengths: Sequence[int]) -> list[Array]:
-    """Return P(the token has the tag) [n, tags] of each sentence, for the tags of `labels.tag_groups`."""
+    """Return P(the token has the tag) [n, tags] of each sentence, for the tags of `labels.tag_groups`.
+
+    Args:
+        marginals: probabilities of labels [batch, n, c].
+        labels: the labels by number.
+        lengths: tokens of each row.
+
+    Returns:
+        For each row probabilities [n, tags].
+    """
     shares = _array(marginals)  # (batch, n, c)
     means = np.zeros((len(labels.vocabulary), len(labels.tag_groups)), shares.dtype)
     for column, group in enumerate(labels.tag_groups.values()):

@@ -106,6 +106,14 @@ class SentenceTagger(Model):
         they are. One sentence, also as a list of words, gives one list too. With a `threshold`, the tags are those of
         the spans that are as likely (see `span_choice`), however unlikely the whole.
 
+        Args:
+            sentences: raw text, one sentence (also as a list of words), or several.
+            pins: for each sentence what is known: `{0: "B-NP"}` says that its first token begins an NP.
+            threshold: the least probability of a span, in 0.001..1; None takes the most probable tags.
+
+        Returns:
+            The tags of one sentence or text, or those of each sentence.
+
         >>> tagger.tag([["Ann", "sings"], ["Stop"]]), tagger.tag("Ann sings.")       # doctest: +SKIP
         ([['B-NP', 'B-VP'], ['B-VP']], ['B-NP', 'B-VP', 'O'])
         """
@@ -136,6 +144,16 @@ class SentenceTagger(Model):
         """Return the best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`.
 
         Of raw text there is an answer for each of its sentences, with the `offsets` of the words.
+
+        Args:
+            inputs: raw text, one sentence (also as a list of words), or several.
+            top_k: how many tag sequences to return, the best first; 0 for none.
+            pins: for each sentence what is known: `{0: "B-NP"}` says that its first token begins an NP.
+            confidence: whether tokens and spans have their probabilities.
+            threshold: the least probability of a span, in 0.001..1; None takes the most probable tags.
+
+        Returns:
+            An answer for each sentence.
         """
         sentences = self.sentences_of(inputs)
         sure = self._confidences_of(sentences, pins, threshold) if confidence else None
@@ -156,7 +174,16 @@ class SentenceTagger(Model):
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
     ) -> list[list[Analysis]]:
-        """Return the `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
+        """Return the `top_k` most probable tag sequences of each sentence, best first, with exact probabilities.
+
+        Args:
+            sentences: the sentences, or what `sentences_of` reads as such.
+            top_k: how many tag sequences to return, at least 1.
+            pins: for each sentence what is known: `{0: "B-NP"}` says that its first token begins an NP.
+
+        Returns:
+            For each sentence its tag sequences, the best first.
+        """
         return self._analyses_of(self.sentences_of(sentences), top_k, pins)
 
     def _analyses_of(
@@ -177,6 +204,14 @@ class SentenceTagger(Model):
         """Return the best tags with the exact probability of each token's tag and of each predicted span.
 
         With a `threshold`, the tags are those that `tag` gives for it.
+
+        Args:
+            sentences: the sentences, or what `sentences_of` reads as such.
+            pins: for each sentence what is known: `{0: "B-NP"}` says that its first token begins an NP.
+            threshold: the least probability of a span, in 0.001..1; None takes the most probable tags.
+
+        Returns:
+            The confidences of each sentence.
         """
         return self._confidences_of(self.sentences_of(sentences), pins, threshold)
 
@@ -209,7 +244,16 @@ class SentenceTagger(Model):
     def choices(
         self, inputs: Readable, *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """Return the `most` probable tags that each token may have, by their exact probability given the pins."""
+        """Return the `most` probable tags that each token may have, by their exact probability given the pins.
+
+        Args:
+            inputs: raw text, one sentence, or several.
+            pins: for each sentence what is known: `{0: "B-NP"}` says that its first token begins an NP.
+            most: how many choices to list for each part; None for all.
+
+        Returns:
+            For each sentence the choices of its tokens.
+        """
         tags = list(self.labels.tag_groups)
 
         def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
@@ -220,7 +264,16 @@ class SentenceTagger(Model):
     def spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
-        """Return the spans of each sentence that are as likely as `threshold`, without overlaps, with probabilities."""
+        """Return the spans of each sentence that are as likely as `threshold`, without overlaps, with probabilities.
+
+        Args:
+            sentences: the sentences, or what `sentences_of` reads as such.
+            threshold: the least probability of a span.
+            pins: for each sentence what is known: `{0: "B-NP"}` says that its first token begins an NP.
+
+        Returns:
+            For each sentence its spans, in order.
+        """
         return self._chosen_spans(self.sentences_of(sentences), threshold, pins)
 
     def _chosen_spans(
@@ -232,7 +285,16 @@ class SentenceTagger(Model):
     def likely_spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
-        """Return all spans with a probability of `threshold` or more; they may overlap."""
+        """Return all spans with a probability of `threshold` or more; they may overlap.
+
+        Args:
+            sentences: the sentences, or what `sentences_of` reads as such.
+            threshold: the least probability of a span.
+            pins: for each sentence what is known: `{0: "B-NP"}` says that its first token begins an NP.
+
+        Returns:
+            For each sentence its spans.
+        """
         return self._spans_above(self.sentences_of(sentences), threshold, pins)
 
     def _spans_above(

@@ -49,6 +49,15 @@ def likely_spans(
 
     A span is no likelier than that each of its tokens has its type, which leaves few to look at. Of one chain, it is no
     likelier than that its tokens go on as one span, which leaves few even if the model is unsure of everything.
+
+    Args:
+        members: chains over the labels of the same sentences; their mean counts.
+        labels: the labels by their number in the chains.
+        lengths: tokens of each sentence.
+        threshold: the least probability of a span.
+
+    Returns:
+        For each sentence its spans with their probabilities.
     """
     names = labels.vocabulary.to_list()
     marginals = sum(member.marginals for member in members[1:]) + members[0].marginals
@@ -123,6 +132,14 @@ def choose_spans(spans: Sequence[PartProbability], n: int, threshold: float) -> 
     """Return those of the spans, none overlapping, that make Σ (probability - threshold) greatest, in order.
 
     best[j] = max(best[j - 1], max over spans [i, j) of best[i] + p - threshold)
+
+    Args:
+        spans: spans of one sentence, which may overlap.
+        n: tokens of the sentence.
+        threshold: what a span costs.
+
+    Returns:
+        The chosen ones, in order.
     """
     ending: list[list[PartProbability]] = [[] for _ in range(n + 1)]
     for span in spans:

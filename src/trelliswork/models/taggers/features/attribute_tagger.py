@@ -40,7 +40,16 @@ class AttributeTagger(FeatureTagger):
 
     @classmethod
     def of(cls, crf: FeatureCRF, names: Sequence[str], config: LearningConfig | None = None) -> AttributeTagger:
-        """Return a tagger of a trained CRF whose attributes have these names; weights of 0 are left out."""
+        """Return a tagger of a trained CRF whose attributes have these names; weights of 0 are left out.
+
+        Args:
+            crf: the trained CRF.
+            names: the names of its attributes, by number.
+            config: the settings to keep with it; those without constraints if None.
+
+        Returns:
+            The tagger.
+        """
         labels = Labels.as_written([crf.labels])
         smaller, kept = crf.compact()
         own = names_left(names, smaller, kept)
@@ -63,7 +72,17 @@ class AttributeTagger(FeatureTagger):
         features: object = None,
         **options: Any,
     ) -> FeatureTagger:
-        """Learn from tagged sentences that have attributes; as `FeatureTagger.fit`, without what makes attributes."""
+        """Learn from tagged sentences that have attributes; as `FeatureTagger.fit`, without what makes attributes.
+
+        Args:
+            train: tagged sentences with attributes, or `TaggedData` of them.
+            config: the settings of learning; `LearningConfig()` if None.
+            templates: must be None, as the attributes come with the data.
+            features: must be None too.
+
+        Returns:
+            The tagger.
+        """
         if templates is not None or features is not None:
             given = "template" if templates is not None else "function"
             raise TrellisworkError(f"the attributes come with the data; leave the {given} out or give CoNLL columns")
@@ -80,7 +99,16 @@ class AttributeTagger(FeatureTagger):
 
 
 def names_left(names: Sequence[str], smaller: FeatureCRF, kept: Array) -> Sequence[str]:
-    """Return the names of the attributes that a smaller CRF has kept."""
+    """Return the names of the attributes that a smaller CRF has kept.
+
+    Args:
+        names: the names of all attributes.
+        smaller: the CRF that has kept some of them.
+        kept: their numbers.
+
+    Returns:
+        The names, by their new numbers.
+    """
     hashed = isinstance(smaller.index, HashedIndex)
     return HashedNames(smaller.conjunctions) if hashed else [names[i] for i in kept]
 

@@ -20,8 +20,7 @@ from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.encoding import Encoded, Source
-from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters, HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
 from trelliswork.models.taggers.features.kernels.records import Legal
 from trelliswork.models.taggers.features.learners.base import Corpus
@@ -196,7 +195,13 @@ class FeatureCorpus:
 
 
 def check_units(templates: Templates, config: LearningConfig, pretrain: Sequence[Sentence]) -> None:
-    """Refuse what hidden units cannot be combined with, and pre-training without them."""
+    """Refuse what hidden units cannot be combined with, and pre-training without them.
+
+    Args:
+        templates: make the attributes.
+        config: the settings of learning.
+        pretrain: sentences to pre-train on; empty for none.
+    """
     if pretrain and not config.hidden_units:
         raise TrellisworkError("pre-training needs hidden units, got none; give hidden_units=100 or no such sentences")
     if config.hidden_units and not has_b(templates):

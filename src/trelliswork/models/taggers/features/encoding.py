@@ -43,7 +43,16 @@ def columns_of(sentences: Sequence[Sentence], n_columns: int | None = None) -> t
 
 
 def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
-    """Return the attributes that templates make."""
+    """Return the attributes that templates make.
+
+    Args:
+        templates: make attributes of the columns.
+        lengths: tokens of each sentence, [sentences].
+        columns: the words and then the other columns, token after token.
+
+    Returns:
+        The attributes by key.
+    """
     every = templates.templates
     wanted = [row for row, template in enumerate(every) if template.references or not template.pairs]
     keys, counts, places = expand(templates, wanted, lengths, columns)
@@ -94,7 +103,17 @@ class Encoded:
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence], source: Source, hash_bits: int | None, where: Where = ALONE) -> Encoded:
-        """Encode the share of this process of all `sentences`, every n-th."""
+        """Encode the share of this process of all `sentences`, every n-th.
+
+        Args:
+            sentences: all sentences, of which every n-th is encoded here.
+            source: makes the attributes.
+            hash_bits: bits of hashed attributes; None keeps names.
+            where: the processes, and the place of large arrays.
+
+        Returns:
+            The encoded share.
+        """
         together = where.together
         work = _Encoding(source, new_index(hash_bits), where)
         together.gathered(lambda: work.add_all(sentences[together.rank :: together.size]))

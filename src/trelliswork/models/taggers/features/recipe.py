@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from trelliswork.data import Sentence
@@ -20,7 +21,8 @@ from trelliswork.models.recipe import LearningResult, Material, Note, Options, R
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
 from trelliswork.models.taggers.features.corpus import TaggedData
-from trelliswork.models.taggers.features.cost import cost_notes
+from trelliswork.models.taggers.features.crf.array_chain import is_worth_listing
+from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
@@ -191,3 +193,61 @@ def _fully_tagged(dev: list[Sentence], file: str, note: Note) -> list[Sentence]:
     if len(known) < len(dev):
         note(f"note: {count(len(dev) - len(known), 'dev sentence')} with unknown tags left out of the scores")
     return known
+
+
+# The time that an iteration takes where there are many tags, announced before it begins.
+
+
+SLOW = 10.0  # seconds
+# Seconds of a token on one core: for each pair of states in a table, for each pair that is listed, and for each tag.
+TABLE = {"lbfgs": 6e-10, "sgd": 8e-10}
+DECODED = 4e-10  # the same where the best tags are looked for
+LISTED, TAG = 1.2e-9, 1.5e-8
+
+
+def cost_notes(tags: Iterable[Sequence[str]], config: LearningConfig, *, scheme: bool) -> Iterator[str]:
+    """Return notes on whether pairs of tags are listed, and on how long an iteration takes if that is long.
+
+    With a `scheme`, what it forbids is in a table.
+
+    Args:
+        tags: the tags of each sentence.
+        config: the settings of learning.
+        scheme: whether a tag scheme forbids some pairs.
+
+    Returns:
+        Notes.
+    """
+    kind, n_tokens, seen, pairs = kind_of(config.model), 0, set[str](), set[tuple[str, str]]()
+    if kind.counted or not kind.transitions:
+        return
+    for each in tags:
+        n_tokens += len(each)
+        seen.update(each)
+        pairs.update(pairwise(each))
+    single = config.order == 1 and config.latent == 1 and not config.hidden_units and kind.normalised == "globally"
+    listed = single and not config.all_transitions and not scheme and is_worth_listing(len(seen), len(pairs))
+    if listed and config.algorithm == "lbfgs":
+        which = f"{len(pairs):,} of {len(seen) ** 2:,} pairs follow one another"
+        yield f"{len(seen):,} tags: {which} and have transition weights; the others share the score 0"
+        seconds = n_tokens * (LISTED * len(pairs) + TAG * len(seen))
+    else:
+        states = len(pairs) + len(seen) if config.order == 2 else len(seen) * config.latent
+        seconds = n_tokens * TABLE.get(config.algorithm, DECODED) * states**2
+    if seconds > SLOW and kind.normalised == "globally":
+        fixes = ["--algorithm lbfgs"] if listed and config.algorithm != "lbfgs" else []
+        fixes += ["--order 1"] if config.order == 2 else []
+        fixes += ["--latent 1"] if config.latent > 1 else []
+        fixes += ["--model logistic", "--min-tag-count 10"]
+        what = f"{len(seen):,} tags: about {_spoken(seconds)} an iteration on one core"
+        yield f"{what}; consider {' or '.join(fixes)}"
+
+
+def _spoken(seconds: float) -> str:
+    """
+    >>> _spoken(14.2), _spoken(200), _spoken(9000)
+    ('14 seconds', '3 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return count(round(seconds), "second")
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

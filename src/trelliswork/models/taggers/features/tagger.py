@@ -34,11 +34,10 @@ from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.encoding import Source, attributes_of, columns_of
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
-from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.taggers.features.stored import NAMES, crf_arrays, crf_of_arrays, names_text, read_names
 from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.gold import broken_note, unknown_note
 from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
@@ -61,6 +60,15 @@ class FeatureTagger(SentenceTagger):
     """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
 
     `columns_seen` is how many columns next to the words there were in training, all of which a function may read.
+
+    Args:
+        templates: make attributes of words and columns.
+        labels: the labels by their numbers.
+        crf: the weights.
+        config: the settings that it was learned with.
+        names: the names of its attributes by number; empty if they are hashed.
+        features: a function that makes further attributes.
+        columns_seen: columns next to the words in training.
     """
 
     KIND = "FeatureTagger"
@@ -98,6 +106,17 @@ class FeatureTagger(SentenceTagger):
         for each token a dict or a list of names; with `templates` too, tokens have the attributes of both.
         `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of induction added; if
         one returns True, that was the last.
+
+        Args:
+            train: tagged sentences, or `TaggedData` of them.
+            config: the settings of learning; `LearningConfig()` if None.
+            templates: make the attributes; those that the columns suggest if None and without a function.
+            features: a function, or "package.module:function", that makes attributes.
+            on_progress: called after every iteration with its figures and a tagger with its weights.
+            on_round: called after every round of induction.
+
+        Returns:
+            The tagger.
         """
         config, data = config or LearningConfig(), training_data.TaggedData.of(train)
         sentences, untagged, together = data.sentences, data.untagged, data.where.together

@@ -110,6 +110,17 @@ def explain(
 
     `scheme` is how the labels spell spans: rivals are allowed by it. With latent states, these are the labels: B-NP#1,
     B-NP#2, ...
+
+    Args:
+        crf: the model.
+        rows: the attributes of the sentences.
+        tokens: the words of each sentence.
+        names: the names of the attributes by number.
+        wording: puts a name into words.
+        scheme: how the labels spell spans.
+
+    Returns:
+        An explanation for each sentence.
     """
     scheme_labels = [label for label in crf.labels for _ in range(crf.parameters.latent)]
     if crf.parameters.latent > 1:

@@ -106,22 +106,58 @@ def attribute_rivals(
 
 
 def make_direct_connections(config: TaggerConfig, features: TokenFeatures, n_labels: int) -> DirectConnections | None:
-    """Return the layer that scores labels past the network, if there are templates."""
+    """Return the layer that scores labels past the network, if there are templates.
+
+    Args:
+        config: the settings of the tagger.
+        features: what it reads of words.
+        n_labels: number of labels that are scored.
+
+    Returns:
+        The layer, or None.
+    """
     return DirectConnections(features.n_attributes, n_labels) if config.templates else None
 
 
 def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
-    """Return the layer from vectors of tokens to scores of labels."""
+    """Return the layer from vectors of tokens to scores of labels.
+
+    Args:
+        config: the settings of the tagger.
+        dim: width of the vectors.
+        n_labels: number of labels that are scored.
+
+    Returns:
+        The layer, from [batch, n, dim] to [batch, n, n_labels].
+    """
     scorer: nn.Module = SCORERS[config.scorer].make(config, dim, n_labels)
     return scorer
 
 
 def make_transition_scorer(config: TaggerConfig, dim: int, n_labels: int) -> TransitionScorer | None:
-    """Return the layer that scores pairs of labels by the input; None if they score the same everywhere."""
+    """Return the layer that scores pairs of labels by the input; None if they score the same everywhere.
+
+    Args:
+        config: the settings of the tagger.
+        dim: width of the vectors.
+        n_labels: number of labels that are scored.
+
+    Returns:
+        The layer, from [batch, n, dim] to [batch, n - 1, n_labels, n_labels], or None.
+    """
     return TransitionScorer(dim, n_labels) if config.transitions == "network" else None
 
 
 def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
-    """Return the layer from vectors of tokens to scores of segments."""
+    """Return the layer from vectors of tokens to scores of segments.
+
+    Args:
+        config: the settings of the tagger.
+        dim: width of the vectors.
+        n_labels: number of kinds that are scored.
+
+    Returns:
+        The layer, from [batch, n, dim] to [batch, n, max_length, n_labels].
+    """
     scorer: nn.Module = SEGMENT_SCORERS[config.segments].make(config, dim, num_labels=n_labels)
     return scorer

@@ -38,6 +38,11 @@ class DropoutAverage(AveragedTagger):
     and on how sentences fall into batches. A tagger without dropout gives its own answers back.
 
     Gal and Ghahramani (2016), Dropout as a Bayesian approximation: representing model uncertainty in deep learning.
+
+    Args:
+        tagger: a trained tagger with dropout.
+        n_masks: number of masks to average over.
+        seed: what the masks depend on.
     """
 
     # [S4.140, 775-776]
@@ -72,7 +77,16 @@ class DropoutAverage(AveragedTagger):
 
 
 def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_bins: int = 10) -> Calibration:
-    """Return whether the tags of tokens are right as often as the tagger says."""
+    """Return whether the tags of tokens are right as often as the tagger says.
+
+    Args:
+        tagger: the tagger to judge.
+        sentences: gold data.
+        n_bins: number of bins of confidences.
+
+    Returns:
+        Shares of right tags by confidence.
+    """
     pairs = [
         (confidence, tag == gold)
         for sentence, confidences in zip(sentences, tagger.confidences(sentences), strict=True)

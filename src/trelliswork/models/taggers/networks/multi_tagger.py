@@ -27,9 +27,8 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.building import stored_labels
-from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.config import TaggerConfig, task_names
 from trelliswork.models.taggers.networks.tagger import Tagger
-from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.networks.word_votes import TaskExplanation
 from trelliswork.models.taggers.sentence_tagger import is_one
 from trelliswork.runtime.shapes import Float, Int
@@ -55,6 +54,11 @@ class MultiTagger(StoredNetwork):
     is how a CoNLL file with the columns word, pos, chunk, entity is read. `heads[task]` is a `Tagger` like any other.
 
     Collobert et al. (2011), Natural language processing (almost) from scratch.
+
+    Args:
+        config: the settings, the same for all tasks.
+        features: what is read of words.
+        labels: the labels of each task, by its name.
     """
 
     # [S4, multi-task tagging]
@@ -92,6 +96,16 @@ class MultiTagger(StoredNetwork):
         """Return a new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
 
         `vectors` and `seed` are as for `Tagger.from_data`.
+
+        Args:
+            train: sentences with a column of tags for each task.
+            tasks: the names of the tasks, in the order of the columns.
+            config: the settings; those of `TaggerConfig()` if None.
+            vectors: pretrained vectors, read in addition to the words of the training data.
+            seed: what the initial weights depend on.
+
+        Returns:
+            The model, with its initial weights.
         """
         if not train:
             raise TrellisworkError("expected tagged sentences to build a tagger from, got none; check the data")
@@ -175,7 +189,18 @@ class MultiTagger(StoredNetwork):
         confidence: bool = True,
         threshold: float | None = None,
     ) -> list[Answer]:
-        """Return the answers of all tasks; given the words they are independent. `pins` are by task."""
+        """Return the answers of all tasks; given the words they are independent. `pins` are by task.
+
+        Args:
+            inputs: raw text, one sentence, or several.
+            top_k: how many tag sequences of each task to return; 0 for none.
+            pins: by task, for each sentence the tags that are known.
+            confidence: whether tokens and spans have their probabilities.
+            threshold: the least probability of a span; None takes the most probable tags.
+
+        Returns:
+            An answer for each sentence, with one for each task in `tasks`.
+        """
         bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(inputs)]
         known = pins or {}
         by_task = {

@@ -96,7 +96,16 @@ class TakenOver:
 
 
 def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[NeuralTagger, TakenOver]:
-    """Return a network like `model`, made from new data, with what `source` has learned."""
+    """Return a network like `model`, made from new data, with what `source` has learned.
+
+    Args:
+        model: a network made from the new data.
+        source: the trained network.
+        seed: what the weights that are new depend on.
+
+    Returns:
+        The network to train, and what it has of the trained one.
+    """
     features = TokenFeatures(model.config, _merged(model.features, source.features), model.features.pretrained)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

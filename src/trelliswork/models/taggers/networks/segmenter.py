@@ -59,7 +59,13 @@ Segments = Sequence[tuple[int, int, int]]  # first token, behind the last, kind
 
 
 class Segmenter(WordNetwork, SentenceTagger):
-    """Inputs, encoder, segment scorer and semi-CRF. Tokens outside spans are segments of one token."""
+    """Inputs, encoder, segment scorer and semi-CRF. Tokens outside spans are segments of one token.
+
+    Args:
+        config: the settings.
+        features: what is read of words.
+        labels: the labels, which must spell spans.
+    """
 
     CONFIG = TaggerConfig
     STRUCTURE: ClassVar[str] = "semi-Markov CRF"
@@ -115,7 +121,16 @@ class Segmenter(WordNetwork, SentenceTagger):
         return [explained_tags(self, each) for each in self.sentences_of(sentences)]
 
     def attributed(self, sentence: Sentence, value: Segments, rivals: Sequence[Segments]) -> list[Attribution]:
-        """Return the shares of the words in the difference between the scores of a value and of each rival."""
+        """Return the shares of the words in the difference between the scores of a value and of each rival.
+
+        Args:
+            sentence: the sentence.
+            value: its segments.
+            rivals: other segmentations of it.
+
+        Returns:
+            An attribution for each rival.
+        """
         return attribute_rivals(self, self.margins, sentence, value, rivals)
 
     def stored_config(self) -> dict[str, object]:
@@ -127,7 +142,17 @@ class Segmenter(WordNetwork, SentenceTagger):
 
     @classmethod
     def learnable(cls, material: Material, config: TaggerConfig, file: str, note: Note) -> list[Sentence]:
-        """Return the sentences without a span of more tokens than a segmenter can see, and a note about the others."""
+        """Return the sentences without a span of more tokens than a segmenter can see, and a note about the others.
+
+        Args:
+            material: the training material.
+            config: the settings, with the longest span.
+            file: the name of the training file, for errors.
+            note: called with how many sentences are left out.
+
+        Returns:
+            The sentences to learn from.
+        """
         train, scheme, longest = material.train, material.scheme, config.max_length
         known = canonical(scheme) if scheme is not None else infer_scheme([sentence.tags or () for sentence in train])
         if known == "plain":
@@ -233,7 +258,16 @@ class Segmenter(WordNetwork, SentenceTagger):
     def margins(
         self, batch: TokenBatch, values: Sequence[Segments], rivals: Sequence[Segments]
     ) -> Float[Tensor, " batch"]:
-        """Return by how much the scores of segments are above those of their rivals."""
+        """Return by how much the scores of segments are above those of their rivals.
+
+        Args:
+            batch: copies of a sentence, or several sentences.
+            values: the segments of each row.
+            rivals: other segments of each row.
+
+        Returns:
+            Differences of scores, [batch].
+        """
         segments = self.crf.distribution(self(batch), batch.mask.sum(1))
         return segments.score(list(values)) - segments.score(list(rivals))
 

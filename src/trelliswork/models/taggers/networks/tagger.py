@@ -51,7 +51,13 @@ if TYPE_CHECKING:
 
 
 class Tagger(WordNetwork, SentenceTagger):
-    """Inputs, encoder, scorer and CRF."""
+    """Inputs, encoder, scorer and CRF.
+
+    Args:
+        config: the settings.
+        features: what is read of words.
+        labels: the labels by number.
+    """
 
     CONFIG = TaggerConfig
     STRUCTURE: ClassVar[str] = "linear-chain CRF"
@@ -110,7 +116,16 @@ class Tagger(WordNetwork, SentenceTagger):
     def attributed(
         self, sentence: Sentence, value: Sequence[int], rivals: Sequence[Sequence[int]]
     ) -> list[Attribution]:
-        """Return the shares of the words in the difference between the scores of a value and of each rival."""
+        """Return the shares of the words in the difference between the scores of a value and of each rival.
+
+        Args:
+            sentence: the sentence.
+            value: its labels, [n].
+            rivals: other labels of it.
+
+        Returns:
+            An attribution for each rival.
+        """
         return attribute_rivals(self, self.margins, sentence, value, rivals)
 
     def stored_config(self) -> dict[str, object]:
@@ -143,7 +158,16 @@ class Tagger(WordNetwork, SentenceTagger):
     def loss_of_vectors(
         self, vectors: Float[Tensor, "batch n d"], tags: Int[Tensor, "batch n"], batch: TokenBatch
     ) -> Float[Tensor, ""]:
-        """Return -log p(tags | words) from what `encode_tokens` gives."""
+        """Return -log p(tags | words) from what `encode_tokens` gives.
+
+        Args:
+            vectors: what `encode_tokens` gives, [batch, n, d].
+            tags: gold labels, [batch, n].
+            batch: the tokens, with their mask.
+
+        Returns:
+            The loss, summed over the batch.
+        """
         if self._is_plain:
             return -self.crf(self._emissions(vectors, batch), tags, batch.mask)
         return -self._distribution(vectors, batch).log_prob(tags).sum()
@@ -202,7 +226,16 @@ class Tagger(WordNetwork, SentenceTagger):
     def margins(
         self, batch: TokenBatch, values: Sequence[Sequence[int]], rivals: Sequence[Sequence[int]]
     ) -> Float[Tensor, " batch"]:
-        """Return by how much the scores of labels are above those of their rivals."""
+        """Return by how much the scores of labels are above those of their rivals.
+
+        Args:
+            batch: copies of a sentence, or several sentences.
+            values: the labels of each row.
+            rivals: other labels of each row.
+
+        Returns:
+            Differences of scores, [batch].
+        """
         chain = self._distribution(self.encode_tokens(batch), batch)
         both = (torch.tensor(each, device=batch.mask.device) for each in (values, rivals))
         value, rival = (chain.score(each) for each in both)

@@ -75,7 +75,13 @@ class EncodedVectors(tuple[Tensor, Tensor]):
 
 
 class VectorTagger(StoredNetwork):
-    """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
+    """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`.
+
+    Args:
+        config: the settings.
+        dim: width of the vectors.
+        labels: the labels by number.
+    """
 
     reads, graph, explains = "vectors", "vectors", True
 
@@ -101,7 +107,16 @@ class VectorTagger(StoredNetwork):
     def from_data(
         cls, train: Sequence[VectorSequence], config: VectorTaggerConfig | None = None, *, seed: int = 0
     ) -> Self:
-        """Return a new model for labelled sequences; its initial weights depend on `seed` alone."""
+        """Return a new model for labelled sequences; its initial weights depend on `seed` alone.
+
+        Args:
+            train: sequences of vectors with labels.
+            config: the settings; those of `VectorTaggerConfig()` if None.
+            seed: what the initial weights depend on.
+
+        Returns:
+            The model, with its initial weights.
+        """
         if not any(len(sequence) for sequence in train):
             raise TrellisworkError("expected labelled sequences to build a tagger from, got none; check the data")
         labels = Vocabulary(sorted({label for sequence in train for label in _labels_of(sequence)}))
@@ -123,6 +138,11 @@ class VectorTagger(StoredNetwork):
         Hinton et al. (2006), A fast learning algorithm for deep belief nets.
 
         `visible` is "binary" for vectors in [0, 1], "gaussian" for real values (standardise them first).
+
+        Args:
+            sequences: vectors; labels are not used.
+            config: the settings of the RBMs; `PretrainingConfig()` if None.
+            visible: kind of the values of the vectors.
         """
         # [S4, RBM pre-training]
         self._check(sequences)
@@ -205,7 +225,17 @@ class VectorTagger(StoredNetwork):
         pins: Sequence[Pins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """Return the best labels of each sequence with exact probabilities, and the `top_k` best; pins as in `tag`."""
+        """Return the best labels of each sequence with exact probabilities, and the `top_k` best.
+
+        Args:
+            inputs: sequences of vectors.
+            top_k: how many label sequences to return, one at least.
+            pins: for each sequence the labels that are known.
+            confidence: not used: every answer has its probabilities.
+
+        Returns:
+            An answer for each sequence.
+        """
         return [self._answer(each, max(top_k, 1), {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
 
     def _answer(self, sequence: VectorSequence, top_k: int, pins: Pins) -> Answer:
@@ -245,7 +275,16 @@ class VectorTagger(StoredNetwork):
     def choices(
         self, inputs: Sequence[VectorSequence], *, pins: Sequence[Pins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
-        """Return the labels that each vector may have, by their exact probability given the pins."""
+        """Return the labels that each vector may have, by their exact probability given the pins.
+
+        Args:
+            inputs: sequences of vectors.
+            pins: for each sequence the labels that are known.
+            most: how many choices to list for each part; None for all.
+
+        Returns:
+            For each sequence the choices of its vectors.
+        """
         choices = []
         for i, each in enumerate(inputs):
             known = {} if pins is None else pins[i]
@@ -270,7 +309,16 @@ class VectorTagger(StoredNetwork):
     def attributed(
         self, sequence: VectorSequence, value: Sequence[int], rivals: Sequence[Sequence[int]]
     ) -> list[Attribution]:
-        """Return the shares of the vectors in the difference between the scores of labels and of each rival."""
+        """Return the shares of the vectors in the difference between the scores of labels and of each rival.
+
+        Args:
+            sequence: the vectors, [n, d].
+            value: their labels, [n].
+            rivals: other labels of them.
+
+        Returns:
+            An attribution for each rival.
+        """
         kept, others = torch.tensor(value), torch.tensor(rivals)
 
         def margins(scales: Float[Tensor, "rows n 1"], which: Int[Tensor, " rows"]) -> Tensor:
@@ -281,7 +329,17 @@ class VectorTagger(StoredNetwork):
             return attribute(margins, (len(sequence), 1), len(rivals), sequence.vectors)
 
     def reason(self, sequence: VectorSequence, shares: Attribution, rival: str, at: int) -> Reason:
-        """Attributed shares as votes."""
+        """Attributed shares as votes.
+
+        Args:
+            sequence: the vectors, [n, d].
+            shares: what the vectors add to a decision.
+            rival: the label that the decision was against.
+            at: the vector that the decision is about.
+
+        Returns:
+            The votes, the strongest first.
+        """
         votes = [
             word_vote("vector", str(i + 1), i, float(score), {}, at) for i, score in enumerate(shares.shares[:, 0])
         ]

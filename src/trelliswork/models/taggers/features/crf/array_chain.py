@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trelliswork.data.attributes.rows import offsets_of
+from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels import confidences
 from trelliswork.models.taggers.features.kernels.sparse import ListedArcs, sparse_probabilities
 from trelliswork.models.taggers.features.kernels.sparse_paths import sparse_best_labels
@@ -76,7 +78,16 @@ class ArrayChain:
         return sums
 
     def span_probabilities(self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str) -> list[Array]:
-        """Return P(these tokens are exactly one span) for the spans (first, last, label) of each row."""
+        """Return P(these tokens are exactly one span) for the spans (first, last, label) of each row.
+
+        Args:
+            spans: (first token, token behind the last, label) of each span of each row.
+            tags: the labels by number.
+            scheme: how they spell spans.
+
+        Returns:
+            The probabilities of the spans of each row.
+        """
         kinds = sorted({span[2] for row in spans for span in row})
         patterns, ends = _tables([span_patterns(list(tags), scheme, kind) for kind in kinds], len(tags))
         listed = [(b, first, last, kinds.index(kind)) for b, row in enumerate(spans) for first, last, kind in row]
@@ -102,3 +113,42 @@ def _tables(by_kind: Sequence[Sequence[SpanPattern]], c: int) -> tuple[Array, Ar
                 chosen = getattr(pattern, name)
                 sets[kind, p, row, slice(None) if chosen is None else sorted(chosen)] = True
     return sets, ends
+
+
+# Pairs of labels with a weight, listed: for the kernels of chains with many labels, most of whose pairs have none.
+
+
+MANY_LABELS = 64
+LEAST_SHARE = 8  # at most one pair in this many is listed: else a whole table is faster
+
+
+def is_worth_listing(n_labels: int, n_pairs: int) -> bool:
+    """Return whether going through the pairs that have a weight is faster than going through all."""
+    return n_labels >= MANY_LABELS and n_pairs * LEAST_SHARE <= n_labels**2
+
+
+class Listed(NamedTuple):
+    """The pairs as the kernels read them; pair k has the arc weight owners[k]."""
+
+    arcs: ListedArcs
+    owners: Array
+
+    def scores(self, arc_weights: Array) -> Array:
+        """Return those of the pairs."""
+        return np.ascontiguousarray(arc_weights[self.owners], np.float64)
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Listed | None:
+        """Return those of a chain of labels, if they are many and few of their pairs have a weight; else None."""
+        c, arcs = parameters.n_labels, parameters.arcs
+        single = parameters.order == 1 and parameters.latent == 1 and parameters.legal is None
+        if not single or parameters.n_pairs or not is_worth_listing(c, len(arcs)):
+            return None
+        owners = np.lexsort((arcs[:, 1], arcs[:, 0]))
+        before, label = arcs[owners].T
+        order = np.lexsort((before, label))
+        counts = (np.bincount(each, minlength=c) for each in (before, label))
+        offsets, in_offsets = map(offsets_of, counts)
+        small = (each.astype(np.int32) for each in (label, before[order]))
+        targets, sources = small
+        return cls(ListedArcs(offsets, targets, in_offsets, sources, order), owners)

@@ -41,7 +41,17 @@ def copied(legal: Legal, n_copies: int) -> Legal:
 
 
 def first_impossible(legal: Legal, lengths: Array, codes: Array, sets: Array) -> int | None:
-    """Return the first sentence that no legal labels fit, of codes and sets as `observed` has them."""
+    """Return the first sentence that no legal labels fit, of codes and sets as `observed` has them.
+
+    Args:
+        legal: what the scheme allows.
+        lengths: tokens of each sentence.
+        codes: code of each token.
+        sets: [sets, labels] bool: what the codes below 0 allow.
+
+    Returns:
+        Its number, or None.
+    """
     follows = legal.arcs == 0
     first = 0
     for sentence, n in enumerate(lengths.tolist()):

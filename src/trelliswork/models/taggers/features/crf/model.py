@@ -18,12 +18,11 @@ from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex
 from trelliswork.data.attributes.dicts import Joined
 from trelliswork.data.attributes.rows import offsets_of, owners_of
 from trelliswork.models.taggers.features import crf as parts
-from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
-from trelliswork.models.taggers.features.crf.edges import edge_rows
+from trelliswork.models.taggers.features.crf.array_chain import ArrayChain, Listed
 from trelliswork.models.taggers.features.crf.kinds import Normalised
-from trelliswork.models.taggers.features.crf.listed import Listed
 from trelliswork.models.taggers.features.crf.marks import mark_keys, with_marks
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
+from trelliswork.models.taggers.features.crf.plan import edge_rows
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_text, score_tokens
 from trelliswork.models.taggers.features.kernels.local import local_arrays
@@ -56,7 +55,17 @@ class FeatureCRF:
 
     def rows(self, lengths: Array, counts: Array, keys: Array, values: Array | None = None) -> AttributeRows:
         """Attributes by key, `counts` of them for each token; those that the model does not know are left out, or read
-        as the unknown attribute if it has one."""
+        as the unknown attribute if it has one.
+
+        Args:
+            lengths: tokens of each sentence, [sentences].
+            counts: attributes of each token, [tokens].
+            keys: of the attributes, token after token.
+            values: of the attributes; None if all are 1.
+
+        Returns:
+            The attributes by number.
+        """
         rows = AttributeRows(lengths, offsets_of(counts), self.index.find(keys), values)
         if self.normalised == "jointly":
             rows = with_marks(rows, self.index.find(mark_keys()))
@@ -160,7 +169,17 @@ class FeatureCRF:
         batch: Array | None = None,
         edges: EdgeRows | None = None,
     ) -> ArrayChain:
-        """Return scores of the states of some sentences, side by side; of all sentences, without `batch`."""
+        """Return scores of the states of some sentences, side by side; of all sentences, without `batch`.
+
+        Args:
+            rows: attributes of the tokens.
+            scores: what the attributes add up to, [tokens, states]; computed if None.
+            batch: numbers of the sentences; None for all.
+            edges: attributes that look at two neighbours, as kernels read them; computed if None.
+
+        Returns:
+            The chain of these sentences.
+        """
         scores = self.emissions(rows) if scores is None else scores
         batch = np.arange(len(rows.lengths)) if batch is None else batch
         starts, lengths, space = rows.starts[batch], rows.lengths[batch], self.space

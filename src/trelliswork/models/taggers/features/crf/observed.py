@@ -36,7 +36,16 @@ def follows(rows: AttributeRows) -> Array:
 
 
 def state_pairs(ids: Array, codes: Array, sets: Array) -> Array:
-    """attribute · labels + label of the pairs that occur, sorted; `codes` are those of the entries' tokens."""
+    """attribute · labels + label of the pairs that occur, sorted; `codes` are those of the entries' tokens.
+
+    Args:
+        ids: attribute of each entry.
+        codes: code of the token of each entry.
+        sets: [sets, labels] bool: what the codes below 0 allow.
+
+    Returns:
+        Keys, sorted.
+    """
     n_labels = sets.shape[1]
     known, wide = codes >= 0, ids.astype(np.int64) * n_labels
     keys = [np.unique(wide[known] + codes[known])]
@@ -46,12 +55,31 @@ def state_pairs(ids: Array, codes: Array, sets: Array) -> Array:
 
 
 def arc_pairs(before: Array, here: Array, sets: Array) -> Array:
-    """label before · labels + label of the pairs of neighbours that occur, sorted."""
+    """label before · labels + label of the pairs of neighbours that occur, sorted.
+
+    Args:
+        before: code of the first token of each pair.
+        here: code of the second one.
+        sets: [sets, labels] bool: what the codes below 0 allow.
+
+    Returns:
+        Keys, sorted.
+    """
     return triples(np.zeros(len(here), np.int64), before, here, sets)
 
 
 def triples(ids: Array, before: Array, here: Array, sets: Array) -> Array:
-    """(attribute · labels + label before) · labels + label of the triples that occur, sorted."""
+    """(attribute · labels + label before) · labels + label of the triples that occur, sorted.
+
+    Args:
+        ids: attribute of each entry.
+        before: code of the token before that of each entry.
+        here: code of its token.
+        sets: [sets, labels] bool: what the codes below 0 allow.
+
+    Returns:
+        Keys, sorted.
+    """
     n_labels = sets.shape[1]
     known, wide = (before >= 0) & (here >= 0), ids.astype(np.int64) * n_labels**2
     keys = [np.unique(wide[known] + before[known] * n_labels + here[known])]
@@ -66,7 +94,17 @@ def _merged(keys: list[Array]) -> Array:
 
 
 def observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
-    """attribute · labels + label of the pairs that occur, sorted; every label is known."""
+    """attribute · labels + label of the pairs that occur, sorted; every label is known.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: the label of each token, [tokens].
+        n_attributes: number of attributes.
+        n_labels: number of labels.
+
+    Returns:
+        Keys, sorted.
+    """
     codes, at_a_time = gold.astype(np.int64, copy=False), max(MOST_MARKS // n_labels, 1)
     seen, keys = np.zeros((min(n_attributes, at_a_time), n_labels), np.bool_), list[Array]()
     for first in range(0, n_attributes, at_a_time):
@@ -77,7 +115,16 @@ def observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_label
 
 
 def pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:
-    """Attribute, label before, label and value of each entry that looks at two neighbours."""
+    """Attribute, label before, label and value of each entry that looks at two neighbours.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: code of each token.
+        on_pairs: [attributes] bool: which look at two neighbours.
+
+    Returns:
+        Attributes, codes before, codes, and values, an entry each.
+    """
     tokens = rows.tokens()
     wanted = on_pairs[rows.ids] & follows(rows)[tokens]
     at = tokens[wanted]
@@ -86,7 +133,20 @@ def pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Arr
 
 
 def summed_up(places: Array, ids: Array, before: Array, here: Array, values: Array, sets: Array, n_cells: int) -> Array:
-    """Values summed up by place, attribute · cells + label before · labels + label; places are sorted."""
+    """Values summed up by place, attribute · cells + label before · labels + label; places are sorted.
+
+    Args:
+        places: keys, sorted.
+        ids: attribute of each entry.
+        before: code of the token before that of each entry.
+        here: code of its token.
+        values: what is summed up.
+        sets: [sets, labels] bool: what the codes below 0 allow.
+        n_cells: keys of an attribute.
+
+    Returns:
+        A sum for each place.
+    """
     n_labels, total, known = sets.shape[1], np.zeros(len(places)), (before >= 0) & (here >= 0)
     if not len(places):
         return total
@@ -116,13 +176,32 @@ def neighbours(rows: AttributeRows) -> Iterator[Array]:
 
 
 def arcs_of(rows: AttributeRows, gold: Array, sets: Array) -> Array:
-    """label before · labels + label of the pairs of neighbours in all sentences, sorted."""
+    """label before · labels + label of the pairs of neighbours in all sentences, sorted.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: code of each token.
+        sets: [sets, labels] bool: what the codes below 0 allow.
+
+    Returns:
+        Keys, sorted.
+    """
     keys = [arc_pairs(gold[inside - 1], gold[inside], sets) for inside in neighbours(rows)]
     return _merged(keys) if keys else np.empty(0, np.int64)
 
 
 def arc_counts(arcs: Array, rows: AttributeRows, gold: Array, sets: Array) -> Array:
-    """Count how often neighbours are one of these pairs, given as `arcs_of` gives them."""
+    """Count how often neighbours are one of these pairs, given as `arcs_of` gives them.
+
+    Args:
+        arcs: keys, sorted.
+        rows: attributes of the tokens.
+        gold: code of each token.
+        sets: [sets, labels] bool: what the codes below 0 allow.
+
+    Returns:
+        A count for each key.
+    """
     counts, n_cells = np.zeros(len(arcs)), sets.shape[1] ** 2
     for inside in neighbours(rows):
         nothing, ones = np.zeros(len(inside), np.int64), np.ones(len(inside))

@@ -54,7 +54,16 @@ class PairWeights:
 
     @classmethod
     def of(cls, pairs: Array, n_attributes: int, n_arcs: int) -> PairWeights:
-        """From attribute · arcs + arc, sorted."""
+        """From attribute · arcs + arc, sorted.
+
+        Args:
+            pairs: attribute · arcs + arc, sorted.
+            n_attributes: number of attributes.
+            n_arcs: number of pairs of labels.
+
+        Returns:
+            The weights.
+        """
         counts = np.bincount(pairs // n_arcs, minlength=n_attributes)
         return cls(offsets_of(counts), (pairs % n_arcs).astype(np.int32))
 
@@ -96,6 +105,18 @@ class Parameters:
         """Return the pairs that occur in the data, or all: also those that never occur can then be made unlikely.
 
         `gold` and `sets` are as in `observed`.
+
+        Args:
+            rows: attributes of the tokens.
+            gold: a label for each token, or a code of `sets`, [tokens].
+            n_attributes: number of attributes.
+            n_labels: number of labels.
+            all_states: whether every attribute has a weight with every label.
+            all_transitions: whether every pair of labels has a weight.
+            sets: [sets, labels] bool: what the codes below 0 allow; None if all labels are known.
+
+        Returns:
+            The weights.
         """
         # [S4.80]
         some = all_labels(n_labels) if sets is None else sets
@@ -119,7 +140,18 @@ class Parameters:
         sets: Array | None = None,
     ) -> Parameters:
         """Move attributes that are True in `on_pairs` [attributes], and look at neighbouring labels, to `pairs`
-        alone, for the arcs that occur with them, or for each of the arcs."""
+        alone, for the arcs that occur with them, or for each of the arcs.
+
+        Args:
+            rows: attributes of the tokens.
+            gold: a label for each token, or a code of `sets`, [tokens].
+            on_pairs: [attributes] bool: which look at two neighbours; None for none.
+            every: whether every such attribute has a weight with every pair of labels.
+            sets: [sets, labels] bool: what the codes below 0 allow; None if all labels are known.
+
+        Returns:
+            The weights, with those of pairs.
+        """
         if on_pairs is None:
             return self
         n_attributes, n_arcs = len(on_pairs), self.n_labels**2
@@ -174,6 +206,16 @@ class Parameters:
 
         A token whose label is not known counts for each label that it may have. `total` sums numbers up over all
         processes that have a share of the data.
+
+        Args:
+            rows: attributes of the tokens.
+            gold: a label for each token, or a code of `sets`, [tokens].
+            min_frequency: the least sum of values.
+            sets: [sets, labels] bool: what the codes below 0 allow; None if all labels are known.
+            total: adds up over all processes.
+
+        Returns:
+            The weights that are left.
         """
         if min_frequency <= 0:
             return self
@@ -199,7 +241,16 @@ class Parameters:
         return replace(self, offsets=offsets, labels=self.labels[keep], arcs=self.arcs[often], pairs=pairs)
 
     def common(self, rows: AttributeRows, cutoff: int, total: Sum = _same) -> Parameters:
-        """Without the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f."""
+        """Without the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f.
+
+        Args:
+            rows: attributes of the tokens.
+            cutoff: the least number of occurrences.
+            total: adds up over all processes.
+
+        Returns:
+            The weights that are left.
+        """
         if cutoff <= 1:
             return self
         n_attributes, pairs = len(self.offsets) - 1, self.pairs
@@ -233,6 +284,14 @@ class Parameters:
         """Return the arcs also for triples of labels that occur, and for pairs that begin a sentence.
 
         Only pairs with an arc can be neighbours then; a label may follow itself, so that no sentence is too long.
+
+        Args:
+            rows: attributes of the tokens.
+            gold: a label for each token, or a code of `sets`, [tokens].
+            sets: [sets, labels] bool: what the codes below 0 allow; None if all labels are known.
+
+        Returns:
+            The weights, with arcs of second order.
         """
         sets, n = all_labels(self.n_labels) if sets is None else sets, self.n_labels
         inside = np.flatnonzero(follows(rows))

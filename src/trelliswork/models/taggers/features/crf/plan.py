@@ -19,7 +19,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.plan import lay_out
-from trelliswork.models.taggers.features.kernels.records import PlannedRows, PlannedWeights
+from trelliswork.models.taggers.features.kernels.records import EdgeRows, PlannedRows, PlannedWeights
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.buffers import aligned
 from trelliswork.runtime.scratch import Scratch
@@ -76,7 +76,16 @@ class Plan:
         return list(pairwise(bounds))
 
     def spread_out(self, weights: Array, transitions: Array, pairs: Array) -> PlannedWeights:
-        """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan."""
+        """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan.
+
+        Args:
+            weights: all weights, [weights].
+            transitions: scores of pairs of states, [c, c].
+            pairs: weights of attributes that look at two neighbours.
+
+        Returns:
+            The weights as they are laid out.
+        """
         table = aligned((self.n_dense, self.width))
         table[:] = 0.0
         table.reshape(-1)[self.dense_cells] = weights[self.dense_weights]
@@ -128,3 +137,34 @@ def _laid_out(
     loose = offsets[1], places, labels, scratch.array(n_loose * valued, np.float64)
     lay_out(tokens, rows.arrays, dense_row, parameters.weight_index, place, dense, loose)
     return [*dense, *loose]
+
+
+# Attributes that look at neighbouring labels, as the kernels read them.
+
+
+def edge_rows(rows: AttributeRows, parameters: Parameters, tokens: Array | None = None) -> EdgeRows:
+    """Return the entries whose attribute has pair weights; tokens in the order of `tokens`, or as they are.
+
+    Args:
+        rows: attributes of the tokens.
+        parameters: the weights of the model.
+        tokens: the order of the tokens; None for theirs.
+
+    Returns:
+        The entries, as the kernels read them.
+    """
+    none, pairs = np.zeros(1, np.int64), parameters.pairs
+    if pairs is None or not len(pairs.arcs):
+        return EdgeRows(none, np.empty(0, np.int32), np.empty(0), none, np.empty(0, np.int32))
+    token_of = rows.tokens()
+    wanted = np.diff(pairs.offsets)[rows.ids] > 0
+    ids, owners = rows.ids[wanted], token_of[wanted]
+    values = np.empty(0) if rows.values is None else rows.values[wanted]
+    if tokens is not None:
+        place = np.empty(rows.n_tokens, np.int64)
+        place[tokens] = np.arange(len(tokens))
+        order = np.argsort(place[owners], kind="stable")
+        ids, owners = ids[order], place[owners][order]
+        values = values[order] if len(values) else values
+    offsets = offsets_of(np.bincount(owners, minlength=rows.n_tokens))
+    return EdgeRows(offsets, ids.astype(np.int32), values, pairs.offsets, pairs.arcs)

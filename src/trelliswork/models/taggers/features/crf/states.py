@@ -64,7 +64,16 @@ class StateSpace:
         return np.bincount(self.owners, d_transitions.ravel()[self.cells], minlength=self.n_arcs)
 
     def gold(self, gold: Array, sets: Array | None, follows: Array) -> tuple[Array, Array]:
-        """Codes and sets over labels as codes and sets over states; `follows` is True but for first tokens."""
+        """Codes and sets over labels as codes and sets over states; `follows` is True but for first tokens.
+
+        Args:
+            gold: a label for each token, or a code of `sets`, [tokens].
+            sets: [sets, labels] bool: what the codes below 0 allow; None if all labels are known.
+            follows: True for each token that has one before it.
+
+        Returns:
+            A code for each token, and the sets of states.
+        """
         sets = all_labels(self.n_labels) if sets is None else sets
         if self.is_plain:
             return gold, sets

@@ -28,7 +28,13 @@ class ModelInfo:
 
 
 class SequenceTagger:
-    """Tags a sentence, or the one given to `set`; `rows` turns sentences into attributes that the model knows."""
+    """Tags a sentence, or the one given to `set`; `rows` turns sentences into attributes that the model knows.
+
+    Args:
+        crf: the model.
+        names: the names of its attributes by number.
+        rows: turns sentences into attributes that the model knows.
+    """
 
     def __init__(self, crf: FeatureCRF, names: Sequence[str], rows: Callable[[list[object]], AttributeRows]) -> None:
         self._crf, self._names, self._rows = crf, names, rows

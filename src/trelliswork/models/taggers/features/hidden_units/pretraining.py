@@ -6,13 +6,14 @@ Kim, Stratos and Sarikaya (2015), Pre-training of hidden-unit CRFs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.hidden_units.context_embeddings import cca, k_means
+from trelliswork.lazy import lazy_module
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.runtime.arrays import Array
 
@@ -32,7 +33,17 @@ class Pretraining:
     def first_weights(
         self, rows: AttributeRows, words: Array, parameters: HiddenParameters, learner: HiddenUnitLearner
     ) -> Array:
-        """Return weights to begin with: θ = (W, b) of a model of the clusters, the others from scratch."""
+        """Return weights to begin with: θ = (W, b) of a model of the clusters, the others from scratch.
+
+        Args:
+            rows: attributes of the tokens.
+            words: the number of each word, [tokens].
+            parameters: the shape of the weights.
+            learner: learns the clusters, with fewer epochs.
+
+        Returns:
+            All weights, flat.
+        """
         # [S4.204-206]
         clusters = self.clusters(words, rows.lengths, parameters.n_labels)
         n_clusters = int(clusters.max()) + 1 if len(clusters) else 1
@@ -47,6 +58,14 @@ class Pretraining:
 
         Each occurrence of a word is where its neighbours' projections point; the occurrences of one word are split
         into at most as many senses as there are labels, and the senses of all words into clusters.
+
+        Args:
+            words: the number of each word, [tokens].
+            lengths: tokens of each sentence, [sentences].
+            n_labels: most senses of a word.
+
+        Returns:
+            The clusters, [tokens].
         """
         # [S4, Multi-sense clustering]
         random = np.random.default_rng(self.seed)
@@ -91,3 +110,77 @@ def _unit_length(rows: Array) -> Array:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Array = rows / np.where(norms > 0, norms, 1.0)
     return scaled
+
+
+# Canonical correlation analysis of words and their neighbours [S4.207-211].
+
+
+sparse, linalg = lazy_module("scipy.sparse"), lazy_module("scipy.sparse.linalg")
+
+
+def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tuple[Array, Array]:
+    """Projections A [sizes[0], k] and B [sizes[1], k] of the one-hot samples (x_l, y_l), given by number [S4, CCA].
+
+    D counts pairs [S4.209], u and v what occurs [S4.210-211]; A = diag(u)^-½ U and B = diag(v)^-½ V project by
+    [S4.207-208], with the singular vectors of diag(u)^-½ D diag(v)^-½. The first of these is constant (correlation 1,
+    whatever the data) and says nothing: the k after it are taken (erratum 28). Fewer samples have fewer; the rest is 0.
+
+    Args:
+        x: number of the first of each pair of samples, [samples].
+        y: number of the second, [samples].
+        sizes: how many numbers there are of each.
+        k: dimensions of the projections.
+        seed: what the search for singular vectors begins with.
+
+    Returns:
+        Projections [numbers, k] of both.
+    """
+    pairs = sparse.coo_matrix((np.ones(len(x)), (x, y)), shape=sizes).tocsr()
+    u, v = np.bincount(x, minlength=sizes[0]), np.bincount(y, minlength=sizes[1])
+    scale_x, scale_y = (1 / np.sqrt(np.maximum(count, 1)) for count in (u, v))
+    omega = sparse.diags(scale_x) @ pairs @ sparse.diags(scale_y)
+    left, right = _leading(omega, min(k + 1, *sizes), seed)
+    a, b = np.zeros((sizes[0], k), np.float32), np.zeros((sizes[1], k), np.float32)
+    n_found = left.shape[1] - 1
+    a[:, :n_found], b[:, :n_found] = scale_x[:, None] * left[:, 1:], scale_y[:, None] * right[:, 1:]
+    return a, b
+
+
+def _leading(matrix: Any, k: int, seed: int) -> tuple[Array, Array]:
+    """Return the singular vectors of the k largest singular values, largest first."""
+    if k >= min(matrix.shape):  # `svds` cannot give all of them
+        u, s, vt = np.linalg.svd(matrix.toarray(), full_matrices=False)
+    else:
+        u, s, vt = linalg.svds(matrix, k, random_state=np.random.default_rng(seed))
+    order = np.argsort(-s)[:k]
+    return u[:, order], vt[order].T
+
+
+def k_means(points: Array, k: int, random: np.random.Generator, n_rounds: int = 10) -> tuple[Array, Array]:
+    """Return the cluster of each point and the centres; begins at k of the points and ends when none moves.
+
+    Args:
+        points: [points, d].
+        k: number of clusters.
+        random: chooses the first centres.
+        n_rounds: the most rounds.
+
+    Returns:
+        Clusters [points], and centres [k, d].
+    """
+    centres = points[random.choice(len(points), min(k, len(points)), replace=False)]
+    nearest = np.full(len(points), -1)
+    for _ in range(n_rounds):
+        before, nearest = nearest, _nearest(points, centres)
+        if np.array_equal(before, nearest):
+            break
+        counts = np.bincount(nearest, minlength=len(centres))
+        sums = sparse.csr_matrix((np.ones(len(points)), (nearest, np.arange(len(points)))), (len(centres), len(points)))
+        filled = counts > 0
+        centres = np.where(filled[:, None], (sums @ points) / np.maximum(counts, 1)[:, None], centres)
+    return nearest, centres
+
+
+def _nearest(points: Array, centres: Array) -> Array:
+    nearest: Array = (points @ centres.T - (centres**2).sum(1) / 2).argmax(1)
+    return nearest

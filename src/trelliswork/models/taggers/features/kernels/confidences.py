@@ -12,7 +12,16 @@ BEFORE, SINGLE, FIRST, INSIDE, LAST, AFTER = range(6)  # rows of the sets of a p
 
 @kernel(EXACT)
 def set_of(position, first, last):
-    """Return the set of a pattern that a position takes its label from."""
+    """Return the set of a pattern that a position takes its label from.
+
+    Args:
+        position: a token.
+        first: the first token of the span.
+        last: the token behind the span.
+
+    Returns:
+        The row of the sets.
+    """
     if position < first:
         return BEFORE
     if position >= last:
@@ -32,6 +41,15 @@ def span_probabilities(spans, transitions, lengths, sums, patterns, ends, probab
     stand at the start and at the end of a row. Given y_t, y_{t-1} is i with probability
     exp(log α_{t-1}(i) + a_ij - logadd_t(j)), whatever comes behind: held(j) is the probability that the sets hold
     from the first position of the window up to t, given y_t = j.
+
+    Args:
+        spans: [spans, 4] row, first token, token behind the last, label.
+        transitions: [1 or batch, 1 or n - 1, c, c].
+        lengths: tokens of each row, [batch].
+        sums: log α, its logadd before emissions, and marginals, each [batch, n, c].
+        patterns: [labels, patterns, sets, c] bool.
+        ends: [labels, patterns, 2] bool.
+        probabilities: [spans]; written.
     """
     log_alphas, arrivals, marginals = sums
     c = marginals.shape[2]

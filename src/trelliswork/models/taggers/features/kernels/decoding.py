@@ -15,7 +15,16 @@ from trelliswork.structures.chain.path_kernels import best_paths
 
 @kernel(FAST)
 def score_tokens(first, last, rows, index, weights, emissions):
-    """Fill in emissions[t] = Σ value · weight over the attributes of tokens first..last."""
+    """Fill in emissions[t] = Σ value · weight over the attributes of tokens first..last.
+
+    Args:
+        first: the first token.
+        last: the token behind the last one.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        weights: all weights, [weights].
+        emissions: [tokens, c]; written.
+    """
     # [S4.74]
     offsets, labels, valued = index.offsets, index.labels, rows.values.shape[0] > 0
     for t in range(first, last):
@@ -34,6 +43,15 @@ def score_text(joined, table, numbers, offsets, labels, weights, emissions):
 
     They are looked up in the `table` and `numbers` of a `KeyIndex`; strangers score 0. False if there is a zero in a
     name: the text then has more names than the tokens have attributes.
+
+    Args:
+        joined: the names of the attributes of a sentence as one text, with counts and values (`Joined`).
+        table: the hash table of a `KeyIndex`.
+        numbers: the attribute in each of its places.
+        offsets: attribute a has the weights offsets[a]..offsets[a + 1].
+        labels: the label of each weight.
+        weights: all weights, [weights].
+        emissions: [n, c]; written.
     """
     # [S4.74]
     counts, n, valued = joined.counts, 0, joined.values.shape[0] > 0
@@ -57,7 +75,13 @@ def score_text(joined, table, numbers, offsets, labels, weights, emissions):
 
 @kernel(FAST)
 def score_arcs(index, weights, transitions):
-    """transitions[0, 0, i, j] = the weight of arc (i, j); pairs without a weight stay as they are."""
+    """transitions[0, 0, i, j] = the weight of arc (i, j); pairs without a weight stay as they are.
+
+    Args:
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        weights: all weights, [weights].
+        transitions: [1, 1, c, c]; written where there is a weight.
+    """
     n_states = index.labels.shape[0]
     for a in range(index.arcs.shape[0]):
         transitions[0, 0, index.arcs[a, 0], index.arcs[a, 1]] = weights[n_states + a]
@@ -67,6 +91,14 @@ def best_labels(starts: Array, emissions: Array, transitions: Array, start: Arra
     """Fill in the best labels of sentences that lie behind one another: tags[t] of emissions[t].
 
     Calls the kernel sentence by sentence: a kernel around it would be compiled for a second, to save microseconds.
+
+    Args:
+        starts: the first token of each sentence, and the number of tokens, [sentences + 1].
+        emissions: [tokens, c].
+        transitions: [c, c].
+        start: scores of first labels, [c].
+        end: scores of last labels, [c].
+        tags: [tokens]; written.
     """
     # [S4.100-103]
     possible, length, arcs = np.empty(1, np.bool_), np.empty(1, np.int64), transitions[None, None]
@@ -87,7 +119,14 @@ def path_for(longest, legal):
 
 @kernel(EXACT)
 def decode(length, path, transitions, tags):
-    """tags[0] = the best labels of a sentence; `length` is [1]."""
+    """tags[0] = the best labels of a sentence; `length` is [1].
+
+    Args:
+        length: tokens of the sentence, [1].
+        path: room for the sentence, with its emissions (`Path`).
+        transitions: [1, 1 or n - 1, c, c].
+        tags: [1, longest]; written.
+    """
     best_paths(0, 1, path.emissions, transitions, path.start, path.end, length, tags, path.possible)
 
 
@@ -99,7 +138,13 @@ def no_change(n_weights):
 
 @kernel(EXACT)
 def add_change(weight, amount, change):
-    """Add to the change of a weight; -1 is no weight."""
+    """Add to the change of a weight; -1 is no weight.
+
+    Args:
+        weight: number of the weight.
+        amount: what is added to its change.
+        change: the sparse change that is added to (`Change`).
+    """
     if weight >= 0:
         if np.isnan(change.amounts[weight]):
             change.amounts[weight] = 0.0
@@ -118,7 +163,17 @@ def clear(change):
 
 @kernel(EXACT)
 def weight_of(attribute, label, offsets, labels):
-    """Return the weight of an (attribute, label) pair, -1 if it has none; labels of an attribute are sorted."""
+    """Return the weight of an (attribute, label) pair, -1 if it has none; labels of an attribute are sorted.
+
+    Args:
+        attribute: its number.
+        label: its number.
+        offsets: attribute a has the weights offsets[a]..offsets[a + 1].
+        labels: the label of each weight.
+
+    Returns:
+        Number of the weight.
+    """
     low, high = offsets[attribute], offsets[attribute + 1]
     while low < high:
         middle = (low + high) // 2
@@ -131,7 +186,17 @@ def weight_of(attribute, label, offsets, labels):
 
 @kernel(EXACT)
 def add_difference(first, rows, index, gold, tags, n, change):
-    """Add the features of the gold labels of a sentence, less those of its tags."""
+    """Add the features of the gold labels of a sentence, less those of its tags.
+
+    Args:
+        first: the first token of the sentence.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        gold: the label of each token, [tokens].
+        tags: the labels that were predicted, [n].
+        n: tokens of the sentence.
+        change: the sparse change that is added to (`Change`).
+    """
     for i in range(n):
         t = first + i
         if gold[t] != tags[i]:
@@ -146,7 +211,18 @@ def add_difference(first, rows, index, gold, tags, n, change):
 
 @kernel(EXACT)
 def add_pair_difference(first, edges, first_pair, gold, tags, n, c, change):
-    """Add the difference of attributes that look at neighbouring labels, whose weights are weights[first_pair:]."""
+    """Add the difference of attributes that look at neighbouring labels, whose weights are weights[first_pair:].
+
+    Args:
+        first: the first token of the sentence.
+        edges: attributes that look at neighbouring labels (`EdgeRows`).
+        first_pair: number of the first weight of a pair.
+        gold: the label of each token, [tokens].
+        tags: the labels that were predicted, [n].
+        n: tokens of the sentence.
+        c: number of labels.
+        change: the sparse change that is added to (`Change`).
+    """
     for i in range(1, n):
         t = first + i
         if gold[t] == tags[i] and gold[t - 1] == tags[i - 1]:

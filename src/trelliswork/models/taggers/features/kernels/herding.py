@@ -26,6 +26,17 @@ def herding_epoch(order, rows, index, gold, moving, clock, rate, batch, per_labe
     """Run one pass; return (clock, wrong labels, highest w · v, highest ‖v‖²), v the mean change of a batch.
 
     (y*, z*) is the best path over all states, z the best one over the states of the gold labels.
+
+    Args:
+        order: the sentences, in the order in which they are met.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        gold: the label of each token, [tokens].
+        moving: the weights, and the sums that make their average (`Moving`).
+        clock: steps so far.
+        rate: the step length.
+        batch: sentences of a step.
+        per_label: hidden states of each label.
     """
     # [S4.230]
     weights, wanted = moving.weights, gold.copy()

@@ -39,7 +39,17 @@ class Tally(NamedTuple):
 
 @kernel(EXACT)
 def pairs_of_token(t, rows, pairing, keys):
-    """Write the keys of the pairs of attributes of a token; return how many."""
+    """Write the keys of the pairs of attributes of a token; return how many.
+
+    Args:
+        t: the token.
+        rows: attributes of the tokens (`RowArrays`).
+        pairing: which attributes may be paired (`Pairing`).
+        keys: room for the keys; written from the front.
+
+    Returns:
+        How many there are.
+    """
     n, ids, usable = 0, rows.ids, pairing.usable
     for e in range(rows.offsets[t], rows.offsets[t + 1]):
         for f in range(e + 1, rows.offsets[t + 1]):
@@ -55,6 +65,14 @@ def list_pairs(tokens, rows, pairing, shares, keys, masses):
     """Write the keys of the pairs of some tokens, each with the share of its token, as long as there is room.
 
     Return how many there are.
+
+    Args:
+        tokens: the tokens to look at.
+        rows: attributes of the tokens (`RowArrays`).
+        pairing: which attributes may be paired (`Pairing`).
+        shares: the mass of each token, [tokens].
+        keys: room for the keys; written from the front.
+        masses: room for the share of each; written from the front.
     """
     n = 0
     for k in range(tokens.shape[0]):
@@ -70,7 +88,17 @@ def list_pairs(tokens, rows, pairing, shares, keys, masses):
 
 @kernel(EXACT)
 def add_to_tally(rows, pairing, table, numbers, marginals, gold, tally):
-    """Add what the tokens say of each pair in the table."""
+    """Add what the tokens say of each pair in the table.
+
+    Args:
+        rows: attributes of the tokens (`RowArrays`).
+        pairing: which attributes may be paired (`Pairing`).
+        table: the hash table of the pairs.
+        numbers: the pair in each of its places.
+        marginals: probabilities of labels, [tokens, labels].
+        gold: the label of each token, below 0 if it is not known.
+        tally: counts and sums for each pair (`Tally`); added to.
+    """
     most = 0
     for t in range(gold.shape[0]):
         most = max(most, rows.offsets[t + 1] - rows.offsets[t])
@@ -98,6 +126,18 @@ def gain_of(tokens, values, label, marginals, gold, l1, l2):
 
     Each token on its own: p(y) becomes p(y) e^(μv [y = label]) / (1 + p(label) (e^(μv) - 1)), which is exact where
     a token has no neighbours and holds them fixed where it has. The sum is concave: Newton steps between bounds.
+
+    Args:
+        tokens: the tokens that have the attribute.
+        values: its value at each of these; empty if all are 1.
+        label: the label of the weight.
+        marginals: probabilities of labels, [tokens, labels].
+        gold: the label of each token, [tokens].
+        l1: weight of the L1 penalty.
+        l2: weight of the L2 penalty.
+
+    Returns:
+        The gain, and μ.
     """
     slope, _ = _derivatives(0.0, tokens, values, label, marginals, gold)
     if abs(slope) <= l1:
@@ -150,7 +190,19 @@ def _log_growth(p, x):
 @kernel(EXACT)
 def best_gains(offsets, tokens, values, allowed, marginals, gold, l1, l2, gains):
     """gains[k] = the gain of the best single weight of attribute k, whose tokens begin at offsets[k], among the labels
-    that are allowed[k]."""
+    that are allowed[k].
+
+    Args:
+        offsets: [attributes + 1].
+        tokens: the tokens that have each attribute, one attribute behind the other.
+        values: the value at each of these; empty if all are 1.
+        allowed: [attributes, labels] bool.
+        marginals: probabilities of labels, [tokens, labels].
+        gold: the label of each token, [tokens].
+        l1: weight of the L1 penalty.
+        l2: weight of the L2 penalty.
+        gains: [attributes]; raised.
+    """
     for k in range(gains.shape[0]):
         first, last = offsets[k], offsets[k + 1]
         of_these = values[first:last] if values.shape[0] > 0 else values

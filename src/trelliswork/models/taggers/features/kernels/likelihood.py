@@ -39,7 +39,15 @@ class Room(NamedTuple):
 
 @kernel(FAST, inline=True)
 def add_up(rows, t, table, loose, scores):
-    """Fill in scores[:width] = Σ value · weight over the attributes of token t."""
+    """Fill in scores[:width] = Σ value · weight over the attributes of token t.
+
+    Args:
+        rows: the corpus as it is laid out (`PlannedRows`).
+        t: the token.
+        table: weights of dense attributes, [dense attributes, width].
+        loose: weights of the other attributes.
+        scores: [width]; written.
+    """
     # [S4.74]
     width = table.shape[1]
     for j in range(width):
@@ -58,7 +66,15 @@ def add_up(rows, t, table, loose, scores):
 
 @kernel(FAST, inline=True)
 def spread(rows, t, d_scores, d_table, d_loose):
-    """Add value · d_scores to the gradient of every weight of token t: the transpose of `add_up`."""
+    """Add value · d_scores to the gradient of every weight of token t: the transpose of `add_up`.
+
+    Args:
+        rows: the corpus as it is laid out (`PlannedRows`).
+        t: the token.
+        d_scores: gradient by the scores of the token, [width].
+        d_table: gradient by `table`; added to.
+        d_loose: gradient by `loose`; added to.
+    """
     width = d_table.shape[1]
     valued = rows.dense_values.shape[0] > 0
     for k in range(rows.dense_offsets[t], rows.dense_offsets[t + 1]):
@@ -74,7 +90,16 @@ def spread(rows, t, d_scores, d_table, d_loose):
 
 @kernel(FAST)
 def emissions_of(first, last, rows, table, loose, emissions):
-    """Emission scores of sentences first..last: [sentences, longest, c]."""
+    """Emission scores of sentences first..last: [sentences, longest, c].
+
+    Args:
+        first: the first sentence.
+        last: the sentence behind the last one.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        table: weights of dense attributes, [dense attributes, width].
+        loose: weights of the other attributes.
+        emissions: [sentences, longest, c]; written.
+    """
     c = emissions.shape[2]
     scores = np.empty(table.shape[1])
     for s in range(first, last):
@@ -89,6 +114,17 @@ def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
     """Return the score of known labels [n], and take share · their parts off the gradient of log Z.
 
     `transitions` are shared, [1, c, c], or by position, [n-1, c, c].
+
+    Args:
+        gold: labels, [n].
+        share: how much the sentence counts.
+        emissions: [n, c].
+        transitions: [1 or n - 1, c, c].
+        d_emissions: the same shape as emissions; taken off from.
+        d_transitions: the same shape as transitions; taken off from.
+
+    Returns:
+        The score.
     """
     # [S4.115]
     score, before, by_position = 0.0, -1, transitions.shape[0] > 1
@@ -106,7 +142,16 @@ def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
 
 @kernel(FAST)
 def score(begin, n, rows, gold, weights, room):
-    """Fill in e^{emission - highest} of the tokens of a sentence; returns Σ highest, less the score of its labels."""
+    """Fill in e^{emission - highest} of the tokens of a sentence; returns Σ highest, less the score of its labels.
+
+    Args:
+        begin: the first token of the sentence.
+        n: tokens of the sentence.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        gold: the label of each token, [tokens].
+        weights: as they are laid out (`PlannedWeights`).
+        room: memory for the sentence (`Room`); `emits` are written.
+    """
     transitions, table, loose, _ = weights
     emits, scores, total, before = room.emits, room.scores, 0.0, -1
     for t in range(n):
@@ -129,6 +174,11 @@ def forward(n, factors, room):
     """Return whether a weight vanishes, Σ_j α_n(j) end_j, and log Z of the factors; fills in α as distributions.
 
     `emits` are divided by the scale of each position. Without a path, log Z is -inf.
+
+    Args:
+        n: tokens of the sentence.
+        factors: scores of arcs and ends in exp space (`Factors`).
+        room: memory for the sentence (`Room`); `alphas` and `emits` are written.
     """  # [S4.63, 92, 109; S4.108]
     arcs, starts, ends, shift = factors
     emits, alphas, arrived, alpha = room.emits, room.alphas, room.beta, room.alpha
@@ -166,7 +216,18 @@ def forward(n, factors, room):
 
 @kernel(FAST)
 def backward(begin, n, rows, gold, share, arcs, room, gradient):
-    """Add share · (posteriors - observed labels) to the gradient. `room.beta` is share · β of the last token."""
+    """Add share · (posteriors - observed labels) to the gradient. `room.beta` is share · β of the last token.
+
+    Args:
+        begin: the first token of the sentence.
+        n: tokens of the sentence.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        gold: the label of each token, [tokens].
+        share: how much the sentence counts.
+        arcs: scores of arcs in exp space, [width, width].
+        room: memory for the sentence (`Room`), as `forward` leaves it; `flows` are added to.
+        gradient: by all weights (`PlannedWeights`); added to.
+    """
     d_transitions, d_table, d_loose, _ = gradient  # [S4.107, 115; S4.96; S4.106]
     emits, alphas, d_scores, _, beta, out, flows, _ = room
     width = arcs.shape[1]
@@ -203,6 +264,16 @@ def add_loss(first, last, rows, observed, weights, factors, room, gradient):
 
     Sums over paths are taken in scaled exp space, as in `structures.chain.kernels`, one sentence at a time. Those where
     that fails are left out and marked in `room.wide`, for `add_loss_in_log_space`.
+
+    Args:
+        first: the first sentence.
+        last: the sentence behind the last one.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        observed: what is known of the labels (`Observed`).
+        weights: as they are laid out (`PlannedWeights`).
+        factors: scores of arcs and ends in exp space (`Factors`).
+        room: memory for a sentence (`Room`).
+        gradient: by all weights (`PlannedWeights`); added to.
     """
     gold, ends, beta, total = observed.gold, factors.ends, room.beta, 0.0
     for s in range(first, last):
@@ -221,7 +292,17 @@ def add_loss(first, last, rows, observed, weights, factors, room, gradient):
 
 @kernel(FAST)
 def in_log_space(emissions, n, share, transitions, ends, d_emissions, d_transitions):
-    """Return log Z of a sentence whose scores are too wide for exp space; gradients as in `chain.backward_log`."""
+    """Return log Z of a sentence whose scores are too wide for exp space; gradients as in `chain.backward_log`.
+
+    Args:
+        emissions: [1, n, c].
+        n: tokens of the sentence.
+        share: how much the sentence counts.
+        transitions: [1, 1, c, c].
+        ends: scores of first and of last labels, [c] each.
+        d_emissions: [1, n, c]; added to.
+        d_transitions: [1, 1, c, c]; added to.
+    """
     c, (start, end) = emissions.shape[2], ends
     row, length, log_z = np.zeros(1, np.int64), np.full(1, n), np.empty(1)
     log_alphas, arrivals = np.empty((1, n, c)), np.empty((1, n, c))
@@ -234,7 +315,16 @@ def in_log_space(emissions, n, share, transitions, ends, d_emissions, d_transiti
 
 @kernel(FAST)
 def add_loss_in_log_space(s, rows, observed, weights, ends, gradient):
-    """Return the loss of sentence s, as `add_loss`, where weights in exp space vanish."""
+    """Return the loss of sentence s, as `add_loss`, where weights in exp space vanish.
+
+    Args:
+        s: the sentence.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        observed: what is known of the labels (`Observed`).
+        weights: as they are laid out (`PlannedWeights`).
+        ends: scores of first and of last labels, [c] each.
+        gradient: by all weights (`PlannedWeights`); added to.
+    """
     begin, n, share, transitions = rows.starts[s], rows.lengths[s], observed.shares[s], weights.transitions
     shape, gold = (1, n, transitions.shape[2]), observed.gold[begin : begin + n]
     emissions, d_emissions, d_scores = np.empty(shape), np.zeros(shape), np.zeros(weights.table.shape[1])
@@ -254,6 +344,17 @@ def loss_and_gradient(
     """Return Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
 
     The kernel for log space is compiled when a sentence first needs it: few corpora have any.
+
+    Args:
+        first: the first sentence.
+        last: the sentence behind the last one.
+        rows: the corpus as it is laid out.
+        observed: the labels, all of them known.
+        weights: as they are laid out.
+        ends: scores of first and of last labels, [c] each.
+
+    Returns:
+        The loss, and its gradient as the weights are laid out.
     """
     transitions, loose = map(np.zeros_like, (weights.transitions, weights.loose))
     table = aligned(weights.table.shape)

@@ -29,7 +29,18 @@ def _softmax(scores, c):
 @kernel(FAST)
 def local_loss_and_gradient(first, last, rows, observed, weights):
     """Return -Σ_s shares_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last, y_{t-1} being the gold label;
-    and its gradient."""
+    and its gradient.
+
+    Args:
+        first: the first sentence.
+        last: the sentence behind the last one.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        observed: what is known of the labels (`Observed`).
+        weights: as they are laid out (`PlannedWeights`).
+
+    Returns:
+        The loss, and its gradient as the weights are laid out.
+    """
     # [S4.136-138]
     transitions, table, loose = weights.transitions[0, 0], weights.table, weights.loose
     c = transitions.shape[0]
@@ -60,7 +71,18 @@ def local_loss_and_gradient(first, last, rows, observed, weights):
 @kernel(FAST)
 def local_scores(first, last, lengths, starts, scores, transitions, emissions, arcs):
     """log p(label | label before) of rows first..last: at the first token into `emissions` [rows, n, c], then into
-    `arcs` [rows, n-1, c, c]; what lies behind the end of a row is 0."""
+    `arcs` [rows, n-1, c, c]; what lies behind the end of a row is 0.
+
+    Args:
+        first: the first row.
+        last: the row behind the last one.
+        lengths: tokens of each row, [batch].
+        starts: the first token of each row, [batch].
+        scores: [tokens, c].
+        transitions: [c, c].
+        emissions: [batch, n, c]; written.
+        arcs: [batch, n - 1, c, c]; written.
+    """
     c = transitions.shape[0]
     row = np.empty(c)
     for b in range(first, last):
@@ -81,7 +103,17 @@ def local_scores(first, last, lengths, starts, scores, transitions, emissions, a
 
 def local_arrays(scores: Array, transitions: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
     """Return emissions and arcs of Π_t p(y_t | y_{t-1}, x): a chain whose log Z is 0, each arc into position t scored
-    by log p(y_t | y_{t-1}, x). Sentence b has the rows starts[b]..starts[b] + lengths[b] of `scores` [tokens, c]."""
+    by log p(y_t | y_{t-1}, x). Sentence b has the rows starts[b]..starts[b] + lengths[b] of `scores` [tokens, c].
+
+    Args:
+        scores: [tokens, c].
+        transitions: [c, c].
+        starts: the first token of each row, [batch].
+        lengths: tokens of each row, [batch].
+
+    Returns:
+        Emissions [batch, n, c] and arcs [batch, n - 1, c, c].
+    """
     # [S4.136]
     n, c = int(lengths.max(initial=1)), scores.shape[1]
     emissions, arcs = np.empty((len(lengths), n, c)), np.empty((len(lengths), n - 1, c, c))

@@ -33,6 +33,14 @@ def worst_labels(s, rows, index, gold, weights, path):
     """path.tags[0] = argmax_y score(y) + Δ(y), Δ the number of labels that are not gold; returns (Δ, margin violated).
 
     The margin violated is max_y score(y) + Δ(y) - score(gold), at least 0.
+
+    Args:
+        s: the sentence.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        gold: the label of each token, [tokens].
+        weights: all weights, [weights].
+        path: room for the sentence (`Path`).
     """
     n, first, emissions, transitions = rows.lengths[s], rows.starts[s], path.emissions, path.transitions
     score_tokens(first, first + n, rows, index, weights, emissions[0])
@@ -53,7 +61,15 @@ def worst_labels(s, rows, index, gold, weights, path):
 
 @kernel(EXACT)
 def hinge(order, rows, index, gold, weights):
-    """Return Σ of the margins violated, over the sentences: the loss without its regularizer."""
+    """Return Σ of the margins violated, over the sentences: the loss without its regularizer.
+
+    Args:
+        order: the sentences, in the order in which they are met.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        gold: the label of each token, [tokens].
+        weights: all weights, [weights].
+    """
     path, total = path_for(rows.lengths.max(), index.legal), 0.0
     for s in order:
         total += worst_labels(s, rows, index, gold, weights, path)[1]
@@ -101,6 +117,16 @@ def frank_wolfe_epoch(order, rows, index, gold, moving, dual, clock, c2):
 
     Here `moving.sums` collects clock (clock - 1) / 2 · step, so that the average of the weights with shares 1, 2, 3 and
     so on is weights - sums / (clock (clock - 1) / 2).
+
+    Args:
+        order: the sentences, in the order in which they are met.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        gold: the label of each token, [tokens].
+        moving: the weights, and the sums that make their average (`Moving`).
+        dual: the dual variables (`Dual`); moved.
+        clock: steps so far.
+        c2: weight of the L2 penalty.
     """
     weights, n_wrong = moving.weights, 0
     path, change = path_for(rows.lengths.max(), index.legal), no_change(weights.shape[0])

@@ -36,7 +36,20 @@ class Update(IntEnum):
 
 @kernel(EXACT)
 def epoch(order, rows, index, edges, gold, moving, clock, update, aggressiveness, error_sensitive):
-    """Run one pass over the sentences in this order; return (sum of losses, clock, wrong labels)."""
+    """Run one pass over the sentences in this order; return (sum of losses, clock, wrong labels).
+
+    Args:
+        order: the sentences, in the order in which they are met.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        edges: attributes that look at neighbouring labels (`EdgeRows`).
+        gold: the label of each token, [tokens].
+        moving: the weights, and the sums that make their average (`Moving`).
+        clock: steps so far.
+        update: the rule (`Update`).
+        aggressiveness: C of passive-aggressive rules, γ of AROW.
+        error_sensitive: whether the cost is the root of the number of wrong labels, not 1.
+    """
     # [S4.221]
     weights, c, longest = moving.weights, index.places.shape[0], rows.lengths.max()
     by_position, first_pair = edges.ids.shape[0] > 0, index.labels.shape[0] + index.arcs.shape[0]

@@ -11,6 +11,15 @@ def lay_out(tokens, rows, dense_row, index, place, dense, loose):
 
     Attribute a has the row dense_row[a] or, if that is -1, the weights index.offsets[a]..index.offsets[a + 1]. Where
     `rows` have no values, all are 1, and there are none here.
+
+    Args:
+        tokens: the tokens in the order of the plan.
+        rows: attributes of the tokens (`RowArrays`).
+        dense_row: row of each attribute in the table, -1 for none, [attributes].
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        place: place of each weight among the loose ones, [weights].
+        dense: offsets, rows and values; written.
+        loose: offsets, places, labels and values; written.
     """
     valued = rows.values.shape[0] > 0
     d = n = 0
@@ -34,7 +43,15 @@ def lay_out(tokens, rows, dense_row, index, place, dense, loose):
 
 @kernel(EXACT)
 def mark_pairs(entries, ids, gold, first, seen):
-    """seen[attribute - first, label] = True for the pairs that occur; tokens whose label is below 0 are passed over."""
+    """seen[attribute - first, label] = True for the pairs that occur; tokens whose label is below 0 are passed over.
+
+    Args:
+        entries: offsets of the tokens, [tokens + 1].
+        ids: attribute of each entry.
+        gold: the label of each token, [tokens].
+        first: the first attribute that is looked at.
+        seen: [attributes, labels] bool; set.
+    """
     for t in range(gold.shape[0]):
         if gold[t] >= 0:
             for e in range(entries[t], entries[t + 1]):

@@ -38,7 +38,16 @@ class Room(NamedTuple):
 
 
 def room_for(longest: int, c: int, by_position: bool) -> Room:
-    """Room for sentences of up to `longest` tokens; `by_position` if transitions may differ from token to token."""
+    """Room for sentences of up to `longest` tokens; `by_position` if transitions may differ from token to token.
+
+    Args:
+        longest: tokens of the longest sentence.
+        c: number of labels.
+        by_position: whether transitions may differ from token to token.
+
+    Returns:
+        The memory.
+    """
     width, n = (c + 7) // 8 * 8, max(longest, 2)
     m = n - 1 if by_position else 1
     return Room(
@@ -58,7 +67,17 @@ def zero(numbers):
 
 @kernel(FAST)
 def add_pairs(first, n, scale, edges, weights, shared, matrices):
-    """Fill in matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i."""
+    """Fill in matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i.
+
+    Args:
+        first: the first token of the sentence.
+        n: tokens of the sentence.
+        scale: what all weights are multiplied by.
+        edges: attributes that look at neighbouring labels (`EdgeRows`).
+        weights: of pairs, [pair weights].
+        shared: scores of transitions at all tokens, [1, 1, c, c].
+        matrices: [1, n - 1, c, c]; written.
+    """
     # [S4.81]
     c, m = shared.shape[2], max(n - 1, 1)
     flat, base, valued = matrices.reshape(matrices.shape[1], c * c), shared.ravel(), edges.values.shape[0] > 0
@@ -76,7 +95,16 @@ def add_pairs(first, n, scale, edges, weights, shared, matrices):
 
 @kernel(FAST)
 def spread_arcs(first, n, amount, edges, d_transitions, d_weights):
-    """Add amount · value · d_transitions to each pair weight of the sentence: the transpose of `add_pairs`."""
+    """Add amount · value · d_transitions to each pair weight of the sentence: the transpose of `add_pairs`.
+
+    Args:
+        first: the first token of the sentence.
+        n: tokens of the sentence.
+        amount: what the gradient is multiplied by.
+        edges: attributes that look at neighbouring labels (`EdgeRows`).
+        d_transitions: [1, n - 1, c, c].
+        d_weights: of pairs, [pair weights]; added to.
+    """
     c = d_transitions.shape[2]
     flat = d_transitions.reshape(d_transitions.shape[1], c * c)
     valued = edges.values.shape[0] > 0
@@ -89,7 +117,16 @@ def spread_arcs(first, n, amount, edges, d_transitions, d_weights):
 
 @kernel(FAST)
 def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
-    """Return log Z; share · posteriors are written to d_emissions and added to d_transitions."""
+    """Return log Z; share · posteriors are written to d_emissions and added to d_transitions.
+
+    Args:
+        emissions: [1, n, c].
+        arcs: scores of transitions (`Arcs`).
+        share: how much the sentence counts.
+        room: memory for the longest sentence (`Room`).
+        d_emissions: [1, n, c]; written.
+        d_transitions: [1, 1 or n - 1, c, c]; added to.
+    """
     _, n, c = emissions.shape
     width, shared = arcs.exp.shape[3], arcs.scores.shape[1] == 1
     alphas, emits = room.alphas[: n * c].reshape(1, n, c), room.emits[: n * c].reshape(1, n, c)
@@ -121,7 +158,18 @@ def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
 
 @kernel(FAST)
 def sentence_loss(first, observed, share, emissions, arcs, room, d_emissions, d_transitions):
-    """Return share (log Z - log Z of what `gold` allows); add its gradients as `sum_over_paths` gives them."""
+    """Return share (log Z - log Z of what `gold` allows); add its gradients as `sum_over_paths` gives them.
+
+    Args:
+        first: the first token of the sentence.
+        observed: what is known of the labels (`Observed`).
+        share: how much the sentence counts.
+        emissions: [1, n, c].
+        arcs: scores of transitions (`Arcs`).
+        room: memory for the longest sentence (`Room`).
+        d_emissions: [1, n, c]; written.
+        d_transitions: [1, 1 or n - 1, c, c]; added to.
+    """
     # [S4.113, 131]
     _, n, c = emissions.shape
     log_z = sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions)
@@ -149,6 +197,20 @@ def loss_and_gradient(first, last, rows, edges, observed, weights, columns, ends
     """Return Σ_s shares_s (log Z_s - log Z_s of what gold allows) of sentences first..last, and its gradient.
 
     State j of the chain has the emission score of column columns[j]; `ends` are scores of the first and last state.
+
+    Args:
+        first: the first sentence.
+        last: the sentence behind the last one.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        edges: attributes that look at neighbouring labels (`EdgeRows`).
+        observed: what is known of the labels (`Observed`).
+        weights: as they are laid out (`PlannedWeights`).
+        columns: the column of `table` that scores each state, [c].
+        ends: scores of first and of last states, [c] each.
+        room: memory for the longest sentence (`Room`).
+
+    Returns:
+        The loss, and its gradient as the weights are laid out.
     """
     transitions, table, loose = weights.transitions, weights.table, weights.loose
     c, width = transitions.shape[2], (transitions.shape[2] + 7) // 8 * 8

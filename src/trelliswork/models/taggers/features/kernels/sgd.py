@@ -29,7 +29,19 @@ class Clock(NamedTuple):
 
 @kernel(FAST)
 def sgd_epoch(order, rows, index, edges, observed, room, weights, clock, l2):
-    """Run one pass; return (Σ_s shares_s · -log p of the sentences as they were met, the clock after it)."""
+    """Run one pass; return (Σ_s shares_s · -log p of the sentences as they were met, the clock after it).
+
+    Args:
+        order: the sentences, in the order in which they are met.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        edges: attributes that look at neighbouring labels (`EdgeRows`).
+        observed: what is known of the labels (`Observed`).
+        room: memory for the longest sentence (`Room` of `sets`).
+        weights: divided by the scale of the clock, [weights]; moved.
+        clock: the scale of the weights, and steps so far (`Clock`).
+        l2: weight of the L2 penalty of a sentence.
+    """
     # [S4.134-135]
     scale, now, loss = clock.scale, clock.now, 0.0
     by_position, shared = edges.ids.shape[0] > 0, _shared_arcs(index.legal)
@@ -53,7 +65,19 @@ def sgd_epoch(order, rows, index, edges, observed, room, weights, clock, l2):
 
 @kernel(FAST)
 def add_sentences(order, rows, index, edges, observed, room, weights, scale, change):
-    """Add the gradient of these sentences, all at the weights scale · weights, to a sparse change; returns the loss."""
+    """Add the gradient of these sentences, all at the weights scale · weights, to a sparse change; returns the loss.
+
+    Args:
+        order: the sentences, in the order in which they are met.
+        rows: attributes of the tokens (`RowArrays`).
+        index: the weights of each attribute, and those of the arcs (`WeightIndex`).
+        edges: attributes that look at neighbouring labels (`EdgeRows`).
+        observed: what is known of the labels (`Observed`).
+        room: memory for the longest sentence (`Room` of `sets`).
+        weights: divided by the scale, [weights].
+        scale: what they are multiplied by.
+        change: the sparse change that is added to (`Change`).
+    """
     loss, shared = 0.0, _shared_arcs(index.legal)
     n_states, first_pair = index.labels.shape[0], index.labels.shape[0] + index.arcs.shape[0]
     for s in order:

@@ -145,6 +145,12 @@ def forward_lanes(n, lanes, arcs, weights):
     """α of every lane as distributions, and log Z added to what is in `log_z`; as `chain.forward_scaled`.
 
     A lane in which a weight vanishes is marked `wide`, and 0 from there on.
+
+    Args:
+        n: tokens of the longest of these sentences.
+        lanes: room for sentences that go side by side (`Lanes`), with their emissions.
+        arcs: the listed pairs (`ListedArcs`).
+        weights: their scores in exp space.
     """
     lengths, wide, emits, alphas = lanes.lengths, lanes.wide, lanes.emits, lanes.alphas
     c = emits.shape[1]
@@ -177,7 +183,15 @@ def forward_lanes(n, lanes, arcs, weights):
 
 @kernel(FAST)
 def backward_lanes(n, lanes, arcs, weights, d_arcs):
-    """share · posteriors in the place of the α; what arcs add up to goes to d_arcs. Lanes that are wide stay 0."""
+    """share · posteriors in the place of the α; what arcs add up to goes to d_arcs. Lanes that are wide stay 0.
+
+    Args:
+        n: tokens of the longest of these sentences.
+        lanes: as `forward_lanes` leaves them.
+        arcs: the listed pairs (`ListedArcs`).
+        weights: their scores in exp space.
+        d_arcs: [pairs]; added to.
+    """
     lengths, emits, alphas = lanes.lengths, lanes.emits, lanes.alphas
     c = emits.shape[1]
     beta, out, sums = np.zeros((c, LANES)), np.empty((c, LANES)), np.zeros(d_arcs.shape[0])
@@ -201,7 +215,14 @@ def backward_lanes(n, lanes, arcs, weights, d_arcs):
 
 @kernel(FAST)
 def fill_lane(scores, t, lane, emits):
-    """emits[t, :, lane] = e^{scores - highest}; returns the highest."""
+    """emits[t, :, lane] = e^{scores - highest}; returns the highest.
+
+    Args:
+        scores: of the labels of a token, [c] or more.
+        t: the token, from the beginning of its sentence.
+        lane: the lane of the sentence.
+        emits: [longest, c, lanes]; written.
+    """
     c = emits.shape[1]
     top = highest(scores, c)
     for j in range(c):
@@ -222,7 +243,13 @@ def clear_lanes(n, lanes):
 
 @kernel(EXACT)
 def pair_of(i, j, arcs):
-    """Return the number of a listed pair, -1 if it is not listed."""
+    """Return the number of a listed pair, -1 if it is not listed.
+
+    Args:
+        i: the label before.
+        j: the label.
+        arcs: the listed pairs (`ListedArcs`).
+    """
     low, high = arcs.offsets[i], arcs.offsets[i + 1]
     while low < high:
         middle = (low + high) // 2
@@ -235,7 +262,15 @@ def pair_of(i, j, arcs):
 
 @kernel(FAST)
 def sparse_probabilities(emissions, lengths, arcs, scores_of, marginals):
-    """P(label) of each token [batch, n, c]."""
+    """P(label) of each token [batch, n, c].
+
+    Args:
+        emissions: [batch, n, c].
+        lengths: tokens of each row, [batch].
+        arcs: the listed pairs (`ListedArcs`).
+        scores_of: their scores, [pairs].
+        marginals: [batch, n, c]; written.
+    """
     batch, longest, c = emissions.shape
     lanes, weighed_arcs, d_arcs = lanes_for(longest, c), weighed(scores_of, arcs), np.zeros(scores_of.shape[0])
     scores = np.empty(c)

@@ -22,7 +22,19 @@ from trelliswork.runtime.compilation import FAST, kernel
 
 @kernel(FAST)
 def loss_and_gradient(first, last, rows, observed, weights, arcs):
-    """Return the loss and gradient; `weights.transitions` are the scores of the listed pairs, [1, 1, 1, pairs]."""
+    """Return the loss and gradient; `weights.transitions` are the scores of the listed pairs, [1, 1, 1, pairs].
+
+    Args:
+        first: the first sentence.
+        last: the sentence behind the last one.
+        rows: the corpus as it is laid out (`PlannedRows`).
+        observed: what is known of the labels (`Observed`).
+        weights: as they are laid out (`PlannedWeights`).
+        arcs: the listed pairs (`ListedArcs`).
+
+    Returns:
+        The loss, and its gradient as the weights are laid out.
+    """
     scores_of, c, longest, total = weights.transitions[0, 0, 0], arcs.offsets.shape[0] - 1, 0, 0.0
     for s in range(first, last):
         longest = max(longest, rows.lengths[s])

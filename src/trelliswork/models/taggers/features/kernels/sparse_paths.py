@@ -15,7 +15,15 @@ MOST_TRIED = 32  # of the best labels before, that are tried as one without a li
 
 @kernel(FAST)
 def sparse_best_labels(starts, emissions, arcs, scores, tags):
-    """Write the labels that `decoding.best_labels` finds, ties included."""
+    """Write the labels that `decoding.best_labels` finds, ties included.
+
+    Args:
+        starts: the first token of each sentence, and the number of tokens, [sentences + 1].
+        emissions: [tokens, c].
+        arcs: the listed pairs (`ListedArcs`).
+        scores: their scores, [pairs].
+        tags: [tokens]; written.
+    """
     c, longest, scores_in = emissions.shape[1], 1, scores[arcs.order]
     for s in range(starts.shape[0] - 1):
         longest = max(longest, starts[s + 1] - starts[s])

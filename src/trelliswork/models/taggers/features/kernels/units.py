@@ -25,7 +25,15 @@ NEGLIGIBLE = 1e-8  # a share of a label so small changes no float32 gradient
 
 @kernel(FAST)
 def drive_units(t, rows, w, b, drive):
-    """drive[h] = b_h + w_h · x_t for the attributes of token t."""
+    """drive[h] = b_h + w_h · x_t for the attributes of token t.
+
+    Args:
+        t: the token.
+        rows: attributes of the tokens (`RowArrays`).
+        w: weights of units, [attributes, units].
+        b: biases, [units].
+        drive: [units]; written.
+    """
     n_units, valued = b.shape[0], rows.values.shape[0] > 0
     for h in range(n_units):
         drive[h] = b[h]
@@ -84,7 +92,17 @@ def _sum_of_softplus(drive, column):
 
 @kernel(FAST)
 def score_labels(drive, raised, v, exp_v, widest, c, scores):
-    """Fill in scores[y] = c_y + Σ_h ln(1 + e^{drive_h + V_hy}); v is [labels, units]. True if exp space was enough."""
+    """Fill in scores[y] = c_y + Σ_h ln(1 + e^{drive_h + V_hy}); v is [labels, units]. True if exp space was enough.
+
+    Args:
+        drive: b + w · x of the token, [units].
+        raised: room for e^drive, [units] rounded up; written.
+        v: weights of units by label, [c, units].
+        exp_v: e^v, [c, units] rounded up.
+        widest: the highest absolute value of v.
+        c: biases of labels, [c].
+        scores: [c]; written.
+    """
     # [S4.144]
     moderate = widest < 250.0 and raise_drive(drive, raised) + widest < HIGHEST
     for y in range(v.shape[0]):
@@ -94,7 +112,18 @@ def score_labels(drive, raised, v, exp_v, widest, c, scores):
 
 @kernel(FAST)
 def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
-    """Add share_y σ(o_hy) to d_v[y, h] and, summed over y, to d_drive[h]."""
+    """Add share_y σ(o_hy) to d_v[y, h] and, summed over y, to d_drive[h].
+
+    Args:
+        drive: b + w · x of the token, [units].
+        raised: e^drive, [units] rounded up.
+        v: weights of units by label, [c, units].
+        exp_v: e^v, [c, units] rounded up.
+        moderate: whether exp space was enough for the token.
+        share: gradient by the scores of labels, [c].
+        d_v: [c, units]; added to.
+        d_drive: [units]; written.
+    """
     # [S4.181, 188-189]
     n_units = drive.shape[0]
     for h in range(n_units):
@@ -121,7 +150,13 @@ def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
 
 @kernel(FAST)
 def score_tokens(rows, units, emissions):
-    """Scores [tokens, labels]; π and τ are added at the first and the last token of each sentence."""
+    """Scores [tokens, labels]; π and τ are added at the first and the last token of each sentence.
+
+    Args:
+        rows: attributes of the tokens (`RowArrays`).
+        units: all parameters (`Units`).
+        emissions: [tokens, c]; written.
+    """
     n_units = units.b.shape[0]
     exp_v = np.empty((units.v.shape[0], (n_units + UNROLLED - 1) // UNROLLED * UNROLLED))
     widest = exp_of(units.v, exp_v)
@@ -160,6 +195,18 @@ def batch_gradient(first, last, order, rows, gold, units, room, gradient, touche
     """Return Σ -log p of sentences order[first:last]; adds its gradient to `gradient`.
 
     Rows of W that the gradient reaches are listed in `touched` (and marked in `seen`); how many is returned, too.
+
+    Args:
+        first: the place in `order` of the first sentence.
+        last: the place behind the last one.
+        order: the sentences, in the order in which they are met.
+        rows: attributes of the tokens (`RowArrays`).
+        gold: the label of each token, [tokens].
+        units: all parameters (`Units`).
+        room: memory for the longest sentence (`Room` of `sets`).
+        gradient: by all parameters (`Units`); added to.
+        touched: room for numbers of rows of W; written from the front.
+        seen: [attributes] bool; set for these rows.
     """
     c, n_units = units.v.shape
     longest = 1

@@ -3,11 +3,11 @@
 base.py                          the interface: `learner.learn(corpus, parameters)` yields `Progress`
 config.py, learning.py           the settings, and the learner that they choose
 lbfgs.py                         L-BFGS on the likelihood, and samples around its optimum
-likelihood.py, local_likelihood.py   loss and gradient, of whole sentences or token by token
+likelihood.py                    loss and gradient, of whole sentences or token by token
 sgd.py                           stochastic gradient descent
 online.py                        perceptron, passive-aggressive, AROW
 margin.py                        structured support vector machine
-herding.py, cycling.py           conditional herding, and whether its weights stay bounded
+herding.py                       conditional herding, and whether its weights stay bounded
 counting.py                      HMM and naive Bayes, by relative frequencies
 posterior.py                     weights drawn from the posterior, for averages
 induction.py                     conjunctions of attributes that pay

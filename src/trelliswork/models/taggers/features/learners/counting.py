@@ -42,7 +42,18 @@ class Counting:
 def counted_parameters(
     rows: AttributeRows, gold: Array, index: KeyIndex, n_labels: int, *, transitions: bool
 ) -> Parameters:
-    """Return weights for the pairs that occur, for the marks (added to `index`) with every label, and for every arc."""
+    """Return weights for the pairs that occur, for the marks (added to `index`) with every label, and for every arc.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: the label of each token.
+        index: the attributes by key; marks are added.
+        n_labels: number of labels.
+        transitions: whether neighbouring labels have weights.
+
+    Returns:
+        The weights that are counted.
+    """
     if len(gold) and gold.min() < 0:
         raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
     unknown = len(index)
@@ -54,7 +65,17 @@ def counted_parameters(
 
 
 def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, smoothing: float) -> tuple[Array, float]:
-    """Return the weights of `counted_parameters`, and -ln p(y, x) of the data under them."""
+    """Return the weights of `counted_parameters`, and -ln p(y, x) of the data under them.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: the label of each token.
+        parameters: the weights that there are.
+        smoothing: what is added to every count.
+
+    Returns:
+        The weights, and the loss.
+    """
     # [S4.67, 69]
     c, unknown = parameters.n_labels, len(parameters.offsets) - 1 - len(MARKS)
     pairs = _pair_counts(_with_strangers(rows, unknown), gold, parameters)[: parameters.offsets[unknown + 1]]

@@ -57,6 +57,18 @@ def induce(
     """`config.induce` conjunctions, fewer if there are no more that pay; ends early if `on_round` returns True.
 
     Attributes that look at neighbouring labels are not conjoined.
+
+    Args:
+        corpus: the data to learn from.
+        n_atomic: attributes that are not conjunctions.
+        n_labels: number of labels.
+        config: the settings of learning.
+        arcs: whether neighbouring labels have weights.
+        rounds: rounds of learning and proposing.
+        on_round: called after each round.
+
+    Returns:
+        The conjunctions.
     """
     conjunctions = Conjunctions.none(n_atomic)
     model: FeatureCRF | None = None
@@ -103,6 +115,17 @@ def propose(
     """Return the `n_wanted` pairs of attributes with the highest gains, and these; fewer if fewer pay.
 
     `rows` have atomic attributes alone, `corpus` also the conjunctions that are `known`.
+
+    Args:
+        rows: atomic attributes of the tokens.
+        corpus: the data, with the conjunctions that are known.
+        marginals: probabilities of labels under the model, [tokens, labels].
+        known: the conjunctions so far.
+        n_wanted: how many pairs to return.
+        config: the settings of learning.
+
+    Returns:
+        Pairs [pairs, 2] and gains [pairs], best first.
     """
     extended, gold, unused = corpus.rows, corpus.gold, corpus.on_pairs
     n = known.n_attributes
@@ -169,7 +192,20 @@ def gains_of(
     allowed: Array,
     config: LearningConfig,
 ) -> Array:
-    """Return the gain of each pair by its best single weight, for one of the allowed labels [pairs, labels]."""
+    """Return the gain of each pair by its best single weight, for one of the allowed labels [pairs, labels].
+
+    Args:
+        rows: atomic attributes of the tokens.
+        gold: the label of each token, below 0 if it is not known.
+        marginals: probabilities of labels under the model, [tokens, labels].
+        known: the conjunctions so far.
+        pairs: the pairs to judge, [pairs, 2].
+        allowed: [pairs, labels] bool.
+        config: the settings of learning.
+
+    Returns:
+        Gains [pairs].
+    """
     extended = known.joined(pairs).extended(rows)
     tokens = extended.tokens()
     new = (extended.ids >= known.n_attributes) & (gold[tokens] >= 0)

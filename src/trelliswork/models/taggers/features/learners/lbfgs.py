@@ -9,8 +9,7 @@ import numpy as np
 
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress, first_weights
-from trelliswork.models.taggers.features.learners.likelihood import Likelihood
-from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood, LocalLikelihood
 from trelliswork.models.taggers.features.learners.posterior import Posterior, curvature
 from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import LBFGS, Objective
@@ -52,6 +51,11 @@ class Shared:
     """An objective over the data of all processes, each of which looks after its own part of the weights.
 
     `weights` are the whole ones that were asked for last. If the objective fails in one process, it fails in all.
+
+    Args:
+        own: the objective over the data of this process.
+        n_weights: number of all weights.
+        together: the processes.
     """
 
     def __init__(self, own: Objective, n_weights: int, together: OneProcess) -> None:

@@ -37,14 +37,35 @@ def learn(
     *,
     sentence_weights: Array | None = None,
 ) -> Iterator[Progress]:
-    """One `Progress` an iteration; the last has the weights that were learned."""
+    """One `Progress` an iteration; the last has the weights that were learned.
+
+    Args:
+        rows: attributes of the tokens.
+        gold: a label for each token, or a code of `sets`, [tokens].
+        parameters: the weights that there are.
+        config: the settings of learning.
+        sentence_weights: how much each sentence counts; 1 if None.
+
+    Returns:
+        The progress.
+    """
     return learn_from(Corpus(rows, gold, sentence_weights), parameters, config)
 
 
 def learn_from(
     corpus: Corpus, parameters: Parameters, config: LearningConfig, start: Array | None = None
 ) -> Iterator[Progress]:
-    """Return the same from a corpus. Hidden units may have a `start`."""
+    """Return the same from a corpus. Hidden units may have a `start`.
+
+    Args:
+        corpus: the data to learn from.
+        parameters: the weights that there are.
+        config: the settings of learning.
+        start: the first weights, of hidden units.
+
+    Returns:
+        The progress.
+    """
     _check_fit(config, corpus, parameters)
     learner: Learner = learner_of(config) if start is None else replace(hidden_unit_learner(config), start=start)
     return learner.learn(corpus, parameters)
@@ -104,7 +125,18 @@ def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
 def parameters_of(
     corpus: Corpus, n_attributes: int, n_labels: int, config: LearningConfig, *, arcs: bool = True
 ) -> Parameters:
-    """Return the weights that the settings ask for, for labels as they are seen; without `arcs` none of neighbours."""
+    """Return the weights that the settings ask for, for labels as they are seen; without `arcs` none of neighbours.
+
+    Args:
+        corpus: the data to learn from.
+        n_attributes: number of attributes.
+        n_labels: number of labels.
+        config: the settings of learning.
+        arcs: whether neighbouring labels have weights.
+
+    Returns:
+        The weights.
+    """
     rows, gold, sets, every, together = corpus.rows, corpus.gold, corpus.sets, config.all_states, corpus.where.together
     parameters = Parameters.of(
         rows, gold, n_attributes, n_labels, all_states=every, all_transitions=config.all_transitions, sets=sets
@@ -142,7 +174,13 @@ def _check_pairs(config: LearningConfig, parameters: Parameters) -> None:
 
 
 def check_complete(algorithm: str, corpus: Corpus, others: Sequence[str]) -> None:
-    """Refuse unknown labels and sentence weights, which only `others` can learn from."""
+    """Refuse unknown labels and sentence weights, which only `others` can learn from.
+
+    Args:
+        algorithm: the one that is chosen.
+        corpus: the data to learn from.
+        others: those that can learn from such data.
+    """
     if len(corpus.gold) and corpus.gold.min() < 0:
         got = f"labels that are not known need the algorithm {' or '.join(others)}; got {algorithm}"
         raise ScoreError(f"{got}; label all tokens or choose another")

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.plan import edge_rows
 from trelliswork.models.taggers.features.kernels.online import Update, epoch
 from trelliswork.models.taggers.features.kernels.records import Moving
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
@@ -39,7 +39,7 @@ class OnlineLearner:
     seed: int = 0
 
     def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[Progress]:
-        """One `Progress` an epoch; the perceptron also tells its moment error (see `cycling`)."""
+        """One `Progress` an epoch; the perceptron also tells its moment error (see `herding.Trajectory`)."""
         rows, weights, sums = corpus.rows, np.zeros(len(parameters)), np.zeros(len(parameters))
         variance = np.full(len(parameters) if self.rule == "arow" else 1, self.variance)
         moving, edges = Moving(weights, sums, variance), edge_rows(rows, parameters)

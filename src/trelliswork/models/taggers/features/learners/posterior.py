@@ -32,6 +32,14 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
     """Return the diagonal of the Hessian of Σ -log p: the variance of each feature, summed over tokens.
 
     Tokens of a sentence are taken for independent here; it is exact for features that occur once in a sentence.
+
+    Args:
+        rows: attributes of the tokens.
+        parameters: the weights that there are.
+        weights: all weights, [weights].
+
+    Returns:
+        The diagonal, [weights].
     """
     if len(parameters) != parameters.n_states + len(parameters.arcs):
         raise ScoreError(
@@ -53,7 +61,17 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
 
 
 def laplace(mode: Array, precision: Array, n_samples: int, seed: int) -> Array:
-    """Samples [n_samples, weights] of normal distributions around the mode."""
+    """Samples [n_samples, weights] of normal distributions around the mode.
+
+    Args:
+        mode: the optimum, [weights].
+        precision: one over the variance of each weight.
+        n_samples: how many to draw.
+        seed: decides which.
+
+    Returns:
+        Samples [n_samples, weights].
+    """
     random = np.random.default_rng(seed)
     return mode + random.normal(size=(n_samples, len(mode))) / np.sqrt(precision)
 
@@ -72,7 +90,17 @@ class Hamiltonian:
     seed: int = 0
 
     def sample(self, energy: Objective, start: Array, precision: Array, n_samples: int) -> Array:
-        """Samples [n_samples, weights]; `precision` is about the energy's curvature and sets the masses."""
+        """Samples [n_samples, weights]; `precision` is about the energy's curvature and sets the masses.
+
+        Args:
+            energy: minus the log density, with its gradient.
+            start: where the walk begins, [weights].
+            precision: about the curvature of the energy, [weights].
+            n_samples: how many to draw.
+
+        Returns:
+            Samples [n_samples, weights].
+        """
         random, step = np.random.default_rng(self.seed), self.step
         point, (level, slope), samples = start, energy(start), np.empty((n_samples, len(start)))
         for number in range(-self.warmup, n_samples):
@@ -118,7 +146,17 @@ class Posterior:
     seed: int = 0
 
     def draw(self, likelihood: Objective, c2: float, mode: Array, curved: Array) -> Array:
-        """Samples [n_samples, weights]; `mode` is the optimum, `curved` the likelihood's curvature."""
+        """Samples [n_samples, weights]; `mode` is the optimum, `curved` the likelihood's curvature.
+
+        Args:
+            likelihood: the loss without regularizer, with its gradient.
+            c2: weight of the L2 penalty.
+            mode: the optimum, [weights].
+            curved: curvature of the likelihood, [weights].
+
+        Returns:
+            Samples [n_samples, weights].
+        """
         precision = (curved + 2 * c2) / self.temperature
         if self.method == "laplace":
             return laplace(mode, precision, self.n_samples, self.seed)

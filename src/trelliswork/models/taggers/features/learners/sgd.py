@@ -13,9 +13,9 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.observed import follows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.plan import edge_rows
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.decoding import clear, no_change
 from trelliswork.models.taggers.features.kernels.records import EdgeRows, Observed

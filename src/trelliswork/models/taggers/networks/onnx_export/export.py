@@ -37,6 +37,14 @@ def export_onnx(model: Model, directory: str | Path, *, force: bool = False) -> 
     """Write the graph of a segmenter or a tagger (of tokens, vectors, several tasks) into a new folder; returns that.
 
     An earlier export is replaced with `force` only. The folder appears whole or not at all.
+
+    Args:
+        model: a network that tags.
+        directory: the folder to write.
+        force: whether an earlier export may be replaced.
+
+    Returns:
+        The folder.
     """
     target = Path(directory)
     check_export(target, force=force)

@@ -214,7 +214,16 @@ Decoded = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def decode_chain(tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: TokenBatch) -> Decoded:
-    """Return the best labels of tokens."""
+    """Return the best labels of tokens.
+
+    Args:
+        tagger: the network.
+        vectors: what `encode_tokens` gives, [batch, n, d].
+        batch: the tokens, with their mask.
+
+    Returns:
+        Tags, their scores, and the scores of labels and of pairs.
+    """
     emissions = tagger._emissions(vectors, batch).double()
     transitions, start, end = (scores.double() for scores in tagger.crf._scores())
     if tagger.pairs is not None:
@@ -226,7 +235,16 @@ def decode_chain(tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: Tok
 
 
 def decode_vectors(tagger: VectorTagger, vectors: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Decoded:
-    """Return the best labels of vectors."""
+    """Return the best labels of vectors.
+
+    Args:
+        tagger: the network.
+        vectors: [batch, n, d].
+        mask: True for each vector of a sequence, [batch, n].
+
+    Returns:
+        Labels, their scores, and the scores of labels and of pairs.
+    """
     features = tagger._features(vectors, mask)
     transitions, start, end = (scores.double() for scores in tagger.crf._scores())
     if tagger.pairs is not None:

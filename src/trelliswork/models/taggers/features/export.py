@@ -19,9 +19,9 @@ from trelliswork.data.crfsuite_writing import write_crfsuite_model
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.base import Model
 from trelliswork.models.export_folder import check_folder, whole_folder
+from trelliswork.models.taggers.features import crf_tagger
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
-from trelliswork.models.taggers.features.export import crf_tagger
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 
 MODEL, SCRIPT = "model.json", "crf_tagger.py"
@@ -34,6 +34,14 @@ def export_crfsuite(model: Model, path: str | Path, *, force: bool = False) -> l
 
     Tokens need the attributes by the names that this model has for them (`tagger.names`): those of templates, such as
     U02:Paris, or as they came with the data.
+
+    Args:
+        model: a feature tagger without anything that CRFsuite lacks.
+        path: the file to write.
+        force: whether a file that is there may be replaced.
+
+    Returns:
+        Notes on what the format cannot say.
     """
     if Path(path).exists() and not force:
         raise OutputError(f"{path}: there is a file already; name another, or replace it with --force")
@@ -60,7 +68,16 @@ def check_python(directory: str | Path, *, force: bool = False) -> None:
 
 
 def export_python(model: Model, directory: str | Path, *, force: bool = False) -> Path:
-    """Write a folder with the model as JSON and a Python file that tags with the standard library alone."""
+    """Write a folder with the model as JSON and a Python file that tags with the standard library alone.
+
+    Args:
+        model: a feature tagger.
+        directory: the folder to write.
+        force: whether an earlier export may be replaced.
+
+    Returns:
+        The folder.
+    """
     target = Path(directory)
     check_python(target, force=force)
     content = described(_exportable(model, "a Python file"))
