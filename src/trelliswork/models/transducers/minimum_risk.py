@@ -6,16 +6,17 @@ decoding all you need?
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 from trelliswork.metrics.strings import edit_distances
 
-Utility = Callable[[Sequence[tuple[Sequence[Any], Sequence[Any]]]], list[float]]
-Sample = tuple[tuple[Any, ...], float]
+Symbol = TypeVar("Symbol", bound=Hashable)
+Utility = Callable[[Sequence[tuple[Sequence[object], Sequence[object]]]], list[float]]
+Sample = tuple[tuple[Symbol, ...], float]
 
 
-def similarity(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[float]:
+def similarity(pairs: Sequence[tuple[Sequence[object], Sequence[object]]]) -> list[float]:
     """Return 1 - edit distance / length of the longer one, for pairs of strings.
 
     >>> similarity([("abcd", "abd"), ("", "")])
@@ -25,7 +26,7 @@ def similarity(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[flo
     return [1 - d / max(len(a), len(b), 1) for d, (a, b) in zip(distances, pairs, strict=True)]
 
 
-def by_agreement(samples: Sequence[Sample], utility: Utility = similarity) -> list[Sample]:
+def by_agreement(samples: Sequence[Sample[Symbol]], utility: Utility = similarity) -> list[Sample[Symbol]]:
     """Return the different samples, those with the highest mean utility against all samples first.
 
     A sample that was drawn twice counts twice. Ties keep the order in which they were drawn.
@@ -33,7 +34,7 @@ def by_agreement(samples: Sequence[Sample], utility: Utility = similarity) -> li
     >>> [string for string, _ in by_agreement([(("b",), -1.0), (("a", "b"), -2.0), (("a", "b"), -2.0)])]
     [('a', 'b'), ('b',)]
     """
-    different: dict[Any, float] = {}
+    different: dict[tuple[Symbol, ...], float] = {}
     for string, log_p in samples:
         different.setdefault(string, log_p)
     strings = list(different)

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.data.pairs import WORD_UNITS
@@ -76,7 +76,7 @@ class Transducer(Model):
         inputs: str | Sequence[str] | Sequence[Sentence],
         *,
         top_k: int = 1,
-        pins: Any = None,
+        pins: Sequence[Pins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
         """Return the target of each source. A text is one source; a list has several, as texts or as pairs.
@@ -133,7 +133,7 @@ class Transducer(Model):
         more = f" and {len(shown) - MOST_UNKNOWN} more" if len(shown) > MOST_UNKNOWN else ""
         return ", ".join(shown[:MOST_UNKNOWN]) + more
 
-    def _as_sentences(self, given: Any) -> list[Sentence]:
+    def _as_sentences(self, given: str | Sentence | Sequence[str | Sentence]) -> list[Sentence]:
         texts = [given] if isinstance(given, str | Sentence) else list(given)
         return [
             each if isinstance(each, Sentence) else Sentence(self.format.cut_source(each), text=each) for each in texts

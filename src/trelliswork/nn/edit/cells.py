@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 from trelliswork.nn.edit import kernels
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
 from trelliswork.nn.kernel_math import can_fuse
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Array
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
@@ -40,7 +39,7 @@ class Pairs:
     lengths: Int[Tensor, "batch"]
     target_lengths: Int[Tensor, "batch"]
 
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Array, ...]:
         """Return what kernels read: the first cell of each row, lengths, target lengths, copies and targets."""
         lengths, target_lengths = self.lengths.numpy(), self.target_lengths.numpy()
         sizes = (lengths + 1) * (target_lengths + 1)

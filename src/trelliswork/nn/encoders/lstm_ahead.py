@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -63,7 +62,9 @@ class ForwardLSTM:
             kernels.advance(*arrays, start, before, count)
         return _unpack(states, packing, len(tokens)), (gates, cells, squashed, states)
 
-    def backward(self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]) -> Any:
+    def backward(
+        self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]
+    ) -> tuple[Tensor, ...]:
         (tokens, w_in, w_on, _), (gates, cells, squashed, states) = tensors, kept
         packing = self.packing
         by_gates = _back_through_steps(packing, w_on, (gates, cells, squashed), grads[0])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -65,7 +64,9 @@ class BiLSTM:
             kernels.advance(*arrays, start, before, count)
         return packing.unpack(states), (gates, cells, squashed, states)
 
-    def backward(self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]) -> Any:
+    def backward(
+        self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]
+    ) -> tuple[Tensor, ...]:
         (tokens, w_in, w_on, _), (gates, cells, squashed, states) = tensors, kept
         packing = self.packing
         by_gates = _back_through_steps(packing, w_on, gates, cells, squashed, grads[0])

@@ -18,6 +18,7 @@ from trelliswork.metrics.attachment import attachment
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.lemmatiser import lemma_scores
+from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
@@ -62,7 +63,11 @@ class DependencyParser(WordNetwork):
     budget = BUDGET  # tokens that are parsed at a time
 
     def __init__(
-        self, config: Any, features: TokenFeatures, labels: Vocabulary, tags: Mapping[str, Vocabulary] | None = None
+        self,
+        config: NetworkConfig,
+        features: TokenFeatures,
+        labels: Vocabulary,
+        tags: Mapping[str, Vocabulary] | None = None,
     ):
         super().__init__(config, features)
         self.labels, self.tags = labels, dict(tags or {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from trelliswork.data import Sentence
 from trelliswork.data.treebank import is_projective
@@ -39,7 +38,7 @@ def report_of(
     labels, distances = arcs_by_label(gold, predicted), heads_by_distance(gold, predicted)
     examined = _examined(sentences, gold, predicted, sure)
     rows = [*_summary(total, content), *_lines_of_tags(tags), *_crossing(crossing)]
-    record: dict[str, Any] = {**total.to_dict(), "clas": content.f1, **tags}
+    record: dict[str, object] = {**total.to_dict(), "clas": content.f1, **tags}
     record["not_projective"] = crossing.to_dict() if crossing.n_trees else None
     if (calibration := examined.calibration()) is not None:
         error = calibration.expected_error

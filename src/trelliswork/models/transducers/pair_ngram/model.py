@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choice
 from trelliswork.models.transducers.pair_ngram.source_lattice import BestTargets, Chunks, SourceLattice, sums_all
 from trelliswork.models.transducers.transducer import (
     NOTHING,
+    Pins,
     SpanPin,
     Symbols,
     Transduced,
@@ -111,7 +112,7 @@ class PairNgram(Transducer):
         parts = self._parts(targets, aligned[0][1].chunks, places)
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, whole.certain)
 
-    def _unaligned(self, source: Symbols, known: Sequence[Any], targets: BestTargets) -> Transduced:
+    def _unaligned(self, source: Symbols, known: Sequence[object], targets: BestTargets) -> Transduced:
         """Return the best targets of a source, some symbols of which are known."""
         if not targets.best:
             raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
@@ -130,14 +131,16 @@ class PairNgram(Transducer):
                 return places, lattice, targets
         raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
 
-    def choices(self, inputs: Readable, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+    def choices(
+        self, inputs: Readable, *, pins: Sequence[Pins] | None = None, most: int | None = None
+    ) -> list[list[PartChoices]]:
         """Return what each piece of a source may become, by its exact probability given the pins.
 
         The pieces are those of the best alignment; a label is as `pins` take it, and what is missing to a sum of 1 is
         that the source is cut elsewhere.
         """
         pairs = self.sentences_of(inputs)
-        given = pins or [{}] * len(pairs)
+        given: Sequence[Pins] = pins or [{}] * len(pairs)
         spans = [span_pins(known, len(pair), self.pinned) for pair, known in zip(pairs, given, strict=True)]
         return [self._choices(self.read_as(pair.words), known, most) for pair, known in zip(pairs, spans, strict=True)]
 
