@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence
 from trelliswork.data.subwords import BytePairs, joined, spans
+from trelliswork.metrics.strings import edit_distances
 from trelliswork.models.base import PartProbability
-from trelliswork.models.transducers.attention.config import AttentionConfig
-from trelliswork.models.transducers.minimum_risk import by_agreement
+from trelliswork.models.transducers.config import AttentionConfig
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
@@ -245,3 +246,43 @@ def _ordered(hypotheses: Hypotheses[tuple[Tensor, ...]], keys: Tensor | None) ->
         kept = [(decisions[i], scores[i]) for i in order if scores[i] > -math.inf]
         results.append([(tuple(d for d in each if d not in (-1, END)), score) for each, score in kept])
     return results
+
+
+# Minimum Bayes risk: the answer that agrees best with all that the model might say.
+
+
+Symbol = TypeVar("Symbol", bound=Hashable)
+Utility = Callable[[Sequence[tuple[Sequence[object], Sequence[object]]]], list[float]]
+Sample = tuple[tuple[Symbol, ...], float]
+
+
+def similarity(pairs: Sequence[tuple[Sequence[object], Sequence[object]]]) -> list[float]:
+    """Return 1 - edit distance / length of the longer one, for pairs of strings.
+
+    >>> similarity([("abcd", "abd"), ("", "")])
+    [0.75, 1.0]
+    """
+    distances = edit_distances([(tuple(map(str, a)), tuple(map(str, b))) for a, b in pairs])
+    return [1 - d / max(len(a), len(b), 1) for d, (a, b) in zip(distances, pairs, strict=True)]
+
+
+def by_agreement(samples: Sequence[Sample[Symbol]], utility: Utility = similarity) -> list[Sample[Symbol]]:
+    """Return the different samples, those with the highest mean utility against all samples first.
+
+    A sample that was drawn twice counts twice. Ties keep the order in which they were drawn.
+
+    Kumar and Byrne (2004), Minimum Bayes-risk decoding for statistical machine translation; Eikema and Aziz (2020), Is
+    MAP decoding all you need?
+
+    >>> [string for string, _ in by_agreement([(("b",), -1.0), (("a", "b"), -2.0), (("a", "b"), -2.0)])]
+    [('a', 'b'), ('b',)]
+    """
+    different: dict[tuple[Symbol, ...], float] = {}
+    for string, log_p in samples:
+        different.setdefault(string, log_p)
+    strings = list(different)
+    gains = utility([(mine, other) for mine in strings for other, _ in samples])
+    n = len(samples)
+    means = [sum(gains[i * n : (i + 1) * n]) / n for i in range(len(strings))]
+    order = sorted(range(len(strings)), key=lambda i: -means[i])
+    return [(strings[i], different[strings[i]]) for i in order]

@@ -15,8 +15,8 @@ from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch, Pieces, ReadSources
-from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
+from trelliswork.models.transducers.config import AttentionConfig
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair
 from trelliswork.models.transducers.transducer import Symbols
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder

@@ -26,11 +26,10 @@ from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.distributions.edit_alignment import EditAlignment
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.base import PartProbability
-from trelliswork.models.transducers.edit.config import EditConfig
+from trelliswork.models.transducers.config import EditConfig
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
 from trelliswork.models.transducers.transducer import SpanPin, Symbols, Transduced
-from trelliswork.nn.edit.cells import Pairs
-from trelliswork.nn.edit.network import EditNetwork, ScriptScores, Sizes
+from trelliswork.nn.edit.network import EditNetwork, Pairs, ScriptScores, Sizes
 from trelliswork.nn.edit.pinned_search import PinnedBeam, PinnedLattice
 from trelliswork.nn.edit.search import ScoredString, beam_widths, best_strings, search_inputs
 
