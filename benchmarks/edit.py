@@ -16,7 +16,7 @@ from torch import Tensor
 from benchmarks.report import OURS, Contest, Growth, main
 from benchmarks.timing import Candidate
 from trelliswork.distributions import EditAlignment
-from trelliswork.nn.edit.cells import Pairs, edit_scores, plain_scores
+from trelliswork.nn.edit.network import Pairs, edit_scores, plain_scores
 
 SIZES = [(10, 8, 64), (20, 20, 64), (60, 60, 8)]
 PEER = "torch recursion"

@@ -16,7 +16,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models import FeatureTagger, LearningConfig, Tagger
 from trelliswork.models.loading import place
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
-from trelliswork.models.transducers.edit.transducer import EditTransducer
+from trelliswork.models.transducers.edit import EditTransducer
 from trelliswork.runtime.devices import device_for
 
 SENTENCES = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))]

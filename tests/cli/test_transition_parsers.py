@@ -8,7 +8,7 @@ from tests.cli.conftest import Cli
 from tests.cli.treebanks import conllu, patterns
 from trelliswork.data import read_treebank
 from trelliswork.models import load
-from trelliswork.models.parsers.transition.parser import TransitionParser
+from trelliswork.models.parsers.dependency.transition import TransitionParser
 
 SMALL = ("--hidden", "16", "--word-dim", "10", "--state-dim", "16", "--layers", "1", "--lr", "0.02", "--epochs", "12")
 

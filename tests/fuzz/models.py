@@ -39,16 +39,13 @@ from trelliswork.models.parsers.constituency.config import GrammarConfig, SpanCo
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
-from trelliswork.models.parsers.dependency.config import ParserConfig
-from trelliswork.models.parsers.transition.config import TransitionConfig
-from trelliswork.models.parsers.transition.parser import TransitionParser
+from trelliswork.models.parsers.dependency.config import ParserConfig, TransitionConfig
+from trelliswork.models.parsers.dependency.transition import TransitionParser
 from trelliswork.models.tokenisers import CharacterTokeniser, LearnedRules
-from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.network import AttentionNetwork
-from trelliswork.models.transducers.edit.config import EditConfig
-from trelliswork.models.transducers.edit.transducer import EditTransducer
+from trelliswork.models.transducers.config import AttentionConfig, EditConfig, PairNgramConfig
+from trelliswork.models.transducers.edit import EditTransducer
 from trelliswork.models.transducers.ensemble import TransducerEnsemble
-from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
 from trelliswork.models.transducers.semantic.config import SqlConfig, TreeConfig
 from trelliswork.models.transducers.semantic.seq2sql import Seq2SQL

@@ -13,10 +13,10 @@ import trelliswork as tw
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.fst import Acceptor
-from trelliswork.models.transducers.attention.config import AttentionConfig
+from trelliswork.models.transducers.attention.answering import by_agreement, similarity
 from trelliswork.models.transducers.attention.learning import likelihood, log_probs_of, reinforce, risk, scheduled
 from trelliswork.models.transducers.attention.network import END_PLACE, AttentionNetwork
-from trelliswork.models.transducers.minimum_risk import by_agreement, similarity
+from trelliswork.models.transducers.config import AttentionConfig
 from trelliswork.nn.decoders.constraints import AcceptorConstraint
 from trelliswork.nn.decoders.generation import keep_best
 from trelliswork.training import TrainingConfig, train

@@ -13,9 +13,9 @@ import torch
 import trelliswork as tw
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.parsers.dependency import best_labels
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.parsers.dependency.config import ParserConfig
+from trelliswork.nn.scorers import biaffine
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.objectives import OBJECTIVES, make_objective
 
@@ -192,8 +192,8 @@ def test_the_answer_does_not_depend_on_when_labels_are_found(
             model.scorer.label_bilinear.weight.normal_(0, 5)  # labels matter more than arcs
         found = model.predict(WORDS, pins=pins)
         with monkeypatch.context() as patch:
-            patch.setattr(best_labels, "ROUNDS", 0)  # all labels at once,
-            patch.setattr(best_labels, "CHUNK", 1)  # one dependent at a time
+            patch.setattr(biaffine, "ROUNDS", 0)  # all labels at once,
+            patch.setattr(biaffine, "CHUNK", 1)  # one dependent at a time
             every = model.predict(WORDS, pins=pins)
         for a, b in zip(found, every, strict=True):
             assert a.value == b.value

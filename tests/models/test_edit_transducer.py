@@ -10,8 +10,8 @@ import pytest
 
 import trelliswork as tw
 from trelliswork.data import PairFormat, Sentence
-from trelliswork.models.transducers.edit.config import EditConfig
-from trelliswork.models.transducers.edit.transducer import EditTransducer
+from trelliswork.models.transducers.config import EditConfig
+from trelliswork.models.transducers.edit import EditTransducer
 from trelliswork.training import TrainingConfig, train
 
 SMALL = EditConfig(symbol_dim=16, hidden=24, cell_dim=24, dropout=0.1, unknown_dropout=0.1)

@@ -23,9 +23,8 @@ from trelliswork.models.parsers.constituency.config import SpanConfig
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
-from trelliswork.models.parsers.dependency.config import ParserConfig
-from trelliswork.models.parsers.transition.config import TransitionConfig
-from trelliswork.models.parsers.transition.parser import TransitionParser
+from trelliswork.models.parsers.dependency.config import ParserConfig, TransitionConfig
+from trelliswork.models.parsers.dependency.transition import TransitionParser
 from trelliswork.models.votes import Reason
 
 WORDS = Sentence(("she", "sings", "it"))

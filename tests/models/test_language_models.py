@@ -17,10 +17,9 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.fst import read_arpa
 from trelliswork.models import load
-from trelliswork.models.language.config import NgramConfig
+from trelliswork.models.language.config import GenerationSettings, NgramConfig
 from trelliswork.models.language.constraint import Constrained
 from trelliswork.models.language.corpus import TextReading, corpus_of, learned_reading, read_corpus
-from trelliswork.models.language.generation import GenerationSettings
 from trelliswork.models.language.ngram import NgramLanguageModel
 from trelliswork.models.language.sampling import beam_search, samples
 from trelliswork.runtime.scratch import Scratch

@@ -18,11 +18,11 @@ from tests.structures.test_ngram_arrays import looked_up
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import DataError, ModelError, OutputError, TrellisworkError
 from trelliswork.fst import read_arpa
+from trelliswork.models.transducers.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram import alignment_kernels as kernels
 from trelliswork.models.transducers.pair_ngram.alignment import ChunkLimits, align
 from trelliswork.models.transducers.pair_ngram.arpa import export_arpa, word_of
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
-from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
 
 PAIRS = [

@@ -14,9 +14,9 @@ from tests.models.test_pair_ngram import PAIRS, SOURCES, enumerated, sentences
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.transducers import ensemble as module
-from trelliswork.models.transducers.edit.transducer import EditTransducer
+from trelliswork.models.transducers.config import PairNgramConfig
+from trelliswork.models.transducers.edit import EditTransducer
 from trelliswork.models.transducers.ensemble import TransducerEnsemble
-from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
 
 

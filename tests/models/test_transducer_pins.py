@@ -14,9 +14,8 @@ from tests.contract.base import case
 from tests.models.test_pair_ngram import PAIRS, enumerated, sentences, spans
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, TrellisworkError
-from trelliswork.models.transducers.edit.config import EditConfig
-from trelliswork.models.transducers.edit.transducer import EditTransducer
-from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
+from trelliswork.models.transducers.config import EditConfig, PairNgramConfig
+from trelliswork.models.transducers.edit import EditTransducer
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
 from trelliswork.models.transducers.transducer import NOTHING, span_pins
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE

@@ -13,8 +13,8 @@ import trelliswork as tw
 from tests.oracles import transitions
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, TrellisworkError
-from trelliswork.models.parsers.transition.config import TransitionConfig
-from trelliswork.models.parsers.transition.parser import TransitionParser
+from trelliswork.models.parsers.dependency.config import TransitionConfig
+from trelliswork.models.parsers.dependency.transition import TransitionParser
 from trelliswork.training import EpochRecord, TrainingConfig, make_progress, train
 
 SMALL: dict[str, Any] = dict(

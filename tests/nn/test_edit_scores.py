@@ -10,9 +10,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tests.oracles.edit_scripts import SlowTransducer
-from trelliswork.nn.edit import cells
-from trelliswork.nn.edit.cells import EditScores, Pairs, edit_scores, plain_scores
-from trelliswork.nn.edit.network import EditNetwork, Sizes
+from trelliswork.nn.edit import network as edit_network
+from trelliswork.nn.edit.network import EditNetwork, EditScores, Pairs, Sizes, edit_scores, plain_scores
 from trelliswork.runtime.autograd import fused
 
 N_SOURCES, N_TARGETS = 3, 2
@@ -167,7 +166,7 @@ def test_the_whole_network_learns_by_its_exact_gradient() -> None:
 
 @pytest.mark.parametrize("most", [1, 60, 1000])
 def test_blocks_of_columns_are_the_whole(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(cells, "MOST_CELLS", most)
+    monkeypatch.setattr(edit_network, "MOST_CELLS", most)
     _, pairs = batch()
     given = vectors()
     steps, ends = edit_scores(*given, pairs)

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trelliswork.nn.encoders.lstm_ahead import ForwardLSTM, plain_forward_lstm, read_forwards
-from trelliswork.nn.encoders.lstm_fused import Packing
+from trelliswork.nn.encoders.lstm_fused import ForwardLSTM, Packing, plain_forward_lstm, read_forwards
 from trelliswork.runtime.autograd import fused
 
 DIM, HIDDEN = 4, 3

@@ -24,7 +24,7 @@ import trelliswork as tw
 from tests.web.conftest import Served
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
-from trelliswork.models.transducers.edit.transducer import EditTransducer
+from trelliswork.models.transducers.edit import EditTransducer
 from trelliswork.nn.edit.search import StringBeam, beam_widths
 from trelliswork.web import Client, ServerError, worker
 from trelliswork.web.frames import PIECES, Reply, unpacked_pieces

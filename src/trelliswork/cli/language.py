@@ -14,8 +14,8 @@ from trelliswork.data.settings import settings_given
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.language.base import LanguageModel
+from trelliswork.models.language.config import GenerationSettings
 from trelliswork.models.language.corpus import STOP
-from trelliswork.models.language.generation import GenerationSettings
 from trelliswork.reading import numbered_lines
 
 

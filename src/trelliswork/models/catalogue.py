@@ -173,8 +173,8 @@ _PARSERS = (
     ),
     Entry(
         "transition", "transition-based dependency parser, the fastest one", _DEPENDENCY,
-        "trelliswork.models.parsers.transition.parser:TransitionParser",
-        "trelliswork.models.parsers.transition.config:TransitionConfig", "heads",
+        "trelliswork.models.parsers.dependency.transition:TransitionParser",
+        "trelliswork.models.parsers.dependency.config:TransitionConfig", "heads",
         values={**_PARSER, "hidden": 150, "state_dim": 128}, learning=dict(epochs=20, patience=10),
     ),
     Entry(
@@ -219,25 +219,27 @@ _QUESTIONS = {"epochs": 40, "patience": 20, "batch_tokens": 400, "bucket": 100, 
 _TRANSDUCERS = (
     Entry(
         "edit", "neural edit transducer, likelihood summed over all alignments", "Transducers",
-        "trelliswork.models.transducers.edit.transducer:EditTransducer",
-        "trelliswork.models.transducers.edit.config:EditConfig", "pairs", data=(PAIRS,),
+        "trelliswork.models.transducers.edit:EditTransducer",
+        "trelliswork.models.transducers.config:EditConfig", "pairs", data=(PAIRS,),
         learning=dict(epochs=30, patience=10, batch_tokens=1000, lr=3e-3, average="ema", ema_decay=0.995),
     ),
     Entry(
         "seq2seq", "recurrent encoder-decoder with attention", "Transducers",
-        f"{_ATTENTION}.network:AttentionNetwork", f"{_ATTENTION}.config:AttentionConfig", "pairs", data=(PAIRS,),
+        f"{_ATTENTION}.network:AttentionNetwork", "trelliswork.models.transducers.config:AttentionConfig",
+        "pairs", data=(PAIRS,),
         learning={**_STRINGS, "lr": 2e-3},
     ),
     Entry(
         "transformer", "transformer encoder-decoder", "Transducers",
-        f"{_ATTENTION}.network:AttentionNetwork", f"{_ATTENTION}.config:AttentionConfig", "pairs", data=(PAIRS,),
+        f"{_ATTENTION}.network:AttentionNetwork", "trelliswork.models.transducers.config:AttentionConfig",
+        "pairs", data=(PAIRS,),
         values={"encoder": "transformer", "decoder": "transformer", "layers": 3},
         learning={**_STRINGS, "lr": 7e-4, "warmup": 0.1},
     ),
     Entry(
         "pair-ngram", "joint n-gram model, exact and trained in seconds", "Transducers",
         "trelliswork.models.transducers.pair_ngram.model:PairNgram",
-        "trelliswork.models.transducers.pair_ngram.config:PairNgramConfig", "pairs",
+        "trelliswork.models.transducers.config:PairNgramConfig", "pairs",
         recipe="trelliswork.models.transducers.pair_ngram.recipe:PairNgramRecipe", data=(PAIRS,), training=(),
     ),
     Entry(

@@ -6,7 +6,7 @@ inputs/, encoders/, scorers/    words to vectors, vectors in context, scores
 decoders/, output_layers/       generation of strings and trees; softmaxes over large vocabularies
 edit/                           neural edit transducers
 transitions/                    networks that build trees action by action
-event_factors.py, pooling.py    models of events
+event_factors.py                models of events
 query_parts.py                  parts of a network that writes database queries
 rbm.py, initialization.py       pre-training and initialization of weights
 dropout.py                      dropout with fast masks on a CPU
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         VariationalDropout,
         WordDropout,
     )
-    from trelliswork.nn.pooling import dynamic_multi_pooling
     from trelliswork.nn.rbm import RBM, PretrainingConfig, pretrain_layers
     from trelliswork.nn.scorers import (
         BiaffineScorer,
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
         TensorScorer,
         TransitionScorer,
     )
+    from trelliswork.nn.scorers.roles import dynamic_multi_pooling
     from trelliswork.nn.semi_crf import SemiCRF
     from trelliswork.nn.tree_crf import TreeCRF
 
@@ -122,10 +122,10 @@ _HOMES = {
     "initialization": "fan_in_parameter_groups initialize_fan_in",
     "inputs": "CharacterCNN CharacterLSTM DirectConnections LookupTables NgramBag TokenInputs "
     "VariationalDropout WordDropout",
-    "pooling": "dynamic_multi_pooling",
     "rbm": "RBM PretrainingConfig pretrain_layers",
     "scorers": "BiaffineScorer ContextScorer EndpointScorer HiddenUnitScorer LinearScorer NeuralTensor "
     "PyramidScorer TensorScorer TransitionScorer",
+    "scorers.roles": "dynamic_multi_pooling",
     "semi_crf": "SemiCRF",
     "tree_crf": "TreeCRF",
 }

@@ -10,7 +10,7 @@ Kim, Denton, Hoang and Rush (2017), Structured attention networks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -230,7 +230,9 @@ class _ProductOnOneThread:
         with one_thread_if_small(weights.numel() * values.shape[-1]):
             return torch.matmul(weights, values), ()
 
-    def backward(self, tensors: tuple[Tensor, Tensor], kept: Any, grads: tuple[Tensor]) -> tuple[Any, ...]:
+    def backward(
+        self, tensors: tuple[Tensor, Tensor], kept: tuple[()], grads: tuple[Tensor]
+    ) -> tuple[Tensor | None, ...]:
         (weights, values), (grad,) = tensors, grads
         with one_thread_if_small(weights.numel() * values.shape[-1]):
             return (

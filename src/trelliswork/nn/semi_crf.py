@@ -15,6 +15,9 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce
 from trelliswork.runtime.shapes import Bool, Float, Int
 
+Segment = tuple[int, int, int | str]  # start, end (exclusive) and label, by its number or its name
+Segmentations = Sequence[Sequence[Segment]] | Int[Tensor, "batch n"]  # a list for each row, or starts
+
 
 class SemiCRF(StructuredLayer):
     """A semi-Markov CRF with learned transitions. What it is given decides how segments are scored:
@@ -77,7 +80,9 @@ class SemiCRF(StructuredLayer):
         *,
         outside: str | None = None,
         max_lengths: dict[str, int] | None = None,
-        **options: Any,
+        encoding_dim: int | None = None,
+        order: int = 1,
+        backend: Backend = "auto",
     ) -> SemiCRF:
         """Make a layer for named labels. Tokens that no gold segment covers are `outside`, each a segment of its own.
 
@@ -90,7 +95,7 @@ class SemiCRF(StructuredLayer):
             if name not in labels:
                 raise ScoreError(f"{name!r} must be one of the labels {list(labels)}; add it, or leave out its limit")
         longest = [limits.get(name, max_length) for name in labels] if limits else None
-        crf = cls(len(labels), max_length, max_lengths=longest, **options)
+        crf = cls(len(labels), max_length, encoding_dim=encoding_dim, order=order, max_lengths=longest, backend=backend)
         crf.labels = tuple(labels)
         crf.outside = None if outside is None else list(labels).index(outside)
         return crf
@@ -113,7 +118,7 @@ class SemiCRF(StructuredLayer):
     def forward(
         self,
         scores: Tensor,
-        segments: Any,
+        segments: Segmentations,
         lengths: Int[Tensor, "batch"] | None = None,
         reduction: str = "sum",
         *,
@@ -134,7 +139,7 @@ class SemiCRF(StructuredLayer):
     def loss(
         self,
         scores: Tensor,
-        segments: Any,
+        segments: Segmentations,
         lengths: Int[Tensor, "batch"] | None = None,
         reduction: str = "sum",
         *,
@@ -149,7 +154,7 @@ class SemiCRF(StructuredLayer):
         lengths: Int[Tensor, "batch"] | None = None,
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
-    ) -> list[list[Any]]:
+    ) -> list[list[Segment]]:
         """Return the best segmentation of each row: lists of (start, end, label)."""
         return [self._named(row) for row in self.distribution(scores, lengths, mask=mask).argmax]
 
@@ -170,10 +175,10 @@ class SemiCRF(StructuredLayer):
         lengths: Int[Tensor, "batch"] | None = None,
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
-    ) -> tuple[list[list[list[Any]]], Float[Tensor, "k batch"]]:
+    ) -> tuple[list[list[list[Segment]]], Float[Tensor, "k batch"]]:
         """Return the k best segmentations of each row, best first, and their scores; -inf where there are fewer."""
-        values, scores_found = self.distribution(scores, lengths, mask=mask).top_k(k)
-        return [[self._named(row) for row in rank] for rank in values], scores_found
+        values, values_scores = self.distribution(scores, lengths, mask=mask).top_k(k)
+        return [[self._named(row) for row in rank] for rank in values], values_scores
 
     def span_probability(
         self,
@@ -222,7 +227,7 @@ class SemiCRF(StructuredLayer):
         tokens, starts, ends = self.token_scorer(scores), self.start_scorer(scores), self.end_scorer(scores)
         return SemiMarkov.factored(tokens, self.durations, starts, ends, *edges, **options)
 
-    def _starts(self, dist: SemiMarkov, segments: Any) -> Int[Tensor, "batch n"]:
+    def _starts(self, dist: SemiMarkov, segments: Segmentations) -> Int[Tensor, "batch n"]:
         """Return gold segmentations in their tensor form, gaps filled in, names as indices."""
         shape = (*dist.batch_shape, *dist.event_shape)
         if isinstance(segments, Tensor):
@@ -234,7 +239,7 @@ class SemiCRF(StructuredLayer):
         pairs = zip(segments, dist.lengths.tolist(), strict=True)
         return dist.to_starts([self._filled(row, index, end) for index, (row, end) in enumerate(pairs)])
 
-    def _filled(self, segments: Sequence[Any], row: int, length: int) -> list[tuple[int, int, int]]:
+    def _filled(self, segments: Sequence[Segment], row: int, length: int) -> list[tuple[int, int, int]]:
         """Return a row's segments with labels as indices, and what lies between them as `outside`."""
         filled: list[tuple[int, int, int]] = []
         place = 0
@@ -259,7 +264,7 @@ class SemiCRF(StructuredLayer):
             raise ScoreError(f"labels must be indices or one of {self.labels}; got {label!r} at row {row}")
         return self.labels.index(label)
 
-    def _named(self, segments: Sequence[tuple[int, int, int]]) -> list[Any]:
+    def _named(self, segments: Sequence[tuple[int, int, int]]) -> list[Segment]:
         if self.labels is None:
             return list(segments)
         return [(first, last, self.labels[label]) for first, last, label in segments]

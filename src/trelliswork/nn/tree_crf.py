@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -79,7 +78,7 @@ class TreeCRF(StructuredLayer):
         lengths: Int[Tensor, "batch"] | None = None,
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
-    ) -> Any:
+    ) -> list[list[tuple[int, int, int]]]:
         """Return the best tree of each row, as a list of (start, end, label)."""
         with torch.no_grad():
             return self.distribution(spans, lengths, mask=mask).argmax

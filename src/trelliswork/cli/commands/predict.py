@@ -27,8 +27,7 @@ from trelliswork.data import json_text
 from trelliswork.data.readers import foreign_formats
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.language.config import PLAIN_TEXT
-from trelliswork.models.language.generation import GenerationSettings
+from trelliswork.models.language.config import PLAIN_TEXT, GenerationSettings
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 

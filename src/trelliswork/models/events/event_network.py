@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from trelliswork.data import Sentence, WordVectors
 from trelliswork.data.events import Entity, Event, entities_of, events_of, sentences_in
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import TrellisworkError
-from trelliswork.metrics.frame_graphs import event_scores
+from trelliswork.metrics.frame_graphs import PartScores, event_scores
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import EventConfig
@@ -23,7 +23,7 @@ from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, Inven
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
-from trelliswork.models.networks.word_network import WordNetwork
+from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.crf import CRF
@@ -98,9 +98,12 @@ class EventNetwork(WordNetwork):
         vectors = self.hidden_dropout(self.encoder(given, tokens.mask))
         return Batch(encoded, tokens, dependencies, inputs, vectors)
 
-    def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
+    def loss(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence] | Sequence[EncodedRecord]
+    ) -> Float[Tensor, ""]:
         """Return -log p(entities | words) and the loss of events, summed over the batch."""
-        encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
+        fresh = [each for each in batch if isinstance(each, Sentence)]
+        encoded = [each for each in batch if isinstance(each, EncodedRecord)] or self.encode(fresh, with_tags=True)
         read = self.read(encoded)
         known = [each.tags for each in read.sentences if each.tags is not None]
         if len(known) != len(read.sentences):
@@ -180,7 +183,7 @@ class EventNetwork(WordNetwork):
         scores = self._scores(gold, None)
         return {"metric": "argument f1", "score": scores["arguments"].f1} | {k: v.f1 for k, v in scores.items()}
 
-    def _scores(self, gold: Sequence[Sentence], pins: Sequence[Pins] | None) -> dict[str, Any]:
+    def _scores(self, gold: Sequence[Sentence], pins: Sequence[Pins] | None) -> dict[str, PartScores]:
         extractions = self.extract(gold, pins)
         right = [(entities_of(each), events_of(each)) for each in gold]
         return event_scores(right, [(each.entities, each.events) for each in extractions])

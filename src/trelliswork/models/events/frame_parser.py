@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -20,13 +20,13 @@ from torch import Tensor
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.metrics.frame_graphs import frame_scores
+from trelliswork.metrics.frame_graphs import GraphScores, frame_scores
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import FrameConfig
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
-from trelliswork.models.networks.word_network import WordNetwork
+from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
@@ -124,9 +124,12 @@ class FrameParser(WordNetwork):
         system = FrameSystem(tokens.mask.sum(1), self.actions)
         return system, self.unit.connect(system, self.encode_tokens(tokens))
 
-    def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
+    def loss(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence] | Sequence[EncodedFrames]
+    ) -> Float[Tensor, ""]:
         """Return -log p(decisions | words), summed over the batch."""
-        encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
+        fresh = [each for each in batch if isinstance(each, Sentence)]
+        encoded = [each for each in batch if isinstance(each, EncodedFrames)] or self.encode(fresh, with_tags=True)
         known = [each.decisions for each in encoded if each.decisions is not None]
         if len(known) != len(encoded):
             raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
@@ -187,7 +190,9 @@ class FrameParser(WordNetwork):
             ranked.append(sorted(graphs.values(), key=lambda each: -each.probability))
         return ranked
 
-    def predict(self, inputs: Readable, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+    def predict(
+        self, inputs: Readable, *, top_k: int = 1, pins: object = None, confidence: bool = True
+    ) -> list[Answer]:
         """Return the frames of each record: their types, mentions [start, end, frame] and slots [frame, role, target].
 
         The target of a slot is the number of a frame, or a constant as text. The `top_k` best are those that a beam
@@ -206,7 +211,7 @@ class FrameParser(WordNetwork):
         parts = {name: each.f1 for name, each in scores.parts.items()}
         return {"metric": "frame graph f1", "score": scores.combined.f1, **parts}
 
-    def _scores(self, gold: Sequence[Sentence]) -> Any:
+    def _scores(self, gold: Sequence[Sentence]) -> GraphScores:
         return frame_scores([frame_graph_of(each) for each in gold], [each.graph for each in self.parse(gold)])
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:

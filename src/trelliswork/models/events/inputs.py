@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence
 from trelliswork.data.events import Entity, Event, arcs_of, entities_of, events_of, has_arcs, sentences_in
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.tags.schemes import tags_of
@@ -149,7 +149,7 @@ class Inventory:
         return {name: list(names) for name, names in vars(self).items()}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Inventory:
+    def from_dict(cls, stored: StoredConfig) -> Inventory:
         """Invert `to_dict`."""
         fields = [tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")]
         for names in fields:

@@ -1,11 +1,10 @@
 """Language models: p(sentence), learned from text.
 
-config.py      settings of the text and of n-gram models
+config.py      settings of the text, of n-gram models and of what is generated
 corpus.py      text files as sentences, their units, and all of them as numbers
-base.py        what every language model answers: scores of tokens, perplexity
+base.py        the interface of language models: scores of tokens, perplexity
 ngram.py       n-gram models; `ngram_kernels.py` scores many sentences in one call
-generation.py  what a model is asked for
-sampling.py    what a model continues a text with: samples, beams
+sampling.py    continuations of a text: samples, beams
 constraint.py  regular expressions and files of acceptors that answers must match
 recipe.py      `trelliswork train --model ngram`
 """

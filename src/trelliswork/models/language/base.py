@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +39,9 @@ class LanguageModel(Model):
     def next_log_probs(self, prefix: Sequence[str]) -> Array:
         """Return the log probabilities of every unit, in the order of `names`, and of the end after a prefix."""
 
-    def predict(self, inputs: Readable, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+    def predict(
+        self, inputs: Readable, *, top_k: int = 1, pins: object = None, confidence: bool = True
+    ) -> list[Answer]:
         """Return log p of each sentence; its parts are the units with their probabilities, the end as the last."""
         if pins is not None:
             raise TrellisworkError("a language model scores what it is given, and has nothing to pin; leave pins out")

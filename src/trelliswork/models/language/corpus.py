@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.text import RuleTokeniser, read_text
+from trelliswork.text.rules import Tokeniser
 
 UNKNOWN, START, STOP = "<unk>", "<s>", "</s>"
 SPACE = "▁"  # a space between words as a character of its own
@@ -32,7 +33,7 @@ class TextReading:
     units: str = "words"
     pretokenised: bool = False
     pairs: BytePairs | None = None  # of subwords
-    tokeniser: Any = None
+    tokeniser: Tokeniser | None = None
 
     def sentences(self, path: str) -> Iterator[Sentence]:
         """Yield the sentences of a file."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from trelliswork.runtime.scratch import Scratch
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, check_smoothing, estimate
 from trelliswork.structures.automata.ngram_counts import count_levels
 from trelliswork.structures.automata.ngram_pruning import pruned
+
+if TYPE_CHECKING:
+    from trelliswork.fst import NGramModel, Symbols
 
 IMPOSSIBLE = -1e6  # how a probability of 0 is stored
 ARRAYS = ("word", "first", "suffix", "log_prob", "log_backoff")
@@ -114,13 +117,13 @@ class NgramLanguageModel(LanguageModel):
         return shorter
 
     @cached_property
-    def machine(self) -> Any:
+    def machine(self) -> NGramModel:
         """Return the same as an `fst.NGramModel`, for acceptors."""
         unknown = UNKNOWN if UNKNOWN in self._numbers else None
         return named("trelliswork.fst:NGramModel")(self.arrays, self.symbols, unknown)
 
     @cached_property
-    def symbols(self) -> Any:
+    def symbols(self) -> Symbols:
         """Return the units as a symbol table."""
         symbols = named("trelliswork.fst:Symbols")(self.names)
         if len(symbols) != len(self.names) + 1:

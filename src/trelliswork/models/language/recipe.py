@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from trelliswork.data import Choices
 from trelliswork.data.settings import options_of, settings_given
-from trelliswork.models.base import count
+from trelliswork.models.base import Scores, count
 from trelliswork.models.counting import CountingRecipe
 from trelliswork.models.language.config import TextConfig, TextFiles
 from trelliswork.models.language.corpus import TextReading, learned_reading, read_corpus
@@ -53,6 +52,6 @@ class NgramRecipe(CountingRecipe):
             note("dev: none; all text is learned from (--dev FILE prints the perplexity of another)")
         self.material, self._note = material._replace(about=about), note
 
-    def fitted(self) -> tuple[NgramLanguageModel, dict[str, Any]]:
+    def fitted(self) -> tuple[NgramLanguageModel, Scores]:
         model = NgramLanguageModel.fit(self.corpus, self.config, format=self.reading)
         return model, model.evaluate(self.material.dev) if self.material.dev else {}

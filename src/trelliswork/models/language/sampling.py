@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from trelliswork.models.language.base import LanguageModel
-from trelliswork.models.language.generation import GenerationSettings
+from trelliswork.models.language.config import GenerationSettings
 from trelliswork.nn.decoders.generation import keep_best, nucleus, tempered
 
 

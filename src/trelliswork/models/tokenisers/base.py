@@ -25,7 +25,7 @@ class TokeniserModel(Model):
         """Return the sentences of a text; a blank line always ends one."""
 
     def predict(
-        self, inputs: str | Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
+        self, inputs: str | Sequence[str], *, top_k: int = 1, pins: object = None, confidence: bool = True
     ) -> list[Answer]:
         """Return the tokens of each text, sentence by sentence; `confidence` adds nothing."""
         if top_k > 1 or pins is not None:

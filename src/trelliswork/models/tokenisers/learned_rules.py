@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.export_folder import model_card
-from trelliswork.models.storage import StoredModel, read_model, write_model
+from trelliswork.models.storage import StoredConfig, StoredModel, read_model, write_model
 from trelliswork.models.tokenisers.base import TokeniserModel
 from trelliswork.text import Token
 from trelliswork.text.habits import Counts, Habits, HabitTokeniser
@@ -70,12 +70,12 @@ class MultiwordTable:
                 return _with_capitals(text, (lower[: -len(ending)], *self.endings[ending]))
         return (text,)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the plain values that `from_json` reads."""
         return {"whole": self.whole, "endings": self.endings, "seen": sorted(self.seen)}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> MultiwordTable:
+    def from_json(cls, stored: StoredConfig) -> MultiwordTable:
         """Invert `to_json`."""
         tables = [{form: tuple(words) for form, words in stored[name].items()} for name in ("whole", "endings")]
         return cls(tables[0], tables[1], frozenset(stored["seen"]))

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,9 +21,9 @@ FIRST, WIDER, MOST = 4, 4, 64  # best targets of each member: at first, how many
 class TransducerEnsemble(Transducer):
     """p(target | source) = the mean of the members' p(target | source).
 
-    The targets that some member finds among its k best are scored exactly by all. Any other is at most as probable as
-    the mean of what the members give to the last of theirs, so that it is known whether the best of all are among
-    them; if not, k grows. Symbols of answers have no probabilities of their own.
+    The targets that some member finds among its k best are scored exactly by all. Every other one is at most as
+    probable as the mean of what the members give to the last of theirs, so that it is known whether the best of all
+    are among them; if not, k grows. Symbols of answers have no probabilities of their own.
     """
 
     search = "exact"
@@ -120,7 +119,7 @@ class TransducerEnsemble(Transducer):
         return sum(member.n_parameters for member in self.members)
 
     @property
-    def exported(self) -> Mapping[str, Any]:
+    def exported(self) -> Mapping[str, Transducer]:
         names = [Path(folder).name for folder in self.folders]
         names = names or [f"model-{i}" for i in range(1, len(self.members) + 1)]
         return dict(zip(names, self.members, strict=True))

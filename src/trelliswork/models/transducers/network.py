@@ -44,7 +44,7 @@ class PairNetwork(Transducer, StoredNetwork):
     CONFIG: ClassVar[type[Settings]]
     STRUCTURE: ClassVar[str]  # what it is, in a few words
 
-    def __init__(self, config: Any, format: PairFormat, source: Vocabulary, target: Vocabulary) -> None:
+    def __init__(self, config: Settings, format: PairFormat, source: Vocabulary, target: Vocabulary) -> None:
         super().__init__()
         self.config, self.format, self.source, self.target = config, format, source, target
 
@@ -73,7 +73,7 @@ class PairNetwork(Transducer, StoredNetwork):
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
         """Return -log p(target | source), summed over the batch."""
 
-    def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
+    def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> Sequence[EncodedPair]:
         """Return pairs as indices, to be reused from epoch to epoch."""
         return [
             EncodedPair(
@@ -84,7 +84,7 @@ class PairNetwork(Transducer, StoredNetwork):
             for pair in pairs
         ]
 
-    def encoded(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> list[EncodedPair]:
+    def encoded(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Sequence[EncodedPair]:
         """Return a batch as indices, whose targets must be known."""
         return [each if isinstance(each, EncodedPair) else self.encode([each], with_tags=True)[0] for each in batch]
 

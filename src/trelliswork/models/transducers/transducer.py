@@ -13,14 +13,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.data.unicode_forms import twins
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.strings import bleu, string_scores
-from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report, Scores
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import in_batches
 from trelliswork.training.shares import answered
 
@@ -76,7 +76,7 @@ class Transducer(Model):
         inputs: str | Sequence[str] | Sequence[Sentence],
         *,
         top_k: int = 1,
-        pins: Any = None,
+        pins: Sequence[Pins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
         """Return the target of each source. A text is one source; a list has several, as texts or as pairs.
@@ -133,11 +133,14 @@ class Transducer(Model):
         more = f" and {len(shown) - MOST_UNKNOWN} more" if len(shown) > MOST_UNKNOWN else ""
         return ", ".join(shown[:MOST_UNKNOWN]) + more
 
-    def _as_sentences(self, given: Any) -> list[Sentence]:
-        texts = [given] if isinstance(given, str | Sentence) else list(given)
+    def _as_sentences(self, given: Readable) -> list[Sentence]:
+        sources = [given] if isinstance(given, str | Sentence) else list(given)
         return [
-            each if isinstance(each, Sentence) else Sentence(self.format.cut_source(each), text=each) for each in texts
-        ]
+            each if isinstance(each, Sentence)
+            else Sentence(self.format.cut_source(each), text=each) if isinstance(each, str)
+            else Sentence(tuple(each))  # symbols
+            for each in sources
+        ]  # fmt: skip
 
     def _answer(self, pair: Sentence, answer: Transduced, top_k: int) -> Answer:
         written: dict[str, float] = {}  # symbols in another order may spell the same text

@@ -28,7 +28,7 @@ class BahdanauState(NamedTuple):
     covered: Float[Tensor, "batch beam n w"]
 
 
-class BahdanauDecoder(Decoder):
+class BahdanauDecoder(Decoder[Memory]):
     """A GRU whose gates read the previous symbol, the previous state and a context chosen by additive attention.
 
     The output goes through a maxout layer: u_j = max(ũ_{2j-1}, ũ_{2j}), where ũ is a linear function of state, context

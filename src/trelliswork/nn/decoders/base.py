@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from trelliswork.runtime.shapes import Bool, Float
 
 State = tuple[Tensor, ...]
+Remembered = TypeVar("Remembered")  # what a decoder computes once of an encoded input
 
 
 class Step(NamedTuple):
@@ -34,7 +35,7 @@ class Unrolled(NamedTuple):
     weights: Float[Tensor, "batch t n"]
 
 
-class Decoder(nn.Module):
+class Decoder(nn.Module, Generic[Remembered]):
     """Base class: reads symbols one by one, or all at once if they are known, and attends to an encoded input.
 
     States are tuples of tensors [batch, beam, ...], with several hypotheses for each input. `remember` computes once
@@ -47,18 +48,18 @@ class Decoder(nn.Module):
     dim: int
 
     @abstractmethod
-    def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Any:
+    def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Remembered:
         """Compute what all steps need of an encoded input."""
 
     @abstractmethod
-    def initial(self, memory: Any, room: int = 1) -> State:
+    def initial(self, memory: Remembered, room: int = 1) -> State:
         """Return the state before the first symbol, [batch, 1, ...]; at most `room` steps may follow."""
 
     @abstractmethod
-    def step(self, memory: Any, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
+    def step(self, memory: Remembered, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
         """Read one more symbol."""
 
-    def forward(self, memory: Any, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
+    def forward(self, memory: Remembered, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
         """Read given symbols, as in training (teacher forcing)."""
         state, steps = self.initial(memory, symbols.shape[1]), []
         for t in range(symbols.shape[1]):

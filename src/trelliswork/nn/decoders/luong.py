@@ -45,7 +45,7 @@ class LuongState(NamedTuple):
     time: Float[Tensor, "batch beam"]
 
 
-class LuongDecoder(Decoder):
+class LuongDecoder(Decoder[Memory]):
     """Recurrent layers whose new state h_t attends to the input; h̃_t = tanh(W_c [c_t; h_t]) is the output.
 
     Args:

@@ -72,7 +72,7 @@ class TransformerMemory:
         self.caches = [(GrowingCache(), GrowingCache()) for _ in self.cross]
 
 
-class TransformerDecoder(Decoder):
+class TransformerDecoder(Decoder[TransformerMemory]):
     """Transformer decoder: layers of causal self-attention, attention to the input and a feed-forward network.
 
     The hypotheses of a beam share one cache of keys and values and remember their own places in it, so that nothing is

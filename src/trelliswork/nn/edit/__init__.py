@@ -1,7 +1,6 @@
 """Neural edit transducers: a network scores the steps of an edit lattice, and a search finds the best strings.
 
-cells.py, kernels.py             scores of edit steps from vectors of x and y, and their gradient
-network.py                       the network
+network.py, kernels.py           the network, the scores of its edit steps from vectors of x and y, their gradient
 search.py, search_kernels.py     the most probable strings; windows.py restricts it to a part of a long source
 pinned_search.py                 the same among strings of which parts are known
 

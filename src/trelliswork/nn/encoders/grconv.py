@@ -8,7 +8,6 @@ products without copies, and a kernel does the rest in one pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -107,7 +106,9 @@ class Pyramid:
             states.append(scores)
         return levels, (levels, *states)
 
-    def backward(self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]) -> Any:
+    def backward(
+        self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]
+    ) -> tuple[Tensor, ...]:
         tokens, w_left, w_right, bias = tensors
         levels, *states = kept
         n, batch, dim = tokens.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.runtime.shapes import Bool, Float, Int
 
-ReadLayer = Callable[[Any, Any, Tensor], Tensor]  # forward cell, backward cell, tokens -> states
+ReadLayer = Callable[..., Tensor]  # forward cell, backward cell, tokens -> states
 MANY = 8  # sentences from which on packing is faster than torch's own loop
 Cell = Literal["lstm", "gru"]
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}

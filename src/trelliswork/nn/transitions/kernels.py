@@ -14,12 +14,12 @@ Decisions are a shift, then left and right arcs with each label, then a swap if 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.nn.kernel_math import exp_of
-from trelliswork.runtime.arrays import NEG_INF
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.beam.oracle_kernels import hybrid_costs
 from trelliswork.structures.beam.parse_kernels import (
@@ -47,9 +47,9 @@ ANY_LABEL, WRONG = -1, -2
 class Rules(NamedTuple):
     """A transition system: its kind, whether only one word depends on the root, and the number of labels."""
 
-    kind: Any
-    single_root: Any
-    n_labels: Any
+    kind: int
+    single_root: bool
+    n_labels: int
 
 
 class Net(NamedTuple):
@@ -63,18 +63,18 @@ class Net(NamedTuple):
         value: Weight and bias of the value of a state, [hidden + 1].
     """
 
-    projected: Any
-    bias: Any
-    weight: Any
-    offset: Any
-    value: Any
+    projected: Array
+    bias: Array
+    weight: Array
+    offset: Array
+    value: Array
 
 
 class Pinned(NamedTuple):
     """Heads and labels [batch, n+1] that are known, -1 elsewhere; heads can be pinned in the arc-hybrid system only."""
 
-    heads: Any
-    labels: Any
+    heads: Array
+    labels: Array
 
 
 @kernel(FAST)

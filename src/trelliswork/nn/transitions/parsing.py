@@ -20,6 +20,9 @@ from trelliswork.structures.beam.parse_state import SLOTS, DependencySystem, Par
 N_LINKS = 4  # the previous step, and the last steps that changed s0, s1 and b0
 _LINKED = [SLOTS.index(slot) for slot in ("s0", "s1", "b0")]
 
+# A transition system and its scorer, over states with or without hidden units.
+Connected = tuple[Any, Callable[[Any], Tensor]]
+
 
 class ParsingUnit(TBRU):
     """A `TBRU` over the top words of the stack, the next word, and their outermost dependents.
@@ -52,9 +55,7 @@ class ParsingUnit(TBRU):
         values: Tensor = self.value(self.dropout(hidden))[..., 0]
         return values
 
-    def connect(
-        self, system: DependencySystem, projected: Float[Tensor, "batch n+2 slots w"]
-    ) -> tuple[Any, Callable[[Any], Tensor]]:
+    def connect(self, system: DependencySystem, projected: Float[Tensor, "batch n+2 slots w"]) -> Connected:
         """Return a transition system and a scorer, the arguments of `beam_search`, `beam_log_prob` and so on."""
         if not self.n_links:
             return system, lambda state: self.scores(self._hidden(system, projected, state))
@@ -64,9 +65,7 @@ class ParsingUnit(TBRU):
         recurrent = RecurrentSystem(system, self, projected, wiring)
         return recurrent, recurrent.score
 
-    def connect_global(
-        self, system: DependencySystem, projected: Float[Tensor, "batch n+2 slots w"]
-    ) -> tuple[Any, Callable[[Any], Tensor]]:
+    def connect_global(self, system: DependencySystem, projected: Float[Tensor, "batch n+2 slots w"]) -> Connected:
         """Return a transition system and a scorer with global scores."""  # [S4.293-294]
         connected, scorer = self.connect(system, projected)
         log_probs = locally_normalised(connected, scorer)

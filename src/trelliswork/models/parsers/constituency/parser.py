@@ -22,6 +22,7 @@ from trelliswork.models.votes import Reason
 from trelliswork.training.shares import answered
 
 Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
+GivenPins = Pins | Mapping[int, tuple[int, str | None]]
 BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most so many words
 BUDGET = 2048  # tokens that are answered at a time: what an encoder holds of them fits into the cache of a processor
 _PIN = re.compile(r"(\d{1,9})(?::(.+))?")
@@ -70,7 +71,7 @@ class ConstituencyParser(Model):
         inputs: Readable,
         *,
         top_k: int = 1,
-        pins: Sequence[Pins | Mapping[int, tuple[int, str | None]]] | None = None,
+        pins: Sequence[GivenPins] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
         """Return the tree of each sentence, with the probability of each constituent and tag.
@@ -179,7 +180,7 @@ class ConstituencyParser(Model):
         return Report("\n".join(rows), record, {"": examined})
 
 
-def listed(known: Pins | Mapping[int, tuple[int, str | None]]) -> Pins:
+def listed(known: GivenPins) -> Pins:
     """Return pins as a list, however they were given."""
     return [(start, *rest) for start, rest in known.items()] if isinstance(known, Mapping) else known
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -34,7 +34,14 @@ from trelliswork.models.parsers.constituency.bracket_explanation import BracketS
 from trelliswork.models.parsers.constituency.config import GrammarConfig
 from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of, expected_brackets
 from trelliswork.models.parsers.constituency.grammar_words import GrammarWords
-from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
+from trelliswork.models.parsers.constituency.parser import (
+    ConstituencyParser,
+    GivenPins,
+    ParsedTree,
+    Pins,
+    check_pins,
+    listed,
+)
 from trelliswork.models.parsers.constituency.treebank_rules import (
     RuleCounts,
     annotated,
@@ -132,7 +139,9 @@ class TreebankGrammar(ConstituencyParser):
         tops = summed(sums.full * self.grammar.outside(sums), self._of_label)
         return BracketShares(self.labels, summed(self.grammar.posteriors(sums), self._of_label), tops.sum(-1), tops)
 
-    def choices(self, inputs: Readable, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+    def choices(
+        self, inputs: Readable, *, pins: Sequence[GivenPins] | None = None, most: int | None = None
+    ) -> list[list[PartChoices]]:
         """Return the labels that some words may have together, each by its exact probability given the pins.
 
         Labels can be above each other on the same words: they are rivals of the empty label, none at all, alone.
@@ -225,8 +234,11 @@ class TreebankGrammar(ConstituencyParser):
                 i += 1
                 continue
             for above, *below in self.counts.rules_of(node):
-                rules: Mapping[Any, float] = unary if len(below) == 1 else binary
-                factors.append((f"{above} -> {' '.join(below)}", rules.get((above, *below), 0.0)))
+                if len(below) == 2:
+                    weight = binary.get((above, below[0], below[1]), 0.0)
+                else:
+                    weight = unary.get((above, below[0]), 0.0)
+                factors.append((f"{above} -> {' '.join(below)}", weight))
         return factors
 
     def reasons(self, sentence: Sentence, parse: ParsedTree) -> dict[tuple[int, int], Reason]:

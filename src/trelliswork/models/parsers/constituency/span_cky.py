@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -40,7 +40,14 @@ from trelliswork.models.parsers.constituency.bracket_explanation import BracketS
 from trelliswork.models.parsers.constituency.config import SpanConfig
 from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, Node, brackets_of
 from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans
-from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
+from trelliswork.models.parsers.constituency.parser import (
+    ConstituencyParser,
+    GivenPins,
+    ParsedTree,
+    Pins,
+    check_pins,
+    listed,
+)
 from trelliswork.models.part_choices import NO_CONSTITUENT, PartChoices, span_choices
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
@@ -142,7 +149,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         with self.evaluating():
             return self._pinned(self(self.token_batch(self.encode(given))).trees, pins)
 
-    def counting(self, batch: Sequence[Sentence], pins: Sequence[Any] | None) -> Counting:
+    def counting(self, batch: Sequence[Sentence], pins: Sequence[GivenPins] | None) -> Counting:
         trees = self.distribution(batch, None if pins is None else [listed(each) for each in pins])
 
         def of_label(label: str) -> dict[str, Tensor]:
@@ -152,7 +159,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
         return Counting([trees], list(self.labels.single), of_label)
 
     def choices(
-        self, inputs: Readable, *, pins: Sequence[Any] | None = None, most: int | None = None
+        self, inputs: Readable, *, pins: Sequence[GivenPins] | None = None, most: int | None = None
     ) -> list[list[PartChoices]]:
         """Return the labels of each span, chains of them as S+VP, with exact probabilities given the pins."""
         sentences = self.sentences_of(inputs)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -272,7 +271,7 @@ def _label(child: Tree | str) -> str:
 # The counts of a treebank grammar as arrays, as its folder keeps them, and back.
 
 
-def stored_counts(counts: RuleCounts, place: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, Array]]:
+def stored_counts(counts: RuleCounts, place: Mapping[str, int]) -> tuple[dict[str, object], dict[str, Array]]:
     """Return the entries of config.json and the arrays of a grammar; `place` numbers the symbols."""
     words = sorted({word for _, word in counts.words})
     column = {word: i for i, word in enumerate(words)}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from trelliswork.models.base import Alternative, Arc, PartProbability
 from trelliswork.models.votes import LEGEND, SHOWN, Reason, best_html, best_lines, isolated, largest
+from trelliswork.runtime.arrays import Array
 
 MOST = 4  # heads of a word that are shown
 LEAST = 0.001  # probability of one that is shown
@@ -44,7 +46,7 @@ class ArcExplanation:
         cls,
         words: Sequence[str],
         arcs: Sequence[Arc],
-        marginals: Any,
+        marginals: ArrayLike,
         labels: Sequence[str],
         reasons: Mapping[int, Reason] | None = None,
         best: Sequence[Alternative] = (),
@@ -116,13 +118,13 @@ def arc_text(words: Sequence[str], head: int | None, label: str) -> str:
     return f"{label} of {node_text(words, head)}"
 
 
-def _arc(table: Any, head: int, i: int, y: int, label: str) -> PartProbability:
+def _arc(table: Array, head: int, i: int, y: int, label: str) -> PartProbability:
     """Return the arc from a head to word i, from 0."""
     of_head = table[head, i + 1]
     return PartProbability(i, i + 1, label, float(of_head[y]), head, float(min(of_head.sum(), 1.0)))
 
 
-def _others(table: Any, chosen: int, i: int, labels: Sequence[str]) -> tuple[PartProbability, ...]:
+def _others(table: Array, chosen: int, i: int, labels: Sequence[str]) -> tuple[PartProbability, ...]:
     """Return the most probable other heads of word i, each with its best label."""
     heads = table[:, i + 1].sum(-1)
     heads[chosen] = 0.0

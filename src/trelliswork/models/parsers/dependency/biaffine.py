@@ -35,14 +35,13 @@ from trelliswork.models.networks.attribution import Attribution, affordable
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation, arc_text
-from trelliswork.models.parsers.dependency.best_labels import BestLabels
 from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, ParsedArcs, Pins, heads_of, labels_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.nn.scorers.biaffine import BiaffineScorer
+from trelliswork.nn.scorers.biaffine import BestLabels, BiaffineScorer
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 

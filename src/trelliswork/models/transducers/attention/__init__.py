@@ -1,7 +1,6 @@
 """Attention models from strings to strings: recurrent (Bahdanau, Luong) and transformers.
 
-config.py       their settings
 network.py      the network and its parts by name: examples, likelihood, storage, subwords
-answering.py    beams, samples, constraints, alignments
+answering.py    beams, samples, minimum risk, constraints, alignments
 learning.py     objectives other than the likelihood
 """

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from trelliswork.metrics.strings import edit_distances
+from trelliswork.models.transducers.attention.answering import AttentionSearch, ReadSources
 from trelliswork.models.transducers.network import EncodedPair
-from trelliswork.nn.decoders.base import Unrolled
+from trelliswork.nn.decoders.base import Step, Unrolled
 from trelliswork.runtime.shapes import Float
 
-Loss = Callable[[Any, Sequence[EncodedPair]], "Float[Tensor, '']"]
+Loss = Callable[[AttentionSearch, Sequence[EncodedPair]], "Float[Tensor, '']"]
 
 
-def likelihood(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+def likelihood(network: AttentionSearch, pairs: Sequence[EncodedPair]) -> Tensor:
     """Return -log p(target | source), where the decoder reads the true symbols."""  # [S4.24; S2, seq2seq]
     inputs, outputs, mask = network.given(pairs)
     read = network.read(pairs)
     unrolled = network.decoder(read.memory, network.embed(inputs))
-    loss: Tensor = network.target_loss(read, unrolled, outputs, mask)
-    return loss
+    return network.target_loss(read, unrolled, outputs, mask)
 
 
-def scheduled(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+def scheduled(network: AttentionSearch, pairs: Sequence[EncodedPair]) -> Tensor:
     """Return the loss where the decoder now and then reads a symbol of its own, drawn from its distribution.
 
     Bengio et al. (2015), Scheduled sampling for sequence prediction with recurrent neural networks.
@@ -40,11 +39,10 @@ def scheduled(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
         if t + 1 < inputs.shape[1]:
             symbols = _mixed(network, read, step, inputs[:, t + 1 : t + 2])
     unrolled = Unrolled(torch.cat([each.hidden for each in steps], 1), torch.cat([each.weights for each in steps], 1))
-    loss: Tensor = network.target_loss(read, unrolled, outputs, mask)
-    return loss
+    return network.target_loss(read, unrolled, outputs, mask)
 
 
-def _mixed(network: Any, read: Any, step: Any, gold: Tensor) -> Tensor:
+def _mixed(network: AttentionSearch, read: ReadSources, step: Step, gold: Tensor) -> Tensor:
     """Return the true symbols, with a share of the network's own."""
     if not network.training or network.own_share == 0:
         return gold
@@ -54,7 +52,7 @@ def _mixed(network: Any, read: Any, step: Any, gold: Tensor) -> Tensor:
     return torch.where(torch.rand(gold.shape, device=gold.device) < network.own_share, own, gold)
 
 
-def risk(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+def risk(network: AttentionSearch, pairs: Sequence[EncodedPair]) -> Tensor:
     """Return Σ_y Q(y) cost(y) over drawn targets and the true one, Q(y) ∝ p(y | source)^sharpness.
 
     The cost is the edit distance over the length of the true target. Shen et al. (2016), Minimum risk training for
@@ -70,7 +68,7 @@ def risk(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
     return (shares * costs).sum()
 
 
-def reinforce(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+def reinforce(network: AttentionSearch, pairs: Sequence[EncodedPair]) -> Tensor:
     """Return -(reward - baseline) log p of drawn targets; the baseline of each is the mean reward of the others.
 
     Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning. The
@@ -84,16 +82,17 @@ def reinforce(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
     return -((rewards - baseline).flatten() * log_p).sum() / n
 
 
-def log_probs_of(network: Any, pairs: Sequence[EncodedPair]) -> Float[Tensor, " batch"]:
+def log_probs_of(network: AttentionSearch, pairs: Sequence[EncodedPair]) -> Float[Tensor, " batch"]:
     """Return ln p(target | source), differentiable."""
     inputs, outputs, mask = network.given(pairs)
     read = network.read(pairs)
     unrolled = network.decoder(read.memory, network.embed(inputs))
-    total: Tensor = (network.target_log_probs(read, unrolled, outputs) * mask).sum(1)
-    return total
+    return (network.target_log_probs(read, unrolled, outputs) * mask).sum(1)
 
 
-def _drawn(network: Any, pairs: Sequence[EncodedPair], *, with_gold: bool) -> tuple[list[EncodedPair], list[int]]:
+def _drawn(
+    network: AttentionSearch, pairs: Sequence[EncodedPair], *, with_gold: bool
+) -> tuple[list[EncodedPair], list[int]]:
     """Draw targets for each source; return them and the source of each; for the risk, none twice and the true one."""
     with network.evaluating():
         samples = network.samples(pairs, network.config.n_candidates)
@@ -107,7 +106,9 @@ def _drawn(network: Any, pairs: Sequence[EncodedPair], *, with_gold: bool) -> tu
     return drawn, owners
 
 
-def _costs(network: Any, drawn: Sequence[EncodedPair], gold: Sequence[EncodedPair], owners: Sequence[int]) -> Tensor:
+def _costs(
+    network: AttentionSearch, drawn: Sequence[EncodedPair], gold: Sequence[EncodedPair], owners: Sequence[int]
+) -> Tensor:
     """Return the edit distance of each target to the true one, over the length of that."""
     right = [_spelled(pair) for pair in gold]
     distances = edit_distances([(_spelled(each), right[i]) for each, i in zip(drawn, owners, strict=True)])

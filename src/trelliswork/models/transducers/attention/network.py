@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -13,13 +13,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.pairs import WORD_UNITS
-from trelliswork.data.subwords import BytePairs, joined, spans
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.storage import StoredConfig
-from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
-from trelliswork.models.transducers.attention.config import AttentionConfig
+from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch, Pieces, ReadSources
 from trelliswork.models.transducers.attention.learning import LOSSES
-from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
+from trelliswork.models.transducers.config import AttentionConfig
+from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair
 from trelliswork.models.transducers.transducer import Symbols
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
 from trelliswork.nn.decoders.base import Unrolled
@@ -40,18 +39,7 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
 
 
-@dataclass(frozen=True)
-class ReadSources:
-    """Sources that were read: what the decoder attends to, where there are symbols, and what may be copied."""
-
-    memory: Any
-    mask: Bool[Tensor, "batch n"]
-    places: Int[Tensor, "batch n"] | None
-    symbols: Sequence[Symbols]
-    copy_keys: Float[Tensor, "batch n h"] | None = None  # what the scores of copies depend on, in a joint softmax
-
-
-class AttentionNetwork(AttentionSearch, PairNetwork):
+class AttentionNetwork(AttentionSearch):
     """p(target | source) as a product over target symbols, each given those before it and attention to the source.
 
     >>> model = AttentionNetwork.from_data(pairs, AttentionConfig(hidden=128))           # doctest: +SKIP
@@ -80,7 +68,12 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
 
     @classmethod
     def from_data(
-        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
+        cls,
+        train: Sequence[Sentence],
+        config: AttentionConfig | None = None,
+        *,
+        format: PairFormat | None = None,
+        seed: int = 0,
     ) -> Self:
         """Return a new model of the symbols of some pairs, or of their subwords."""
         config = config or cls.CONFIG()
@@ -133,7 +126,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         cut = [replace(pair, words=self.pieces.cut(pair.words), target=pair.target) for pair in pairs]
         if with_tags:
             cut = [replace(pair, target=self.pieces.cut(pair.target or ())) for pair in cut]
-        encoded = super().encode(cut, with_tags=with_tags)
+        encoded = list(super().encode(cut, with_tags=with_tags))
         if self.pointer is None or not with_tags:
             return encoded
         return [replace(each, target=self._copied(pair)) for each, pair in zip(encoded, cut, strict=True)]
@@ -282,45 +275,6 @@ def _vectors(n: int, dim: int) -> nn.Embedding:
     table = nn.Embedding(n, dim)
     nn.init.normal_(table.weight, std=dim**-0.5)
     return table
-
-
-# Symbols as the network reads and writes them: as they are, or words cut into subwords.
-
-
-class Pieces:
-    """Cuts symbols into pieces, and joins them; without merges each symbol is its own piece."""
-
-    def __init__(self, pairs: BytePairs | None = None) -> None:
-        self.pairs = pairs
-
-    @classmethod
-    def learned(cls, train: Sequence[Sentence], n_merges: int) -> Pieces:
-        """Learn merges of both sides together, so that names and numbers are cut alike."""
-        if not n_merges:
-            return cls()
-        counts = Counter(word for pair in train for side in (pair.words, pair.target or ()) for word in side)
-        return cls(BytePairs.learned(counts, n_merges))
-
-    @classmethod
-    def from_stored(cls, merges: Sequence[str]) -> Pieces:
-        """Invert `stored`."""
-        if not merges:
-            return cls()
-        return cls(BytePairs([(left, right) for left, right in (each.split(" ") for each in merges)]))
-
-    def stored(self) -> list[str]:
-        """Return plain values; pieces have no blanks."""
-        return [] if self.pairs is None else [" ".join(pair) for pair in self.pairs.merges]
-
-    def cut(self, symbols: Symbols) -> Symbols:
-        return symbols if self.pairs is None else self.pairs.cut_all(symbols)
-
-    def join(self, pieces: Symbols) -> Symbols:
-        return pieces if self.pairs is None else joined(pieces)
-
-    def places(self, pieces: Symbols) -> list[range]:
-        """Return the places of the pieces of each symbol."""
-        return [range(i, i + 1) for i in range(len(pieces))] if self.pairs is None else spans(pieces)
 
 
 # The parts of an attention model, from its settings.

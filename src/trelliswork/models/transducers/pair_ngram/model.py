@@ -18,9 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from html import escape
 from pathlib import Path
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -31,14 +32,13 @@ from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits
 from trelliswork.models.storage import StoredModel, read_model, write_model
+from trelliswork.models.transducers.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.alignment import ChunkLimits, StringPair, align, needed
-from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
-from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
-from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
-from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
+from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, piece_choices
 from trelliswork.models.transducers.pair_ngram.source_lattice import BestTargets, Chunks, SourceLattice, sums_all
 from trelliswork.models.transducers.transducer import (
     NOTHING,
+    Pins,
     SpanPin,
     Symbols,
     Transduced,
@@ -111,7 +111,7 @@ class PairNgram(Transducer):
         parts = self._parts(targets, aligned[0][1].chunks, places)
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, whole.certain)
 
-    def _unaligned(self, source: Symbols, known: Sequence[Any], targets: BestTargets) -> Transduced:
+    def _unaligned(self, source: Symbols, known: Sequence[object], targets: BestTargets) -> Transduced:
         """Return the best targets of a source, some symbols of which are known."""
         if not targets.best:
             raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
@@ -130,14 +130,16 @@ class PairNgram(Transducer):
                 return places, lattice, targets
         raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
 
-    def choices(self, inputs: Readable, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+    def choices(
+        self, inputs: Readable, *, pins: Sequence[Pins] | None = None, most: int | None = None
+    ) -> list[list[PartChoices]]:
         """Return what each piece of a source may become, by its exact probability given the pins.
 
         The pieces are those of the best alignment; a label is as `pins` take it, and what is missing to a sum of 1 is
         that the source is cut elsewhere.
         """
         pairs = self.sentences_of(inputs)
-        given = pins or [{}] * len(pairs)
+        given: Sequence[Pins] = pins or [{}] * len(pairs)
         spans = [span_pins(known, len(pair), self.pinned) for pair, known in zip(pairs, given, strict=True)]
         return [self._choices(self.read_as(pair.words), known, most) for pair, known in zip(pairs, spans, strict=True)]
 
@@ -294,3 +296,69 @@ def _check(pair: Sentence) -> None:
     if len(pair) * len(pair.target or ()) > LONGEST_PAIR:
         problem = f"expected a pair that can be aligned in memory, got {len(pair)} and {len(pair.target or ())} symbols"
         raise DataError(pair.file or "data", f"{problem}; cut it into shorter ones", line=pair.line)
+
+
+# Explanations of pair n-grams: the alignment of a source with its best target, and other targets.
+
+
+@dataclass(frozen=True)
+class AlignedChunk:
+    """A piece of the source, what it becomes, and the probability that it does, given both strings."""
+
+    source: str
+    target: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class StringExplanation:
+    """The chunks of the best alignment, and the best targets; prints as text and shows as a table."""
+
+    title: ClassVar[str] = "Alignments"
+    lead: ClassVar[str] = (
+        "For each source the pieces that become a piece of the best target, each with the probability that they belong "
+        "together given both strings, and the best targets with their probabilities, summed over all alignments."
+    )
+    legend: ClassVar[str] = '<p class="note">All probabilities are exact.</p>\n'
+
+    words: tuple[str, ...]
+    chunks: tuple[AlignedChunk, ...]
+    targets: tuple[tuple[str, float], ...]
+    unknown: Mapping[str, str | None] = field(default_factory=dict)  # symbols never seen, and what is read for them
+
+    @property
+    def remark(self) -> str:
+        """Remark about symbols that were never seen; empty if all were."""
+        parts = [
+            f"{symbol!r} was never seen and is {'passed over' if twin is None else f'read as {twin!r}'}"
+            for symbol, twin in self.unknown.items()
+        ]
+        return "; ".join(parts)
+
+    def record(self, most: int) -> dict[str, object]:
+        """Return plain values, with the `most` best targets."""
+        targets = [{"value": y, "probability": p} for y, p in self.targets[:most]]
+        return {"chunks": [asdict(each) for each in self.chunks], "targets": targets}
+
+    def __str__(self) -> str:
+        width = max((len(each.source) for each in self.chunks), default=0)
+        wide = max((len(each.target or NOTHING) for each in self.chunks), default=0)
+        lines = [
+            f"  {each.source:{width}}  {each.target or NOTHING:{wide}}  {100 * each.probability:5.1f}%"
+            for each in self.chunks
+        ]
+        ranked = [f"{i:3d}. {100 * p:5.1f}%  {target}" for i, (target, p) in enumerate(self.targets, 1)]
+        return "\n".join(["".join(self.words), *lines, *ranked, *([f"  {self.remark}"] if self.remark else [])])
+
+    def _repr_html_(self) -> str:
+        """Return two tables: the chunks, and the targets."""
+        chunks = "".join(
+            f"<tr><td><b>{escape(each.source)}</b></td><td>{escape(each.target or NOTHING)}</td>"
+            f"<td>{100 * each.probability:.1f}%</td></tr>"
+            for each in self.chunks
+        )
+        targets = "".join(f"<tr><td>{escape(y)}</td><td>{100 * p:.1f}%</td></tr>" for y, p in self.targets)
+        first = f"<tr><th>source</th><th>target</th><th>together</th></tr>{chunks}"
+        second = f"<tr><th>target</th><th>probability</th></tr>{targets}"
+        remark = f'<p class="note">{escape(self.remark)}</p>' if self.remark else ""
+        return f'<table class="arcs">{first}</table><table class="arcs">{second}</table>{remark}'

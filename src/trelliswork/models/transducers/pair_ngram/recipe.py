@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import replace
-from typing import Any
 
 from trelliswork.data import Choices, PairFormat, Sentence
 from trelliswork.data.settings import options_of, settings_given
+from trelliswork.models.base import Scores
 from trelliswork.models.counting import CountingRecipe, CountingResult
 from trelliswork.models.recipe import Options
 from trelliswork.models.transducers.config import PairFiles
@@ -37,7 +37,7 @@ class PairNgramRecipe(CountingRecipe):
     def settings(self) -> dict[str, object]:
         return super().settings() | options_of(self.files)
 
-    def fitted(self) -> tuple[PairNgram, dict[str, Any]]:
+    def fitted(self) -> tuple[PairNgram, Scores]:
         format = self.material.choices.pairs or PairFormat()
         train, dev = self.material.train, self.material.dev
         model = PairNgram.fit(train, self.config, format=format)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import DataError, TermError, TrellisworkError
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN
 from trelliswork.models.transducers.semantic.forms import BESIDE, CLOSE, FORMS, OPEN, Form, FormName, Symbols
 from trelliswork.models.transducers.semantic.names import NameLexicon, OpenedQuestion
@@ -261,7 +262,7 @@ def opened_pairs(
     return lexicon, [each.words for each in opened], trees
 
 
-def limits_of(trees: Sequence[Symbols]) -> dict[str, Any]:
+def limits_of(trees: Sequence[Symbols]) -> dict[str, object]:
     """Return the arities of heads, the names that may stand alone, and the sizes that trees may have."""
     return {
         "arities": arities_in(trees),
@@ -271,7 +272,7 @@ def limits_of(trees: Sequence[Symbols]) -> dict[str, Any]:
     }
 
 
-def check_limits(limits: Mapping[str, Any]) -> None:
+def check_limits(limits: StoredConfig) -> None:
     """Refuse limits of a folder that `limits_of` did not make."""
     texts = [*limits["alone"], *limits["lexicon"], *limits["lexicon"].values(), *limits["arities"]]
     texts += [name for table, columns in limits.get("schema", {}).items() for name in (table, *columns)]
@@ -284,7 +285,7 @@ def check_limits(limits: Mapping[str, Any]) -> None:
             raise ValueError("expected numbers of arguments as arities")
 
 
-def _is_size(given: Any) -> bool:
+def _is_size(given: object) -> bool:
     return type(given) is int and 0 <= given <= LARGEST
 
 

@@ -18,12 +18,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from trelliswork.data import Vocabulary
 from trelliswork.models.transducers.semantic.forms import OPEN
+from trelliswork.nn.decoders.generation import Generator
 from trelliswork.runtime.shapes import Bool, Float
 
 Symbols = tuple[str, ...]
@@ -181,10 +183,20 @@ def is_open_name(symbol: str, kinds: Container[str]) -> bool:
     return kind != symbol and kind in kinds
 
 
+class NamingNetwork(Generator, Protocol):
+    """A network that generates symbols, and the lexicon of the names that it leaves open."""
+
+    lexicon: NameLexicon
+    target: Vocabulary
+
+    @property
+    def device(self) -> torch.device: ...
+
+
 class NamingGenerator:
     """A network that writes no open name but those of the question, unless it can write nothing else."""
 
-    def __init__(self, network: Any, names: Sequence[Container[str]]) -> None:
+    def __init__(self, network: NamingNetwork, names: Sequence[Container[str]]) -> None:
         self.decoder, self.n_outputs, self.embed = network.decoder, network.n_outputs, network.embed
         self._log_probs, kinds = network.next_log_probs, network.lexicon.kinds
         is_open = [(symbol, is_open_name(symbol, kinds)) for symbol in network.target]
@@ -194,5 +206,4 @@ class NamingGenerator:
     def next_log_probs(
         self, hidden: Float[Tensor, "batch beam d"], weights: Float[Tensor, "batch beam n"]
     ) -> Float[Tensor, "batch beam v"]:
-        log_probs: Tensor = self._log_probs(hidden, weights)
-        return log_probs + ABSENT * self.absent[:, None]
+        return self._log_probs(hidden, weights) + ABSENT * self.absent[:, None]

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -28,8 +28,9 @@ from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.data.database import Database, Rows
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Scores
+from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.network import END, EncodedPair
-from trelliswork.models.transducers.semantic.config import SqlConfig
+from trelliswork.models.transducers.semantic.config import SqlConfig, TreeConfig
 from trelliswork.models.transducers.semantic.constraints import SPECIAL
 from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
 from trelliswork.models.transducers.semantic.sql import classes_of, sql_grammar
@@ -53,7 +54,7 @@ class Seq2SQL(Seq2Tree):
     config: SqlConfig
 
     def __init__(
-        self, config: SqlConfig, format: PairFormat, source: Vocabulary, target: Vocabulary, limits: Mapping[str, Any]
+        self, config: SqlConfig, format: PairFormat, source: Vocabulary, target: Vocabulary, limits: StoredConfig
     ) -> None:
         super().__init__(config, format, source, target, limits)
         self.by_reward = False
@@ -61,17 +62,18 @@ class Seq2SQL(Seq2Tree):
 
     @classmethod
     def from_data(
-        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
-        vectors: WordVectors | None = None,
+        cls, train: Sequence[Sentence], config: TreeConfig | None = None, *, format: PairFormat | None = None,
+        seed: int = 0, vectors: WordVectors | None = None,
     ) -> Self:  # fmt: skip
         """Return a new model of pairs of questions and queries; the settings name the database."""
         config = config or SqlConfig()
-        if config.database is None:
+        if not isinstance(config, SqlConfig) or config.database is None:
             raise TrellisworkError("expected the database that questions are about, got none; add --database FILE")
         return super().from_data(train, replace(config, form="sql"), format=format, seed=seed, vectors=vectors)
 
     @classmethod
-    def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
+    def limits_of(cls, trees: Sequence[Symbols], config: TreeConfig) -> dict[str, object]:
+        assert isinstance(config, SqlConfig) and config.database is not None
         return {**super().limits_of(trees, config), "schema": Database(config.database).schema}
 
     @cached_property
@@ -106,7 +108,7 @@ class Seq2SQL(Seq2Tree):
         ]
         return reinforce_loss(drawn.scores, torch.tensor(rewards, device=self.device))
 
-    def drawn(self, sources: Sequence[Int[Tensor, " n"]], n_samples: int) -> Hypotheses[Any]:
+    def drawn(self, sources: Sequence[Int[Tensor, " n"]], n_samples: int) -> Hypotheses[tuple[Tensor, ...]]:
         """Return queries drawn from what the constraint allows; their scores are their log probabilities."""
         generation = self.generation(sources)
         return sample(generation, generation.score, n_samples)

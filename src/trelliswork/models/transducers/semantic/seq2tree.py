@@ -10,10 +10,10 @@ Dong and Lapata (2016), Language to logical form with neural attention.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,7 @@ from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, for
 from trelliswork.models.transducers.semantic.names import NameLexicon, NamingGenerator, OpenedQuestion
 from trelliswork.models.transducers.semantic.stems import stemming
 from trelliswork.models.transducers.transducer import Symbols, Transduced
+from trelliswork.nn.decoders.attention import Memory
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import Generation
@@ -70,7 +71,7 @@ class Seq2Tree(PairNetwork):
     search = "beam"
 
     def __init__(
-        self, config: TreeConfig, format: PairFormat, source: Vocabulary, target: Vocabulary, limits: Mapping[str, Any]
+        self, config: TreeConfig, format: PairFormat, source: Vocabulary, target: Vocabulary, limits: StoredConfig
     ) -> None:
         super().__init__(config, format, source, target)
         self.form: Form = form_named(config.form)
@@ -95,8 +96,8 @@ class Seq2Tree(PairNetwork):
 
     @classmethod
     def from_data(
-        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
-        vectors: WordVectors | None = None,
+        cls, train: Sequence[Sentence], config: TreeConfig | None = None, *, format: PairFormat | None = None,
+        seed: int = 0, vectors: WordVectors | None = None,
     ) -> Self:  # fmt: skip
         """Return a new model of the words and symbols of some pairs; they choose the form of targets if it is open."""
         config = config or TreeConfig()
@@ -120,11 +121,11 @@ class Seq2Tree(PairNetwork):
         return model
 
     @classmethod
-    def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
+    def from_material(cls, material: Material, config: TreeConfig, options: Options, seed: int) -> Self:
         return cls.from_data(material.train, config, format=material.choices.pairs, seed=seed, vectors=material.files)
 
     @classmethod
-    def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
+    def limits_of(cls, trees: Sequence[Symbols], config: TreeConfig) -> dict[str, object]:
         """Return what of the training data bounds the trees that are written."""
         return limits_of(trees)
 
@@ -179,13 +180,14 @@ class Seq2Tree(PairNetwork):
         log_probs = self.next_log_probs(unrolled.hidden)
         return log_probs.gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).masked_fill(gold < 0, 0.0).sum(-1)
 
-    def _memory(self, sources: Sequence[Int[Tensor, " n"]]) -> Any:
+    def _memory(self, sources: Sequence[Int[Tensor, " n"]]) -> Memory:
         """Return what the decoder attends to: each word as it is, and as its neighbours make it."""
         words = pad_sequence(list(sources), batch_first=True, padding_value=-1).to(self.device)
         mask, words = words >= 0, words.clamp(min=0)
         vectors = self.dropout(self.inputs(words, self.config.word_dropout if self.training else 0.0))
         ahead, back = self.encoder(vectors, mask).chunk(2, -1)
-        return self.decoder.remember(torch.cat([ahead, vectors * mask[..., None], back], -1), mask)
+        memory: Memory = self.decoder.remember(torch.cat([ahead, vectors * mask[..., None], back], -1), mask)
+        return memory
 
     # What generation asks
 

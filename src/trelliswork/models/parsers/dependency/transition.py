@@ -29,10 +29,10 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Readable
 from trelliswork.models.networks.attribution import affordable
 from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.parsers.dependency.config import TransitionConfig
+from trelliswork.models.parsers.dependency.decision_explanation import DecisionExplanation
 from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, ParsedArcs, Pins, heads_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
-from trelliswork.models.parsers.transition.config import TransitionConfig
-from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.kernel_math import can_fuse
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit

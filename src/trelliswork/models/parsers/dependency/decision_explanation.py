@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from trelliswork.models.base import Alternative
 from trelliswork.models.parsers.dependency.arc_explanation import LEAST, MOST, node_text
 from trelliswork.models.votes import LEGEND, SHOWN, Reason, best_html, best_lines, isolated, largest
+from trelliswork.nn.transitions.parsing import Connected
 from trelliswork.structures.beam.arc_hybrid import ArcHybrid
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.parse_state import SHIFT, DependencySystem, ParseState
@@ -70,7 +71,7 @@ class DecisionExplanation:
 
     @classmethod
     def of(
-        cls, words: Sequence[str], connected: tuple[Any, Any], system: DependencySystem, decisions: Sequence[int],
+        cls, words: Sequence[str], connected: Connected, system: DependencySystem, decisions: Sequence[int],
         labels: Sequence[str],
     ) -> DecisionExplanation:  # fmt: skip
         """Explain one sentence by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken."""

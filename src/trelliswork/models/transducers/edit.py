@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,11 +26,10 @@ from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.distributions.edit_alignment import EditAlignment
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.base import PartProbability
-from trelliswork.models.transducers.edit.config import EditConfig
+from trelliswork.models.transducers.config import EditConfig
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
 from trelliswork.models.transducers.transducer import SpanPin, Symbols, Transduced
-from trelliswork.nn.edit.cells import Pairs
-from trelliswork.nn.edit.network import EditNetwork, ScriptScores, Sizes
+from trelliswork.nn.edit.network import EditNetwork, Pairs, ScriptScores, Sizes
 from trelliswork.nn.edit.pinned_search import PinnedBeam, PinnedLattice
 from trelliswork.nn.edit.search import ScoredString, beam_widths, best_strings, search_inputs
 
@@ -68,10 +66,14 @@ class EditTransducer(PairNetwork):
 
     # Learning
 
-    def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
+    def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedEdit]:
         """Return pairs as indices, to be reused from epoch to epoch."""
         encoded = super().encode(pairs, with_tags=with_tags)
         return [self._encoded(each, pair) for each, pair in zip(encoded, pairs, strict=True)]
+
+    def encoded(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> list[EncodedEdit]:
+        known = [each for each in batch if isinstance(each, EncodedEdit)]
+        return known or self.encode([each for each in batch if isinstance(each, Sentence)], with_tags=True)
 
     def _encoded(self, pair: EncodedPair, given: Sentence) -> EncodedEdit:
         strange = self._strange(pair.symbols)
@@ -96,17 +98,17 @@ class EditTransducer(PairNetwork):
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Tensor:
         return -self._written(self.encoded(batch)).log_prob(best=self.config.paths == "best").sum()
 
-    def _written(self, batch: Sequence[Any]) -> ScriptScores:
+    def _written(self, batch: Sequence[EncodedEdit]) -> ScriptScores:
         sources, copies, lengths = self._sources(batch)
         if self.training and self.config.unknown_dropout:
             dropped = torch.rand(sources.shape) < self.config.unknown_dropout
             sources = sources.masked_fill(dropped, self.network.n_sources)
-        targets = pad_sequence([each.target for each in batch], True, NOTHING)
-        target_lengths = torch.tensor([len(each.target) for each in batch])
+        known = [each.target for each in batch if each.target is not None]
+        targets, target_lengths = pad_sequence(known, True, NOTHING), torch.tensor(list(map(len, known)))
         written: ScriptScores = self.network(sources, Pairs(copies, targets, lengths, target_lengths))
         return written
 
-    def _sources(self, batch: Sequence[Any]) -> tuple[Tensor, Tensor, Tensor]:
+    def _sources(self, batch: Sequence[EncodedEdit]) -> tuple[Tensor, Tensor, Tensor]:
         sources = pad_sequence([each.source for each in batch], True)
         copies = pad_sequence([each.copies for each in batch], True, NOTHING)
         return sources, copies, torch.tensor([len(each.source) for each in batch])
@@ -139,7 +141,7 @@ class EditTransducer(PairNetwork):
             return self._written(self.encode(pairs, with_tags=True)).scripts
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        encoded: list[Any] = self.encode([Sentence(symbols) for symbols in batch])
+        encoded = self.encode([Sentence(symbols) for symbols in batch])
         sources, copies, lengths = self._sources(encoded)
         n_symbols = self.network.n_targets + max(len(each.strange) for each in encoded)
         inputs = search_inputs(self.network, sources, copies, lengths, n_symbols)
@@ -167,7 +169,7 @@ class EditTransducer(PairNetwork):
         if len(source) > LONGEST_PINNED:
             problem = f"expected at most {LONGEST_PINNED:,} symbols in a source with pins, got {len(source):,}"
             raise TrellisworkError(f"{problem}; leave out the pins, or cut it")
-        encoded: Any = self.encode([Sentence(source)])[0]
+        (encoded,) = self.encode([Sentence(source)])
         n_symbols = self.network.n_targets + len(encoded.strange)
         numbered = [(a, b, tuple(self._number(y, encoded.strange) for y in symbols)) for a, b, symbols in pins]
         inputs = search_inputs(self.network, *self._sources([encoded]), n_symbols)

@@ -1,1 +1,0 @@
-"""Dependency trees that are built decision by decision."""
