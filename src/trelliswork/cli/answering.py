@@ -37,7 +37,7 @@ Rename = Callable[[Sentence], Sentence]
 
 @dataclass(frozen=True)
 class Question:
-    """What to find out about each sentence."""
+    """Question about each sentence: the best answer, more of them, probabilities, or counts."""
 
     confidence: bool = False
     top_k: int = 0
@@ -147,7 +147,7 @@ def write_expected(model: Model, given: Inputs, job: Job, target: IO[Any]) -> No
 def answers(
     model: Model, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
 ) -> Iterator[Answered]:
-    """The sentences with their answers, in order; memory is that of one batch."""
+    """Yield the sentences with their answers, in order; memory is that of one batch."""
     if question.threshold is not None and model.learns_from != "tags":
         raise TrellisworkError("--threshold is for the spans of a tagger, and this model finds none; leave it out")
     stream, number, file = iter(sentences), 0, ""
@@ -170,7 +170,7 @@ def _require_sentences(group: Sequence[Sentence]) -> None:
 def _answer_group(
     model: Model, group: list[Sentence], question: Question, pins: list[dict[Any, Any]], before: int
 ) -> Iterator[Any]:
-    """The answers to some sentences, which are those after the first `before`."""
+    """Yield the answers to some sentences, which are those after the first `before`."""
     asked: dict[str, Any] = {"top_k": question.top_k, "confidence": question.confidence}
     asked |= {"pins": pins} if any(pins) else {}
     asked |= {"threshold": question.threshold} if question.threshold is not None else {}
@@ -201,7 +201,7 @@ _PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})(?:-(?P<last>\d
 
 @dataclass(frozen=True)
 class Pin:
-    """What is known of tokens `token` to `last` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
+    """Pin on tokens `token` to `last` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
 
     sentence: int | None
     token: int
@@ -211,11 +211,11 @@ class Pin:
 
     @property
     def place(self) -> Any:
-        """What `predict` calls it: a token, or where several begin and end, counted from 0."""
+        """The key of its place in `pins` of `predict`: a token, or the beginning and end of several, counted from 0."""
         return self.token - 1 if self.last == self.token else (self.token - 1, self.last)
 
     def read_by(self, model: Model, n: int | None = None) -> Any:
-        """The value as the model takes it, for a sentence of `n` words."""
+        """Return the value as the model takes it, for a sentence of `n` words."""
         try:
             return model.pinned(self.value, n)
         except TrellisworkError as error:
@@ -244,7 +244,7 @@ def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
 
 
 def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[Any, Any]:
-    """The pins of the sentence with this number, by place counted from 0."""
+    """Return the pins of the sentence with this number, by place counted from 0."""
     by_place: dict[Any, Pin] = {}
     for pin in pins:
         if pin.sentence not in (None, number):
@@ -259,7 +259,7 @@ def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model)
 
 
 def shown_pins(pins: Sequence[Pin], number: int) -> str:
-    """The pins of the sentence with this number as they were typed."""
+    """Return the pins of the sentence with this number as they were typed."""
     return ", ".join(pin.text for pin in pins if pin.sentence in (None, number))
 
 
@@ -275,7 +275,7 @@ def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:
 
 
 def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
-    """The sources of a transducer as they are; after the last, a line about symbols that it does not know."""
+    """Yield the sources of a transducer as they are; after the last, a line about symbols that it does not know."""
     if model.learns_from != "pairs":
         yield from pairs
         return
@@ -297,14 +297,14 @@ def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
 
 
 def _looked_up(word: str, model: Any, known: dict[str, bool]) -> bool:
-    """Whether the model knows a symbol, asked once for each; one that cannot say knows all."""
+    """Return whether the model knows a symbol, asked once for each; one that cannot say knows all."""
     if word not in known:
         known[word] = model.knows(word) is not False
     return known[word]
 
 
 def noting_uncertain(model: Any, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
-    """The answers as they are; after the last, a line about those that may not be the best.
+    """Yield the answers as they are; after the last, a line about those that may not be the best.
 
     Models that search with a beam anyway are never certain, and nothing is said.
     """

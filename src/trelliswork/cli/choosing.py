@@ -24,7 +24,7 @@ HEAD = CONLLU_NAMES.index("HEAD")
 
 
 class Data(NamedTuple):
-    """What is in a file: the model for it, in words what it is, and how to have it read as something else."""
+    """Contents of a file: the model for it, a phrase that names them, and how to have it read as something else."""
 
     model: str
     phrase: str
@@ -40,7 +40,7 @@ SENTENCES = Data("seq2seq", "pairs of sentences", "--model edit is for words and
 
 
 def chosen_model(options: Mapping[str, Any]) -> tuple[str, str]:
-    """The model for the data that options name, and one line that says why."""
+    """Return the model for the data that options name, and one line that says why."""
     out, init = str(options.get("out")), options.get("init")
     if options.get("resume") and (name := _trained_in(out, f"{out}/seed-{options.get('seed', 0)}")):
         return name, f"model: {name}, as in the run in {out} that is resumed"
@@ -56,13 +56,13 @@ def chosen_model(options: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _trained_in(*folders: str) -> str:
-    """The model that the settings in the first of some folders name; empty if none has any."""
+    """Return the model that the settings in the first of some folders name; empty if none has any."""
     files = [path for path in (Path(folder) / CONFIG_FILE for folder in folders) if path.is_file()]
     return str(values_in(str(files[0])).get(MODEL_NAME, "")) if files else ""
 
 
 def _data_in(options: Mapping[str, Any]) -> Data:
-    """What the training file is, by its name and its first lines."""
+    """Classify the training file by its name and its first lines."""
     path = str(options["train"])
     require_file(path)
     kind = file_kind(path)
@@ -96,7 +96,7 @@ def _data_in_columns(path: str) -> Data:
 
 
 def _pairs_in(rows: Sequence[Sequence[str]]) -> Data:
-    """Pairs, if most targets occur once; a column of tags has the same ones again and again."""
+    """Return pairs, if most targets occur once; a column of tags has the same ones again and again."""
     targets = [row[1].strip() for row in rows]
     if 2 * len(Counter(targets)) <= len(targets) or infer_scheme([targets]) != "plain":
         return TAGS

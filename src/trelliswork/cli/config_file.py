@@ -33,7 +33,7 @@ _FILES = ("train", "dev", "out", "tokeniser")
 
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
-    """The keys of each section, with their types, for a model of that name."""
+    """Return the keys of each section, with their types, for a model of that name."""
     sections = entry_of(model).sections
     files = [config for each in entries().values() for config in each.sections["data"]]
     return {
@@ -48,23 +48,23 @@ def _keys(configs: Iterable[type]) -> dict[str, str]:
 
 
 def values_in(path: str) -> Settings:
-    """The settings in a file as they are written, for whichever model; to find out which that is."""
+    """Return the settings in a file as they are written, for whichever model; to find out which that is."""
     sections = TomlFile(path).sections.values()
     return {key: value for values in sections if isinstance(values, dict) for key, value in values.items()}
 
 
 def read_config(path: str, model: str, others: tuple[str, ...] = ()) -> Settings:
-    """The settings in a file by the names of the options, for a model, which goes before the file's.
+    """Return the settings in a file by the names of the options, for a model, which goes before the file's.
 
     A section or key that nobody knows is an error that names the nearest one; sections of `others` are passed over.
     """
     file = TomlFile(path)
-    found = {section: values for section, values in file.sections.items() if section not in others}
-    if SPACE in found:
+    sections = {section: values for section, values in file.sections.items() if section not in others}
+    if SPACE in sections:
         raise file.error(f"expected settings to train with, got [{SPACE}]; search it with trelliswork tune", SPACE)
     known = known_settings(model)
     settings: Settings = {}
-    for section, values in found.items():
+    for section, values in sections.items():
         if not isinstance(values, dict):
             problem = f"expected settings under a section, got {section} = {values!r} outside of all"
             raise file.error(f"{problem}; put it under {_section_of(section, known)}", section)
@@ -144,7 +144,7 @@ class TomlFile:
         self.sections = _parsed(self.text, path)
 
     def error(self, problem: str, name: str) -> DataError:
-        """What is wrong with a section or a key, with its line."""
+        """Return an error about a section or a key, with its line."""
         return DataError(self.path, problem, line=_line_of(name, self.text))
 
     def require_known(self, name: str, known: Mapping[str, Any], what: str, of: str = "") -> None:
@@ -154,7 +154,7 @@ class TomlFile:
             raise self.error(f"expected a {what}, got {name!r}; {fix}", of or name)
 
     def checked(self, key: str, value: Any, kind: str, of: str = "") -> Any:
-        """The value of a key, of `of` if it is a part of that, which must be of its kind."""
+        """Return the value of a key, of `of` if it is a part of that, which must be of its kind."""
         if problem := misfit(f"{key} of {of}" if of else key, value, kind):
             raise self.error(f"{problem}; change it", of or key)
         if key == "threads" and not 1 <= value <= MOST_THREADS:
@@ -177,7 +177,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 
 
 def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
-    """What is wrong, and where, of a message of tomllib about a text of so many lines.
+    """Return the problem and the line in a message of tomllib about a text of so many lines.
 
     >>> _split_place("Invalid value (at line 4, column 8)", 7), _split_place("Expected '=' (at end of document)", 7)
     (('invalid value', {'line': 4, 'column': 8}), ("expected '='", {'line': 7}))
@@ -188,6 +188,6 @@ def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
 
 
 def _line_of(name: str, text: str) -> int | None:
-    """The line where a section or a key of that name begins."""
+    """Return the line where a section or a key of that name begins."""
     start = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[]=.]""")
     return next((number for number, line in enumerate(text.split("\n"), 1) if start.match(line)), None)

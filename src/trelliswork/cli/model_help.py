@@ -37,14 +37,14 @@ def _of_models() -> Panel:
     If their defaults differ, that of an option depends on the model.
     """
     configs = list(dict.fromkeys(config for entry in entries().values() for config in entry.configs))
-    found: Panel = {}
+    panel: Panel = {}
     listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
     by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
     for config in configs:
         for name, option in panel_of(config, by_model=by_model).items():
-            if name not in found or (_is_text(option) and not _is_text(found[name])):  # a text can be a number
-                found[name] = option
-    return found
+            if name not in panel or (_is_text(option) and not _is_text(panel[name])):  # a text can be a number
+                panel[name] = option
+    return panel
 
 
 def _is_text(option: tuple[Any, Any]) -> bool:
@@ -73,7 +73,7 @@ ALSO = {"multi-task": ("tag_columns", "tasks"), "span-cky": ("detail",), "pcfg":
 
 
 def known_model(name: str) -> str:
-    """A name of a model; one that is none is an error that names the nearest."""
+    """Return a name of a model; one that is none is an error that names the nearest."""
     models = list(entries())
     if name in models:
         return name
@@ -83,7 +83,7 @@ def known_model(name: str) -> str:
 
 
 def model_list(phrases: bool) -> str:
-    """All models by what they are for, each with a few words or only by name."""
+    """Return all models by what they are for, each with a few words or only by name."""
     lines: list[str] = []
     for title, group in sorted(by_title(entries().values()).items(), key=lambda item: entry_of(DEFAULT) not in item[1]):
         models = [each.name for each in group]
@@ -151,14 +151,14 @@ def _lines(examples: Sequence[str]) -> str:
 
 
 def _model_in(given: Sequence[str]) -> str | None:
-    """The model that a command line names."""
+    """Return the model that a command line names."""
     names = [following for option, following in pairwise(given) if option == "--model"]
     names += [each.removeprefix("--model=") for each in given if each.startswith("--model=")]
     return names[-1] if names else None
 
 
 def _settings_of(name: str) -> dict[str, dict[str, Any]]:
-    """The options of a model: help, panel and the value that it has where nothing is given."""
+    """Return the options of a model: help, panel and the value that it has where nothing is given."""
     entry = entry_of(name)
     own = {**entry.values, **entry.learning}
     return {

@@ -43,7 +43,7 @@ Threads = Annotated[
 
 
 class DeviceName(StrEnum):
-    """What networks compute on."""
+    """Device that networks compute on."""
 
     auto = "auto"
     cpu = "cpu"
@@ -60,7 +60,7 @@ _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
 
 
 def parse_delimiter(text: str | None) -> str | None:
-    """The delimiter that a user means.
+    """Return the delimiter that a user means.
 
     >>> parse_delimiter("tab"), parse_delimiter("|")
     ('\\t', '|')
@@ -71,7 +71,7 @@ def parse_delimiter(text: str | None) -> str | None:
 
 
 def parse_column(given: Column | None, option: str) -> Column | None:
-    """A column as the user says it: a number from 1, or a name.
+    """Return a column as the user says it: a number from 1, or a name.
 
     >>> parse_column("3", "--tag-column"), parse_column("UPOS", "--tag-column")
     (3, 'UPOS')
@@ -87,7 +87,7 @@ def parse_column(given: Column | None, option: str) -> Column | None:
 
 
 def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[Column, ...] | None:
-    """Columns from "2,3" or "UPOS,XPOS"; "none" is no column at all, None leaves it open.
+    """Return columns from "2,3" or "UPOS,XPOS"; "none" is no column at all, None leaves it open.
 
     >>> parse_columns("2,3"), parse_columns("none"), parse_columns(None)
     ((2, 3), (), None)
@@ -109,7 +109,7 @@ def _detail(given: str) -> Detail:
 
 
 def layout_in(options: Mapping[str, Any]) -> Choices:
-    """The layout of a file as far as the options of columns and fields say it."""
+    """Return the layout of a file as far as the options of columns and fields say it."""
     features = options.get("feature_columns")
     return Choices(
         parse_delimiter(options.get("delimiter")),

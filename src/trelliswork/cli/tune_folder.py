@@ -65,7 +65,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_left_lock(name: str) -> bool:
-    """Whether Optuna was killed as it gave up the lock of its journal, which it renames first."""
+    """Return whether Optuna was killed as it gave up the lock of its journal, which it renames first."""
     return name.startswith(f"{JOURNAL}.lock") and name.endswith(".rename")
 
 
@@ -111,16 +111,16 @@ _EXAMPLE = "lr = {low = 1e-4, high = 1e-2, log = true} or encoder = ['lstm', 'gr
 
 
 def read_space(path: str, model: str) -> Space | None:
-    """The section [space] of a file of settings; None without one."""
+    """Return the section [space] of a file of settings; None without one."""
     file = TomlFile(path)
-    found = file.sections.get(SPACE)
-    if found is None:
+    choices = file.sections.get(SPACE)
+    if choices is None:
         return None
-    if not isinstance(found, dict) or not found:
-        raise file.error(f"expected settings to choose under [{SPACE}], got {found!r}; write {_EXAMPLE}", SPACE)
+    if not isinstance(choices, dict) or not choices:
+        raise file.error(f"expected settings to choose under [{SPACE}], got {choices!r}; write {_EXAMPLE}", SPACE)
     known = _known(model)
     space = {}
-    for name, value in found.items():
+    for name, value in choices.items():
         require_used(file, name, known, model, f"setting of {model} to choose")
         try:
             space[name] = _choice(file, name, value, known[name])
@@ -133,8 +133,8 @@ def read_space(path: str, model: str) -> Space | None:
 
 def _known(model: str) -> dict[str, str]:
     sections = known_settings(model)
-    found = {**sections["model"], **sections["training"]}
-    return {name: kind for name, kind in found.items() if name not in _NOT_CHOSEN}
+    kinds = {**sections["model"], **sections["training"]}
+    return {name: kind for name, kind in kinds.items() if name not in _NOT_CHOSEN}
 
 
 def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf:
@@ -152,7 +152,7 @@ def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf
 
 
 def default_space(options: Mapping[str, Any]) -> Space:
-    """A space around the settings of a model: those that say where to search, if they matter for it."""
+    """Return a space around the settings of a model: those that say where to search, if they matter for it."""
     values, space = recipe_of({**options, "resume": False}).search_values(), {}
     for config in entry_of(options["model"]).configs:
         for each, about in settings_in(config):

@@ -67,7 +67,7 @@ def _silent(text: str) -> None:
 
 
 def _report_again(attempt: Attempt, folder: Path) -> None:
-    """What a trial that was stopped had found, as far as it was not told."""
+    """Report the scores of a trial that was stopped, as far as they were not reported."""
     with suppress(FileNotFoundError, ModelError):  # killed before the first line, or within one
         for record in read_history(folder / HISTORY):
             attempt.report(record.epoch, record.score)

@@ -107,12 +107,12 @@ class Inputs:
 
 
 def is_binary(wanted: Output | None, kind: InputKind) -> bool:
-    """Whether answers are written as bytes."""
+    """Return whether answers are written as bytes."""
     return (wanted or _SAME.get(kind)) is Output.parquet
 
 
 def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> bool:
-    """Whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
+    """Return whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
 
     Those of trees have the lines of CoNLL-U again.
     """
@@ -126,7 +126,7 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> boo
 
 
 def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, target: IO[Any]) -> Writer:
-    """What turns answers into text."""
+    """Make the writer of the answers."""
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
     if wanted is None and (foreign := foreign_format(inputs.kind)) is not None and _can_write(foreign):
@@ -175,7 +175,7 @@ def _can_write(format: FileFormat) -> bool:
 
 
 def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
-    """The format of answers if none is asked for."""
+    """Return the format of answers if none is asked for."""
     if inputs.own is Output.parquet:
         return Output.parquet
     if model.learns_from == PAIRS:
@@ -205,7 +205,7 @@ def _kept_writer(inputs: Inputs, kept: KeptLines, model: Any) -> Writer:
 
 
 def _columns(inputs: Inputs, format: ColumnFormat, tasks: Sequence[str]) -> list[int | None]:
-    """Where the tags of each task go; None where there is no column for them."""
+    """Return the columns for the tags of each task; None where there is no column for them."""
     is_csv = isinstance(format, CsvFormat)
     if is_csv and len(tasks) == 1:
         return [format.tag_column]
@@ -222,7 +222,7 @@ def _columns(inputs: Inputs, format: ColumnFormat, tasks: Sequence[str]) -> list
 
 
 def _tag_name(choices: Choices) -> str:
-    """What a new column of tags is called."""
+    """Return the name of a new column of tags."""
     asked = choices.completed(conllu=False).tag_column
     return asked if isinstance(asked, str) else "tag"
 
@@ -236,7 +236,7 @@ def _page(inputs: Inputs, model: Any, schemes: dict[str, str]) -> PageWriter:
 
 
 def _labels(head: Any) -> list[str]:
-    """The labels of spans, or the tags if they are plain."""
+    """Return the labels of spans, or the tags if they are plain."""
     tags = list(getattr(getattr(head, "labels", None), "data_tags", ()))
     if head.scheme == "plain":
         return tags

@@ -54,7 +54,7 @@ def trellis(probabilities: Any, tokens: Sequence[str], tags: Sequence[str], best
 
 
 def _columns(words: Sequence[str], names: Sequence[str]) -> tuple[list[float], float]:
-    """The x coordinate of each token's column, and the width of the picture."""
+    """Return the x coordinate of each token's column, and the width of the picture."""
     widths = [max(LEAST_COLUMN, text_width(word, bold=True) + 16) for word in words]
     beside = MARGIN + max(text_width(name) for name in names) + NAME_GAP
     left = max(beside - widths[0] / 2, MARGIN)

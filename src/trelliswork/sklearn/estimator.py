@@ -159,7 +159,7 @@ class CRF(BaseEstimator):
         return self
 
     def _numbered(self, X: Any) -> tuple[AttributeRows, KeyIndex | HashedIndex, Sequence[str]]:
-        """The attributes by number, the index that numbers them, and their names unless they are hashed."""
+        """Return the attributes by number, the index that numbers them, and their names unless they are hashed."""
         lengths, counts, keys, values, names = from_dicts(sentences_in(X))
         index = new_index(self.hash_bits)
         rows = AttributeRows(lengths, offsets_of(counts), index.add(keys), values)
@@ -174,7 +174,7 @@ class CRF(BaseEstimator):
         labels: tuple[str, ...],
         settings: dict[str, Any],
     ) -> tuple[AttributeRows, FeatureCRF]:
-        """The attributes with their conjunctions, and a model whose weights are still 0."""
+        """Return the attributes with their conjunctions, and a model whose weights are still 0."""
         chosen, corpus = attribute_settings(settings), Corpus(atomic, gold, sets=sets)
         conjunctions = induce(corpus, len(index), len(labels), chosen)
         corpus = extended_corpus(corpus, conjunctions)
@@ -183,7 +183,7 @@ class CRF(BaseEstimator):
         return corpus.rows.heard(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
     def _all_names(self, model: FeatureCRF, names: Sequence[str]) -> Sequence[str]:
-        """The names of the attributes and of their conjunctions; numbers if they are hashed."""
+        """Return the names of the attributes and of their conjunctions; numbers if they are hashed."""
         return HashedNames(model.conjunctions) if self.hash_bits is not None else model.conjunctions.names(names)
 
     def _development(self, model: FeatureCRF, X: Any, y: Any) -> tuple[AttributeRows, list[list[str]]]:
@@ -198,7 +198,7 @@ class CRF(BaseEstimator):
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> Self:
-        """A model that CRFsuite trained: its binary file (`model_filename` of sklearn-crfsuite), or its dump."""
+        """Return a model that CRFsuite trained: its binary file (`model_filename` of sklearn-crfsuite), or its dump."""
         crf = cls()
         crf._take(*crf_of(read_crfsuite_model(path)))
         return crf
@@ -219,12 +219,12 @@ class CRF(BaseEstimator):
     # --- answers ---------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
-        """The best labels of each sentence: an array of lists, or [sentences, tokens] if all are equally long."""
+        """Return the best labels of each sentence: an array of lists, or [sentences, tokens] for equal lengths."""
         rows = self._rows(X)
         return _array([self._given(labels) for labels in self._fitted.predict(rows)])
 
     def predict_single(self, xseq: Any) -> list[Any]:
-        """The best labels of one sentence."""
+        """Return the best labels of one sentence."""
         model = self._fitted
         [tokens] = token_lists(sentences_in([xseq]))
         joined = joined_names(tokens)
@@ -238,7 +238,7 @@ class CRF(BaseEstimator):
         return _array([[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in tables])
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
-        """The same for one sentence."""
+        """Return the same for one sentence."""
         return list(self.predict_marginals([xseq])[0])
 
     def predict_top_k(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
@@ -267,8 +267,8 @@ class CRF(BaseEstimator):
             best = chain.argmax.tolist()
             tags = [[labels[y] for y in row[: rows.lengths[s]]] for s, row in zip(batch, best, strict=True)]
             spans = [spans_of(each, scheme) for each in tags]
-            found = chain.span_probabilities(spans, tags=labels, scheme=scheme)
-            for s, each, shares in zip(batch, spans, found, strict=True):
+            probabilities = chain.span_probabilities(spans, tags=labels, scheme=scheme)
+            for s, each, shares in zip(batch, spans, probabilities, strict=True):
                 out[s] = [(*span, float(share)) for span, share in zip(each, shares, strict=True)]
         return out
 
@@ -286,7 +286,7 @@ class CRF(BaseEstimator):
         return explain(model, self._rows(sentences), words, self._names)
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of labels that are right; a label that was never seen in training is wrong."""
+        """Return the share of labels that are right; a label that was never seen in training is wrong."""
         rows = self._rows(X)
         pairs = zip(self._fitted.predict(rows), label_lists(y, rows.lengths), strict=True)
         right = sum(a == b for predicted, gold in pairs for a, b in zip(predicted, gold, strict=True))
@@ -383,7 +383,7 @@ class CRF(BaseEstimator):
 
 
 def _array(items: Sequence[Sequence[Any]]) -> Array:
-    """What sklearn-crfsuite makes of answers: an array of objects."""
+    """Return answers as sklearn-crfsuite does: as an array of objects."""
     if items and len(items[0]) and len({len(item) for item in items}) == 1:
         return np.array(items, dtype=object)
     out = np.empty(len(items), dtype=object)

@@ -1,4 +1,4 @@
-"""How well a text was cut: F1 of tokens, words and sentences, as the CoNLL 2018 shared task counts them.
+"""Scores of tokenisation: F1 of tokens, words and sentences, as the CoNLL 2018 shared task counts them.
 
 Zeman et al. (2018), "CoNLL 2018 Shared Task: Multilingual Parsing from Raw Text to Universal Dependencies". A token or
 a sentence is right if it covers the same characters, white space aside. A word is right if its token is and the
@@ -22,18 +22,18 @@ Sentences = Sequence[Sequence[Token]]
 
 
 def tokenisation_scores(tokeniser: Tokeniser, gold: Iterable[Document]) -> dict[str, float]:
-    """F1 in percent of `tokens`, `words` and `sentences` on texts whose tokens are known."""
+    """Return F1 in percent of `tokens`, `words` and `sentences` on texts whose tokens are known."""
     counts = {name: np.zeros(3, np.int64) for name in _PARTS}
     for document in gold:
-        found, known = tokeniser.tokenise(document.text), document.sentences
+        predicted, known = tokeniser.tokenise(document.text), document.sentences
         for name, parts in _PARTS.items():
-            ours, theirs = Counter(parts(document.text, found)), Counter(parts(document.text, known))
+            ours, theirs = Counter(parts(document.text, predicted)), Counter(parts(document.text, known))
             counts[name] += [(ours & theirs).total(), ours.total(), theirs.total()]
-    return {name: 100 * Score(*found.tolist()).f1 for name, found in counts.items()}
+    return {name: 100 * Score(*three.tolist()).f1 for name, three in counts.items()}
 
 
 def visible_before(text: str) -> list[int]:
-    """The number of visible characters before each place."""
+    """Return the number of visible characters before each place."""
     return [0, *accumulate(int(not each.isspace()) for each in text)]
 
 
@@ -43,7 +43,7 @@ def _tokens(text: str, sentences: Sentences) -> list[tuple[int, int]]:
 
 
 def _words(text: str, sentences: Sentences) -> list[tuple[int, int, int, str]]:
-    """Words by the place of their token, the number within it, and their letters unless they are the whole token."""
+    """Return words by the place of their token, the number within it, and their letters unless they are all of it."""
     before = visible_before(text)
     return [
         (before[token.start], before[token.end], at, word.lower() if len(token.words) > 1 else "")

@@ -112,7 +112,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model
 def annotate_locally(
     shards: Sequence[Shard], model: Any, job: Job, n_workers: int
 ) -> Generator[tuple[Shard, Outcome], None, None]:
-    """Each shard with what became of it, as they are finished."""
+    """Yield each shard with what became of it, as they are finished."""
     if n_workers == 1:
         yield from ((shard, annotate_shard(model, shard, job)) for shard in shards)
         return
@@ -183,7 +183,7 @@ def annotate_all(shards: Sequence[Shard], target: Path, engine: Engine) -> None:
 
 
 def _told(outcomes: Iterator[tuple[Shard, Outcome]], todo: Sequence[Shard]) -> list[tuple[Shard, Outcome]]:
-    """All outcomes, with a message for each as it comes, and a bar on a terminal."""
+    """Return all outcomes, with a message for each as it comes, and a bar on a terminal."""
     began, n_bytes, total = time.monotonic(), 0, sum(shard.size for shard in todo)
     told: list[tuple[Shard, Outcome]] = []
     with _Bar(total) if progress_shown() is Shown.bar else nullcontext() as bar:
@@ -207,7 +207,7 @@ def _tell_one(shard: Shard, outcome: Outcome, place: str, left: float) -> None:
 
 
 class _Bar:
-    """How much of all files is done; messages appear above it."""
+    """Progress bar over all files; messages appear above it."""
 
     def __init__(self, n_bytes: int) -> None:
         parts = rich_progress.BarColumn(), rich_progress.TaskProgressColumn()

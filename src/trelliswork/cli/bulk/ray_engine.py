@@ -44,16 +44,16 @@ class _Annotator:
 
 
 def annotate_or_give_up(model: Any, shard: Shard, job: Job) -> Outcome:
-    """What became of a shard that other processes may have died on."""
+    """Annotate a shard that other processes may have died on; return what became of it."""
     try:
         with open(shard.attempts, "ab", opener=_without_links) as attempts:
             attempts.write(b".")
             n_begun = attempts.tell()
         if n_begun > TRIES:
             return Outcome(problem=f"{shard.source}: {TRIES} processes died on it; is memory short?")
-        found = annotate_shard(model, shard, job)
+        outcome = annotate_shard(model, shard, job)
         shard.attempts.unlink(missing_ok=True)
-        return found
+        return outcome
     except OSError as error:
         return Outcome(problem=f"{shard.source}: {error.strerror or error}")
 
@@ -65,18 +65,18 @@ def _without_links(path: str, flags: int) -> int:
 def annotate_by_ray(
     shards: Sequence[Shard], folder: str, features: str | None, job: Job, n_workers: int
 ) -> Generator[tuple[Shard, Outcome], None, None]:
-    """Each shard with what became of it, as they are finished; `features` is what --features names."""
+    """Yield each shard with what became of it, as they are finished; `features` is what --features names."""
     if ray is None:
         raise TrellisworkError('--engine ray needs Ray; install it with pip install "trelliswork[ray]"')
     if not shards:
         return
     _connect()
     actors = ray.data.ActorPoolStrategy(size=min(n_workers, len(shards)))
-    found = ray.data.from_items(_rows(shards), override_num_blocks=len(shards)).map(
+    annotated = ray.data.from_items(_rows(shards), override_num_blocks=len(shards)).map(
         _Annotator, fn_constructor_args=(str(Path(folder).resolve()), features, job), compute=actors
     )
     try:
-        for row in found.iter_rows():
+        for row in annotated.iter_rows():
             outcome = Outcome(int(row["n_sentences"]), int(row["n_bad"]), str(row["problem"]))
             yield shards[int(row["number"])], outcome
     except ray.exceptions.RayError as error:

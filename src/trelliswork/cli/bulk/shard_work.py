@@ -27,7 +27,7 @@ MOST_BAD = 1000  # records of one file; with more, it is not the format that it 
 
 
 class Outcome(NamedTuple):
-    """What became of a shard; without a `problem` it is done."""
+    """Result of annotating a shard; without a `problem` it is done."""
 
     n_sentences: int = 0
     n_bad: int = 0
@@ -174,7 +174,7 @@ class Records(Protocol):
 
 
 def records_of(source: Path, kind: InputKind) -> Records:
-    """The records of a file of this kind."""
+    """Return the records of a file of this kind."""
     return RowRecords(source) if kind == "parquet" else LineRecords(source, in_blocks=kind in BLOCKS)
 
 
@@ -199,7 +199,7 @@ class LineRecords:
         return self.lines[min(number, len(self.lines)) - 1][0]
 
     def _record_at(self, number: int) -> tuple[int, int]:
-        """The lines [first, last) of the record that has the line of this number, counted from 1."""
+        """Return the lines [first, last) of the record that has the line of this number, counted from 1."""
         lines, at = self.lines, min(number, len(self.lines)) - 1
         if not self.in_blocks or not lines[at][1].strip():
             return at, at + 1

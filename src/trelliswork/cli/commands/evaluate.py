@@ -146,7 +146,7 @@ def _named(files: Sequence[str]) -> str:
 def _judge(
     folder: str, files: Sequence[str], threshold: float | None, function: Any, columns: dict[str, Any], quiet: bool
 ) -> tuple[Judged, str]:
-    """The report of a model on all files together, and how large they are."""
+    """Return the report of a model on all files together, and how large they are."""
     loaded = load_reader(folder, function, columns["device"])
     if columns["from_text"] and (threshold is not None or "-" in files or loaded.reads != "words"):
         problem = "--from-text is for models that read words and for files, without --threshold"

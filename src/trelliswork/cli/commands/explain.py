@@ -80,17 +80,17 @@ def explain(
         raise ModelError(f"{model}: {problem}; explain another model, or a member of an ensemble")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
-    found = tagger.explain(list(noting_unknown(tagger, itertools.islice(stream, limit))))
+    explanations = tagger.explain(list(noting_unknown(tagger, itertools.islice(stream, limit))))
     if getattr(tagger, "hashed", False):
         say(f"note: {named('trelliswork.data.attributes.key_index:HINT')}")
     if as_json:
-        for each in found:
+        for each in explanations:
             told = {"title": each.title, "lead": each.lead, "tokens": list(each.words)}
             print(json.dumps(told | each.record(MOST), ensure_ascii=False))
         return
     if html is None:
-        print(visible("\n\n".join(map(str, found))))
+        print(visible("\n\n".join(map(str, explanations))))
         return
     with atomic_write(html) as target:
-        target.write(named(PAGE)(found, model, Path(name_of(file)).name))
+        target.write(named(PAGE)(explanations, model, Path(name_of(file)).name))
     print(f"written: {html}")

@@ -42,14 +42,14 @@ INPUTS = (
 
 
 def _input(name: str) -> str:
-    """What to read, one of `INPUTS`."""
+    """Check the name of an input format, one of `INPUTS`."""
     if name not in INPUTS:
         raise typer.BadParameter(f"expected one of {', '.join(INPUTS)}, got {name!r}")
     return name
 
 
 class Unit(StrEnum):
-    """How places in a text are counted."""
+    """Unit in which places in a text are counted."""
 
     code_points = "code-points"
     utf_16 = "utf-16"
@@ -57,7 +57,7 @@ class Unit(StrEnum):
 
 
 class Engine(StrEnum):
-    """What annotates many files."""
+    """Engine that annotates many files."""
 
     local = "local"
     ray = "ray"
@@ -247,7 +247,7 @@ def predict(
 
 
 def _shared_device(device: DeviceName) -> DeviceName:
-    """The device of processes that share the memory of a model."""
+    """Return the device of processes that share the memory of a model."""
     if device not in (DeviceName.auto, DeviceName.cpu):
         problem = f"--device {device}: processes that share a model in memory compute on the CPU"
         raise TrellisworkError(f"{problem}; leave it out, give one file, or --engine ray")
@@ -261,7 +261,7 @@ def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
 
 
 def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
-    """What to write, as far as the options say it."""
+    """Return the output format, as far as the options say it."""
     wanted = Output.lexicon if lexicon else given
     if lexicon and given not in (None, Output.lexicon):
         raise TrellisworkError(f"--lexicon and --format {given} are two formats; leave one out")
@@ -274,7 +274,7 @@ def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
 
 
 def _read_as(named: str | None, text: bool, lines: bool, pretokenised: bool) -> str | None:
-    """What FILE is, as far as the options say it."""
+    """Return the kind of FILE, as far as the options say it."""
     if pretokenised and lines:
         raise TrellisworkError("--pretokenised has a sentence on each line already; leave --lines out")
     if (text or lines or pretokenised) and named not in (None, "text", "pretokenised"):

@@ -134,7 +134,7 @@ train.command_class = TrainCommand  # type: ignore[attr-defined]
 
 
 def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
-    """All options by name: as given on the command line, else as in the file of settings, else the defaults.
+    """Return all options by name: as given on the command line, else as in the file of settings, else the defaults.
 
     The file may have sections that are no settings, `others`. `CHOSEN` is a line about a model that nobody has named.
     """
@@ -191,13 +191,13 @@ _MISSING = {"train": "a tagged file to train on, TRAIN, got none", "out": "a pla
 
 
 def given_in(ctx: typer.Context) -> dict[str, Any]:
-    """The options that stand on the command line."""
+    """Return the options that stand on the command line."""
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
     return {name: ctx.params[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
 
 def settings_file(ctx: typer.Context) -> str | None:
-    """The file of settings, which may stand in the place of TRAIN."""
+    """Return the file of settings, which may stand in the place of TRAIN."""
     file, train = ctx.params["config"], ctx.params["train"]
     if train is None or not train.endswith(".toml"):
         return file
@@ -207,7 +207,7 @@ def settings_file(ctx: typer.Context) -> str | None:
 
 
 def choices_in(options: Mapping[str, Any]) -> Choices:
-    """The layout of the data as far as it is given."""
+    """Return the layout of the data as far as it is given."""
     return layout_in({**options, **chosen_columns(options)})
 
 

@@ -82,10 +82,10 @@ def tune(
     folder = Path(options["out"])
     with reserved_search(folder, force=force, resume=resume):
         space = space_of(ctx, options)
-        found = named(TRIALS)({"tokeniser": AUTO, **options, "resume": False}, choices_in(options))
+        runner = named(TRIALS)({"tokeniser": AUTO, **options, "resume": False}, choices_in(options))
         _announce(space, quiet)
-        result = _search(folder, space, found, options)
-    _show(folder, result, found)
+        result = _search(folder, space, runner, options)
+    _show(folder, result, runner)
     if result.interrupted:
         raise typer.Exit(ctrl_c.status())
 
@@ -122,7 +122,7 @@ def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, An
 
 
 def space_of(ctx: typer.Context, options: Mapping[str, Any]) -> Space:
-    """What is chosen: as in the file, else by the model; not what is given."""
+    """Return the space of choices: as in the file, else by the model, without the settings that are given."""
     given, file = set(given_in(ctx)), settings_file(ctx)
     space = None if file is None else read_space(file, options["model"])
     if space is None:

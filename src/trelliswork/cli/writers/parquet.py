@@ -26,7 +26,7 @@ Types = Mapping[str, pa.DataType]
 
 
 def rows_of(**members: pa.DataType) -> pa.DataType:
-    """The type of a list of structs."""
+    """Return the type of a list of structs."""
     return pa.list_(pa.struct(list(members.items())))
 
 
@@ -60,7 +60,7 @@ ANSWERS: Mapping[str, Types] = {  # by what models learn from
 
 
 def answer_types(model: Any) -> dict[str, pa.DataType]:
-    """The columns that the answers of a model fill."""
+    """Return the columns that the answers of a model fill."""
     if any(model.heads):
         tasks = pa.struct([(name, pa.struct(list(TAGS.items()))) for name in model.heads])
         return {**READ, "tags": TEXTS, "tasks": tasks}
@@ -135,5 +135,5 @@ class _Chunks(io.RawIOBase):
         return len(self._bytes[-1])
 
     def taken(self) -> bytes:
-        found, self._bytes = b"".join(self._bytes), []
-        return found
+        content, self._bytes = b"".join(self._bytes), []
+        return content

@@ -41,12 +41,12 @@ class PrettyWriter(Writer):
         return "".join(before[task] + self._lines(sentence.words, each, task) for task, each in answers.items())
 
     def _trees(self, words: Sequence[str], answer: Answer) -> str:
-        """A line for each word with its arc, and an empty one; several trees have their probability above them."""
-        found: list[Text] = []
+        """Return a line for each word with its arc, and an empty one; several trees have their probability above."""
+        drawn: list[Text] = []
         for i, each in enumerate(answer.analyses, 1):
-            found.append(Text(f"{i:3d}. {100 * (each.probability or 0):5.1f}%", style="dim"))
-            found += _tree_lines(words, each)
-        lines = found or _tree_lines(words, answer)
+            drawn.append(Text(f"{i:3d}. {100 * (each.probability or 0):5.1f}%", style="dim"))
+            drawn += _tree_lines(words, each)
+        lines = drawn or _tree_lines(words, answer)
         return "".join(self.render(line) for line in [*lines, Text("")])
 
     def _lines(self, words: Sequence[str], answer: Answer, task: str) -> str:
@@ -118,12 +118,12 @@ def _span_pieces(
 
 
 def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, spans: Sequence[PartProbability]) -> str:
-    """A sentence with its spans in brackets, without colour."""
+    """Return a sentence with its spans in brackets, without colour."""
     return _marked(words, tags, scheme, spans=spans).plain
 
 
 def colour_of(label: str) -> str:
-    """The colour that the label has in every picture, as far as a terminal has it."""
+    """Return the colour that the label has in every picture, as far as a terminal has it."""
     return COLOURS.get(drawn_colour(label), "bright_black")
 
 
@@ -131,7 +131,7 @@ def colour_of(label: str) -> str:
 
 
 def tree_lines(answer: Answer) -> Iterator[str]:
-    """A node a line, deeper ones further right, with its probability if it is known."""
+    """Yield a node a line, deeper ones further right, with its probability if it is known."""
     sure = {(each.start, each.end, each.label): each.probability for each in [*answer.spans, *answer.parts]}
     ends: list[int] = []
     nodes = zip(answer.value.subtrees, answer.value.spans(), strict=True)
