@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trelliswork.cli.config_file import CONFIG_FILE, MODEL_NAME, values_in
 from trelliswork.data import file_kind
@@ -17,6 +17,9 @@ from trelliswork.data.jsonl import array_records, is_array, parse_record
 from trelliswork.models.catalogue import NETWORK, entry_of
 from trelliswork.reading import name_of, numbered_lines, require_file
 from trelliswork.tags.schemes import infer_scheme
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 SAMPLE = 2000  # lines that tell what a file is
 FEWEST_WORDS, SHORTEST_WORD = 3, 3.0  # of sentences, on average; phones apart by blanks are shorter
@@ -39,7 +42,7 @@ STRINGS = Data("edit", "pairs of strings", "--model crf trains a tagger")
 SENTENCES = Data("seq2seq", "pairs of sentences", "--model edit is for words and names")
 
 
-def chosen_model(options: Mapping[str, Any]) -> tuple[str, str]:
+def chosen_model(options: Options) -> tuple[str, str]:
     """Return the model for the data that options name, and one line that says why."""
     out, init = str(options.get("out")), options.get("init")
     if options.get("resume") and (name := _trained_in(out, f"{out}/seed-{options.get('seed', 0)}")):
@@ -61,7 +64,7 @@ def _trained_in(*folders: str) -> str:
     return str(values_in(str(files[0])).get(MODEL_NAME, "")) if files else ""
 
 
-def _data_in(options: Mapping[str, Any]) -> Data:
+def _data_in(options: Options) -> Data:
     """Classify the training file by its name and its first lines."""
     path = str(options["train"])
     require_file(path)

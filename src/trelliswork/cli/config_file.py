@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.cli.messages import did_you_mean
 from trelliswork.cli.options import MOST_THREADS
@@ -20,6 +20,9 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.catalogue import entries, entry_of, nearest_model
 from trelliswork.reading import open_text
 from trelliswork.training.exclusive import SETTINGS
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"
@@ -97,7 +100,7 @@ def _section_of(key: str, known: Mapping[str, Mapping[str, str]]) -> str:
     return next((f"[{section}]" for section, keys in (*known.items(), *of_all) if key in keys), "a section")
 
 
-def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
+def config_text(settings: Options, name: str = CONFIG_FILE) -> str:
     """Settings, by the names of the options, as TOML; those that are None are left out.
 
     >>> print(config_text({"train": "a.conll", "model": "window", "hidden": 9}), end="")
@@ -121,7 +124,7 @@ def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
     return text
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, float):
@@ -147,22 +150,22 @@ class TomlFile:
         """Return an error about a section or a key, with its line."""
         return DataError(self.path, problem, line=_line_of(name, self.text))
 
-    def require_known(self, name: str, known: Mapping[str, Any], what: str, of: str = "") -> None:
+    def require_known(self, name: str, known: Mapping[str, object], what: str, of: str = "") -> None:
         """Raise an error that names the nearest known name, if this is none; it is a part of `of`, if that is given."""
         if name not in known:
             fix = did_you_mean(name, known, cutoff=0.5) or f"known are {', '.join(known)}"
             raise self.error(f"expected a {what}, got {name!r}; {fix}", of or name)
 
-    def checked(self, key: str, value: Any, kind: str, of: str = "") -> Any:
+    def checked(self, key: str, value: object, kind: str, of: str = "") -> object:
         """Return the value of a key, of `of` if it is a part of that, which must be of its kind."""
         if problem := misfit(f"{key} of {of}" if of else key, value, kind):
             raise self.error(f"{problem}; change it", of or key)
-        if key == "threads" and not 1 <= value <= MOST_THREADS:
+        if key == "threads" and isinstance(value, int) and not 1 <= value <= MOST_THREADS:
             raise self.error(f"expected 1 to {MOST_THREADS} threads, got {value}; change it", key)
         return tuple(value) if isinstance(value, list) else value
 
 
-def _parsed(text: str, path: str) -> dict[str, Any]:
+def _parsed(text: str, path: str) -> dict[str, object]:
     place: dict[str, int] = {}
     try:
         return tomllib.loads(text)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Keep = Callable[[bytes], None] | None
 ANNOUNCE = "trelliswork.cli.compiling:announce_compiling"  # imports numba, which takes a while
+Stored = dict[str, Any]  # as the JSON of a model has it
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
@@ -143,7 +144,7 @@ def open_new(
     return open_untagged(path, kind, choices, keep)
 
 
-def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choices:
+def choices_of(tagger: Model, given: Choices, kind: InputKind = "conll") -> Choices:
     """Return the layout a model expects: what the user says, else what it was trained on, else columns in order.
 
     Columns of CSV files are found by name; those of other files are not where a CSV file had them.
@@ -160,7 +161,7 @@ def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choice
     )  # fmt: skip
 
 
-def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Choices:
+def _trained_on(stored: Stored, kind: InputKind, n_features: int) -> Choices:
     names, columns = stored.get("names"), stored.get("feature_columns")
     word, tag = stored.get("word_column"), stored.get("tag_column")
     if kind == "csv":
@@ -174,18 +175,18 @@ def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Cho
     return Choices(None, word, tag, features, conllu=bool(stored.get("conllu")))
 
 
-def stored_format(tagger: Any) -> dict[str, Any]:
+def stored_format(tagger: Model) -> Stored:
     """Return the column layout that `train` noted in the model; empty if it read no columns."""
     format = _data_of(tagger).get("format")
     return format if isinstance(format, dict) else {}
 
 
-def _data_of(tagger: Any) -> dict[str, Any]:
+def _data_of(tagger: Model) -> Stored:
     data = tagger.metrics.get(DATA)
     return data if isinstance(data, dict) else {}
 
 
-def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
+def format_to_store(format: ColumnFormat | None) -> dict[str, object] | None:
     """Return the inverse of `stored_format`."""
     return None if format is None else asdict(format)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
@@ -12,9 +12,9 @@ from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.metrics import Difference, Score, paired_bootstrap
 from trelliswork.metrics.aligned_words import ROOT, TextWord, word_scores
-from trelliswork.models.base import HEAD, Answer, Report, count
+from trelliswork.models.base import HEAD, Answer, Model, Report, count
 from trelliswork.models.examined import Examined
-from trelliswork.text import Document, RuleTokeniser, Token, read_documents, tokenisation_scores
+from trelliswork.text import Document, RuleTokeniser, Token, Tokeniser, read_documents, tokenisation_scores
 from trelliswork.text.scores import visible_before
 
 SIGNIFICANT = 0.05
@@ -84,7 +84,7 @@ def verdict(each: Compared) -> str:
     return f"{task}{sizes}; {better} is better, and the difference is significant (paired bootstrap)"
 
 
-def comparison_record(both: list[Compared], name: str) -> dict[str, Any]:
+def comparison_record(both: list[Compared], name: str) -> dict[str, object]:
     """Return the same for JSON."""
     records = {each.task: {"metric": each.first.metric, **asdict(each.difference)} for each in both}
     return {"model": name, **(records[""] if list(records) == [""] else {"tasks": records})}
@@ -108,7 +108,7 @@ class Analysed(NamedTuple):
     arcs: Sequence[tuple[int, str]] = ()
 
 
-def report_from_text(model: Any, files: Sequence[str], gold: Sequence[Sentence], tag_column: int) -> Report:
+def report_from_text(model: Model, files: Sequence[str], gold: Sequence[Sentence], tag_column: int) -> Report:
     """Score tokens, sentences and words, and columns and arcs of words; `gold` are the sentences of the files."""
     read = [(file, document) for file in files for document in read_documents(file)]
     documents = [document for _, document in read]
@@ -137,7 +137,7 @@ def report_from_text(model: Any, files: Sequence[str], gold: Sequence[Sentence],
 class _Known:
     """Tokeniser that remembers the tokens of some texts."""
 
-    def __init__(self, tokeniser: Any, documents: Sequence[Document]) -> None:
+    def __init__(self, tokeniser: Tokeniser, documents: Sequence[Document]) -> None:
         self._found = {each.text: tokeniser.tokenise(each.text) for each in documents}
 
     def tokenise(self, text: str) -> list[list[Token]]:

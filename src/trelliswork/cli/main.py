@@ -162,7 +162,7 @@ def _status(given: list[str], debug: bool) -> int:
 def _note(show: Callable[..., None]) -> Callable[..., None]:
     """Show warnings of ours as a line for people, others as before."""
 
-    def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def note(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
         if issubclass(category, TrellisworkWarning):
             tell(str(message), level=logging.WARNING)
         else:

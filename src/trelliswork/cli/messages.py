@@ -144,7 +144,7 @@ class _Lines(logging.Formatter):
         return json.dumps(members | {**fields, **members}, ensure_ascii=False, default=str)
 
 
-def _in_json(value: Any) -> Any:
+def _in_json(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -19,6 +19,9 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.catalogue import by_title, entries, entry_of
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 HELP_ALL = "--help-all"
 DEFAULT = "crf"  # listed first
@@ -47,20 +50,20 @@ def _of_models() -> Panel:
     return panel
 
 
-def _is_text(option: tuple[Any, Any]) -> bool:
+def _is_text(option: tuple[Any, object]) -> bool:
     return option[0].__origin__ in (str, str | None)
 
 
 OF_MODELS = _of_models()
 
 
-def with_kinds(options: Mapping[str, Any]) -> dict[str, Any]:
+def with_kinds(options: Options) -> dict[str, Any]:
     """Return options with numbers for texts where those of the model are; families may share the name of an option."""
     kinds = {key: kind for config in entry_of(options["model"]).configs for key, kind in keys_of(config).items()}
     return {name: _number(name, value, kinds.get(name, "")) for name, value in options.items()}
 
 
-def _number(name: str, value: Any, kind: str) -> Any:
+def _number(name: str, value: object, kind: str) -> object:
     if kind not in ("int", "float") or not isinstance(value, str):
         return value
     try:
@@ -157,7 +160,7 @@ def _model_in(given: Sequence[str]) -> str | None:
     return names[-1] if names else None
 
 
-def _settings_of(name: str) -> dict[str, dict[str, Any]]:
+def _settings_of(name: str) -> dict[str, dict[str, object]]:
     """Return the options of a model: help, panel and the value that it has where nothing is given."""
     entry = entry_of(name)
     own = {**entry.values, **entry.learning}
@@ -173,7 +176,7 @@ def _settings_of(name: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _shown(value: Any) -> str | bool:
+def _shown(value: object) -> str | bool:
     if isinstance(value, bool):
         return "on" if value else "off"
     if value in (None, "", ()):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -12,6 +11,9 @@ from trelliswork.data import Choices, JsonFields
 from trelliswork.data.choices import Column, Detail
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Directory of a trained model.", show_default=False)]
 Features = Annotated[
@@ -108,7 +110,7 @@ def _detail(given: str) -> Detail:
     return known[known.index(given)]
 
 
-def layout_in(options: Mapping[str, Any]) -> Choices:
+def layout_in(options: Options) -> Choices:
     """Return the layout of a file as far as the options of columns and fields say it."""
     features = options.get("feature_columns")
     return Choices(

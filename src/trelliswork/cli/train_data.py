@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from trelliswork.cli.compiling import announce_compiling
 from trelliswork.cli.config_file import CONFIG_FILE
@@ -79,8 +79,8 @@ def _content_of(path: Path) -> bytes | None:
 def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
-    tokeniser = given_tokeniser(options)
-    choices = choices if tokeniser is None else replace(choices, tokeniser=tokeniser)
+    given = given_tokeniser(options)
+    choices = choices if given is None else replace(choices, tokeniser=given)
     kind = file_kind(train_file)
     format, stream = files.open(train_file, choices, kind)
     if choices.detail != "labels" and (format is not None or kind not in ("brackets", "conll")):
@@ -108,7 +108,8 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
         say(note)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     about = _provenance(options, train, dev, format, choices)
-    if tokeniser is None and files.tells_tokens and kind != "crfsuite":
+    tokeniser: object = given
+    if given is None and files.tells_tokens and kind != "crfsuite":
         tokeniser = learned_tokeniser(options, format, train)
     listed = cast("list[Sentence]", train)  # on disk, it is a sequence of which nobody changes anything
     lemmatiser = _learned_lemmas(listed, dev, format, options)
@@ -230,7 +231,7 @@ def without_rare_tags(
     return kept
 
 
-def _examples(train: Sequence[Any]) -> list[str]:
+def _examples(train: Sequence[object]) -> list[str]:
     """Return a few short inputs to try the model with, those with the most different labels first."""
     n_labels: dict[str, int] = {}
     for each in itertools.islice(train, LOOKED_AT):
@@ -244,7 +245,7 @@ def _examples(train: Sequence[Any]) -> list[str]:
 
 def _provenance(
     options: Options, train: Sequence[Sized], dev: Sequence[Sized], format: ColumnFormat | None, choices: Choices
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Describe the data for the model to keep: sizes, date and the layout of the columns."""
     fields = choices.fields
     return {
@@ -297,7 +298,7 @@ def _is_pretokenised(path: str) -> bool:
     return not any("\t" in line for line in sample) and len({len(line.split()) for line in sample}) > 1
 
 
-def given_tokeniser(options: Options) -> Any:
+def given_tokeniser(options: Options) -> FolderTokeniser | None:
     """Return the one in the folder that --tokeniser names, which is a tokeniser or keeps one."""
     folder = tokeniser_folder(options)
     if folder is None:
@@ -307,7 +308,7 @@ def given_tokeniser(options: Options) -> Any:
     return tokeniser
 
 
-def learned_tokeniser(options: Options, format: ColumnFormat | None, train: Sequence[Sentence]) -> Any:
+def learned_tokeniser(options: Options, format: ColumnFormat | None, train: Sequence[Sentence]) -> object:
     """Return one that is learned from the training data, for text to be cut as they are; on --resume, that of the run.
 
     None where they say nothing of it: texts that rules have cut, pairs of strings, attributes, whole documents.

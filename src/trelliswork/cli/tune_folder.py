@@ -9,10 +9,10 @@ best.toml      its settings, fit for trelliswork train
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from trelliswork.cli.config_file import (
     CONFIG_FILE,
@@ -35,6 +35,9 @@ from trelliswork.training.result import SearchResult
 from trelliswork.training.search_space import Around, Numbers, OneOf, Space
 from trelliswork.training.trials import JOURNAL
 from trelliswork.writing import is_part_of
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 BEST, BEST_FILE, TRIALS, AGAIN = "best", "best.toml", "trials", "trained"
 OURS = {JOURNAL, f"{JOURNAL}.lock", BEST, BEST_FILE, TRIALS, AGAIN, LOCK}
@@ -137,7 +140,7 @@ def _known(model: str) -> dict[str, str]:
     return {name: kind for name, kind in kinds.items() if name not in _NOT_CHOSEN}
 
 
-def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf:
+def _choice(file: TomlFile, name: str, value: object, kind: str) -> Numbers | OneOf:
     if isinstance(value, list):
         return OneOf(tuple(file.checked(name, each, kind) for each in value))
     if not isinstance(value, dict) or kind not in _NUMBERS:
@@ -151,7 +154,7 @@ def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf
     return Numbers(**value, whole=kind == "int")
 
 
-def default_space(options: Mapping[str, Any]) -> Space:
+def default_space(options: Options) -> Space:
     """Return a space around the settings of a model: those that say where to search, if they matter for it."""
     values, space = recipe_of({**options, "resume": False}).search_values(), {}
     for config in entry_of(options["model"]).configs:

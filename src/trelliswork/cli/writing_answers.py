@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from trelliswork.cli.inputs import stored_format
 from trelliswork.cli.writers import (
@@ -25,6 +25,7 @@ from trelliswork.cli.writers import (
     PairWriter,
     Writer,
 )
+from trelliswork.cli.writers.base import Target
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat
 from trelliswork.data.choices import CONLLU_NAMES, column_number
 from trelliswork.data.json_shapes import Reading
@@ -33,6 +34,7 @@ from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind, foreign_format
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import Model
 from trelliswork.reading import name_of
 from trelliswork.tags.scheme_rules import split_tag
 
@@ -111,7 +113,7 @@ def is_binary(wanted: Output | None, kind: InputKind) -> bool:
     return (wanted or _SAME.get(kind)) is Output.parquet
 
 
-def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> bool:
+def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Model) -> bool:
     """Return whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
 
     Those of trees have the lines of CoNLL-U again.
@@ -125,7 +127,7 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> boo
     return wanted in columns.get(kind, ()) and not top_k
 
 
-def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, target: IO[Any]) -> Writer:
+def writer_for(wanted: Output | None, inputs: Inputs, model: Model, top_k: int, target: Target) -> Writer:
     """Make the writer of the answers."""
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
@@ -174,7 +176,7 @@ def _can_write(format: FileFormat) -> bool:
     return type(format).text is not FileFormat.text
 
 
-def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
+def _as_read(inputs: Inputs, top_k: int, model: Model) -> Output:
     """Return the format of answers if none is asked for."""
     if inputs.own is Output.parquet:
         return Output.parquet
@@ -190,7 +192,7 @@ def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
     return inputs.own if inputs.own is Output.jsonl or not top_k else Output.conll
 
 
-def _kept_writer(inputs: Inputs, kept: KeptLines, model: Any) -> Writer:
+def _kept_writer(inputs: Inputs, kept: KeptLines, model: Model) -> Writer:
     format, several = inputs.format, any(model.heads)
     if format is None:
         if several:
@@ -227,7 +229,7 @@ def _tag_name(choices: Choices) -> str:
     return asked if isinstance(asked, str) else "tag"
 
 
-def _page(inputs: Inputs, model: Any, schemes: dict[str, str]) -> PageWriter:
+def _page(inputs: Inputs, model: Model, schemes: dict[str, str]) -> PageWriter:
     labels = {name: _labels(head) for name, head in model.heads.items()}
     done = "parsed" if model.learns_from in TREES else "tagged"
     what = "an arc" if model.learns_from in TREES else "a mark"

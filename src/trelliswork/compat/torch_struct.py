@@ -44,6 +44,8 @@ __all__ = [
     "TreeCRF",
 ]
 
+Event = Any  # indicators of parts: a tensor, or a tuple of them, shaped like the log-potentials
+
 
 class StructDistribution(Distribution):
     """Base of the distributions: the queries of torch-struct, by its names and in its shapes.
@@ -55,7 +57,7 @@ class StructDistribution(Distribution):
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention
     _axes: int  # of log-potentials, the batch included
 
-    def __init__(self, log_potentials: Any, lengths: Tensor | None = None, args: Any = None) -> None:
+    def __init__(self, log_potentials: Any, lengths: Tensor | None = None, args: object = None) -> None:
         self.log_potentials, self.lengths = log_potentials, lengths
         first = self._check()[0]
         super().__init__(first.shape[:1], first.shape[1:], validate_args=False)
@@ -75,7 +77,7 @@ class StructDistribution(Distribution):
     def _made(self, *potentials: Tensor) -> StructuredDistribution:
         """Return the distribution of this library that has these log-potentials."""
 
-    def _event(self, *parts: Tensor) -> Any:
+    def _event(self, *parts: Tensor) -> Event:
         """Gradients of all tensors of log-potentials as the caller gets them."""
         return parts[0]
 
@@ -110,12 +112,12 @@ class StructDistribution(Distribution):
         return self.entropy + self.kl(other)
 
     @property
-    def marginals(self) -> Any:
+    def marginals(self) -> Event:
         """p(part), shaped like the log-potentials; differentiable if these are."""
         differentiable = any(each.requires_grad for each in self._potentials())
         return self._gradient(lambda inner: inner.log_partition, differentiable)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: Event) -> Tensor:
         """log p(event) [*samples, batch] of indicators shaped like the log-potentials."""
         pairs = (
             zip(self.log_potentials, value, strict=False)
@@ -128,12 +130,12 @@ class StructDistribution(Distribution):
     # --- structures ------------------------------------------------------------------------------------------
 
     @property
-    def argmax(self) -> Any:
+    def argmax(self) -> Event:
         """The event of the best structure."""
         return self._event_of(self.distribution.argmax)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Event:
         return self.argmax
 
     @property
@@ -145,23 +147,23 @@ class StructDistribution(Distribution):
         """Return the scores of the k best structures [k, batch]; -inf where there are fewer."""
         return self.distribution.top_k(k)[1]
 
-    def topk(self, k: int) -> Any:
+    def topk(self, k: int) -> Event:
         """Return the events of the k best structures [k, batch, ...]."""
         values, _ = self.distribution.top_k(k)
         return self._stacked([self._event_of(each) for each in values])
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Event:
         """Return the events of exact samples [*sample_shape, batch, ...]."""
         shape = torch.Size(sample_shape)
         values = self.distribution.sample((shape.numel(),))
         events = [self._event_of(each) for each in values]
         return self._stacked(events, shape)
 
-    def _event_of(self, value: Any) -> Any:
+    def _event_of(self, value: Event) -> Event:
         """Return the event of a value of this library."""
         return self._gradient(lambda inner: inner.score(value))
 
-    def _stacked(self, events: list[Any], shape: Sequence[int] = (-1,)) -> Any:
+    def _stacked(self, events: list[Event], shape: Sequence[int] = (-1,)) -> Event:
         if isinstance(events[0], tuple):
             return tuple(self._stacked(list(each), shape) for each in zip(*events, strict=True))
         return torch.stack(events).reshape((*shape, *events[0].shape))
@@ -175,7 +177,7 @@ class StructDistribution(Distribution):
         tracked = [each if each.requires_grad else each.detach().clone().requires_grad_() for each in given]
         return tracked, self._made(*tracked)
 
-    def _gradient(self, quantity: Callable[[Any], Tensor], differentiable: bool = False) -> Any:
+    def _gradient(self, quantity: Callable[[Any], Tensor], differentiable: bool = False) -> Event:
         """Return the gradient of a quantity [batch] as an event."""
         with torch.inference_mode(False), torch.enable_grad():
             tracked, inner = self._tracked
@@ -277,7 +279,7 @@ class DependencyCRF(StructDistribution):
     _tree: type[ProjectiveTree] | type[SpanningTree] = ProjectiveTree
 
     def __init__(
-        self, log_potentials: Tensor, lengths: Tensor | None = None, args: Any = None, multiroot: bool = True
+        self, log_potentials: Tensor, lengths: Tensor | None = None, args: object = None, multiroot: bool = True
     ) -> None:
         self.multiroot, self._axes = multiroot, 4 if log_potentials.dim() == 4 else 3
         super().__init__(log_potentials, lengths)
@@ -318,7 +320,7 @@ class NonProjectiveDependencyCRF(DependencyCRF):
     _tree = SpanningTree
 
     def __init__(
-        self, log_potentials: Tensor, lengths: Tensor | None = None, args: Any = None, multiroot: bool = False
+        self, log_potentials: Tensor, lengths: Tensor | None = None, args: object = None, multiroot: bool = False
     ) -> None:
         super().__init__(log_potentials, lengths, args, multiroot)
 

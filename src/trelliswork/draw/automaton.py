@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from trelliswork.draw.curves import SMALL, Curve, curves_of, layers_of, positions
 from trelliswork.draw.inputs import as_index, as_list
@@ -30,7 +29,7 @@ RADIUS, ENTRY = 20.0, 30.0
 Arcs = list[tuple[int, int, str]]
 
 
-def automaton(arcs: Sequence[tuple[int, int, str]], initial: Any, finals: Any, n_states: int) -> Drawing:
+def automaton(arcs: Sequence[tuple[int, int, str]], initial: object, finals: object, n_states: int) -> Drawing:
     """Draw arcs (source, target, text); `initial` is a state or several, `finals` states, or a mapping to texts.
 
     >>> automaton([(0, 0, "b"), (0, 1, "a"), (1, 0, "b")], 0, [1], 2)  # doctest: +SKIP
@@ -63,7 +62,7 @@ def _listed(states: Iterable[int]) -> str:
     return ", ".join(map(str, states)) or "none"
 
 
-def _arcs(arcs: Any, n: int) -> Arcs:
+def _arcs(arcs: object, n: int) -> Arcs:
     checked = []
     for i, arc in enumerate(as_list(arcs, "arcs")):
         if not isinstance(arc, Sequence) or isinstance(arc, str) or len(arc) != 3:
@@ -78,7 +77,7 @@ def _arcs(arcs: Any, n: int) -> Arcs:
     return checked
 
 
-def _states(states: Any, n: int, name: str) -> list[int]:
+def _states(states: object, n: int, name: str) -> list[int]:
     """Return one state, several, or the keys of a mapping."""
     if isinstance(states, (Mapping, set, frozenset)):
         states = sorted(states)

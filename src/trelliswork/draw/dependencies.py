@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.draw.inputs import as_index, as_list, as_probabilities, as_table, as_texts
 from trelliswork.draw.svg import (
@@ -54,7 +54,7 @@ class Drawn(NamedTuple):
 
 
 def dependencies(
-    tokens: Sequence[str], heads: Any, labels: Sequence[str] | None = None, probabilities: Any = None
+    tokens: Sequence[str], heads: object, labels: Sequence[str] | None = None, probabilities: object = None
 ) -> Drawing:
     """Return the head of each token, words counted from 1 and 0 being the root.
 
@@ -88,7 +88,7 @@ def _columns(edges: Sequence[float], words: Sequence[str]) -> zip[tuple[tuple[fl
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def _heads(heads: Any, n: int) -> list[int]:
+def _heads(heads: object, n: int) -> list[int]:
     given = as_list(heads, "heads")
     if len(given) != n:
         raise ScoreError(f"heads must be {n}, one for each token; got {len(given)}")
@@ -101,7 +101,7 @@ def _heads(heads: Any, n: int) -> list[int]:
     return governors
 
 
-def _of_arcs(probabilities: Any, heads: Sequence[int]) -> list[float] | None:
+def _of_arcs(probabilities: object, heads: Sequence[int]) -> list[float] | None:
     if probabilities is None:
         return None
     n, rows = len(heads), as_list(probabilities, "probabilities")
@@ -111,7 +111,7 @@ def _of_arcs(probabilities: Any, heads: Sequence[int]) -> list[float] | None:
     return as_probabilities(rows, n, "token")
 
 
-def _arcs(heads: Sequence[int], labels: list[Any] | None, sure: list[float] | None) -> list[Arc]:
+def _arcs(heads: Sequence[int], labels: list[str] | None, sure: list[float] | None) -> list[Arc]:
     """Sort arcs from short to long, each a level above all shorter ones that it overlaps; the root's on top."""
     arcs: list[Arc] = []
     order = sorted(range(len(heads)), key=lambda m: (heads[m] == 0, abs(heads[m] - 1 - m), m))

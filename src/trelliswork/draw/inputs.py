@@ -12,7 +12,7 @@ Table = list[list[float]]
 ROUNDING = 1e-3  # how far outside 0..1 a probability may lie and still be one
 
 
-def as_list(values: Any, name: str) -> list[Any]:
+def as_list(values: object, name: str) -> list[Any]:
     """Return a list from a tensor, an array or any sequence."""
     if hasattr(values, "tolist"):
         values = values.tolist()
@@ -21,7 +21,7 @@ def as_list(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def as_texts(values: Any, name: str) -> list[str]:
+def as_texts(values: object, name: str) -> list[str]:
     """Return a list of texts that is not empty."""
     texts = [str(each) for each in as_list(values, name)]
     if not texts:
@@ -40,7 +40,7 @@ def as_probability(value: Any, where: str) -> float:
     return min(max(number, 0.0), 1.0)
 
 
-def as_probabilities(values: Any, n: int, item: str) -> list[float]:
+def as_probabilities(values: object, n: int, item: str) -> list[float]:
     """Return one probability for each of n items."""
     given = as_list(values, "probabilities")
     if len(given) != n:
@@ -48,7 +48,7 @@ def as_probabilities(values: Any, n: int, item: str) -> list[float]:
     return [as_probability(each, f"at {item} {i}") for i, each in enumerate(given)]
 
 
-def as_table(values: Any, n: int, c: int, row: str, column: str) -> Table:
+def as_table(values: object, n: int, c: int, row: str, column: str) -> Table:
     """Return probabilities [n, c]; `row` and `column` say what the two sizes come from."""
     rows = as_list(values, "probabilities")
     shape = _shape(rows)
@@ -63,11 +63,11 @@ def as_table(values: Any, n: int, c: int, row: str, column: str) -> Table:
     return [[as_probability(p, f"at {row} {i}, {column} {j}") for j, p in enumerate(r)] for i, r in enumerate(rows)]
 
 
-def _shape(values: Any) -> tuple[int, ...]:
+def _shape(values: object) -> tuple[int, ...]:
     return (len(values), *(_shape(values[0]) if values else ())) if isinstance(values, (list, tuple)) else ()
 
 
-def as_path(values: Any, names: Sequence[str], n: int, what: str, step: str) -> list[int]:
+def as_path(values: object, names: Sequence[str], n: int, what: str, step: str) -> list[int]:
     """Return one index for each step; names are taken for their indices."""
     given = as_list(values, what)
     if len(given) != n:

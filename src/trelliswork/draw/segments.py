@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.draw.inputs import as_index, as_list, as_probabilities, as_texts
 from trelliswork.draw.svg import (
@@ -32,7 +32,9 @@ class Segment(NamedTuple):
     level: int
 
 
-def segments(tokens: Sequence[str], segments: Sequence[tuple[int, int, Any]], probabilities: Any = None) -> Drawing:
+def segments(
+    tokens: Sequence[str], segments: Sequence[tuple[int, int, object]], probabilities: object = None
+) -> Drawing:
     """Segments (start, end, label), end exclusive, with a probability each; those that overlap are stacked.
 
     >>> segments(["New", "York", "sleeps"], [(0, 2, "LOC"), (2, 3, "O")], [0.93, 0.98])  # doctest: +SKIP
@@ -50,7 +52,7 @@ def segments(tokens: Sequence[str], segments: Sequence[tuple[int, int, Any]], pr
     return drawing(edges[-1] + MARGIN, height, f"Segments of: {' '.join(words)}", told, parts)
 
 
-def _checked(segments: Any, probabilities: Any, n: int) -> list[Segment]:
+def _checked(segments: object, probabilities: object, n: int) -> list[Segment]:
     given = as_list(segments, "segments")
     sure = None if probabilities is None else as_probabilities(probabilities, len(given), "segment")
     checked: list[Segment] = []

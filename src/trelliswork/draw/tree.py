@@ -41,7 +41,7 @@ class Box:
     x: float = 0.0
 
 
-def tree(tree: Any, tokens: Sequence[str] | None = None) -> Drawing:
+def tree(tree: object, tokens: Sequence[str] | None = None) -> Drawing:
     """Anything with `.label` and `.children`; children are of the same kind, or tokens (any other object).
 
     `tokens` are written in place of the leaves, in order; under them where the leaves are nodes without children.
@@ -64,7 +64,7 @@ def tree(tree: Any, tokens: Sequence[str] | None = None) -> Drawing:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def _boxes(tree: Any) -> list[Box]:
+def _boxes(tree: object) -> list[Box]:
     """Return the nodes and tokens, each before its children; without recursion, for trees of any depth."""
     if not hasattr(tree, "label") or not hasattr(tree, "children"):
         raise ScoreError(f"a tree has .label and .children; got {type(tree).__name__}; pass its root node")

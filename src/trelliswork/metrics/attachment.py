@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
@@ -45,7 +44,7 @@ class Attachment(Rich):
         """The share of trees without a mistake."""
         return self.n_exact / max(self.n_trees, 1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, fit for JSON."""
         return {
             "trees": self.n_trees, "words": self.n_words, "uas": self.uas, "las": self.las,

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.data.sentence import Sentence
@@ -127,6 +127,8 @@ class _Part:
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from trelliswork.runtime.arrays import Array
 else:
     np = lazy_module("numpy")  # which help and the first checks of a command do without
 
@@ -139,7 +141,7 @@ class Offsets:
     def __init__(self, text: str, unit: str = "code-points") -> None:
         if unit not in OFFSETS:
             raise TrellisworkError(f"offsets must be counted in one of {', '.join(OFFSETS)}; got {unit!r}")
-        self._before: np.ndarray[Any, Any] | None = None
+        self._before: Array | None = None
         if unit != "code-points" and not text.isascii():
             widths = _WIDTHS[unit](np.array([*map(ord, text)], np.int64))
             self._before = np.concatenate([[0], np.cumsum(widths)])
@@ -148,11 +150,11 @@ class Offsets:
         return place if self._before is None else int(self._before[place])
 
 
-def _utf16_units(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _utf16_units(codes: Array) -> Array:
     return 1 + (codes > 0xFFFF).astype(np.int64)
 
 
-def _bytes(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _bytes(codes: Array) -> Array:
     return 1 + (codes > 0x7F).astype(np.int64) + (codes > 0x7FF) + (codes > 0xFFFF)
 
 

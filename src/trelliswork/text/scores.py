@@ -8,9 +8,8 @@ token's words are the same; words of tokens that are cut in the same place count
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
@@ -58,6 +57,6 @@ def _sentences(text: str, sentences: Sentences) -> list[tuple[int, int]]:
     return [(before[sentence[0].start], before[sentence[-1].end]) for sentence in sentences if sentence]
 
 
-_PARTS: dict[str, Callable[[str, Sentences], list[Any]]] = {
+_PARTS: dict[str, Callable[[str, Sentences], Sequence[Hashable]]] = {
     "tokens": _tokens, "words": _words, "sentences": _sentences,
 }  # fmt: skip

@@ -28,7 +28,7 @@ from trelliswork.cli.bulk.shards import Shard, clear_parts
 from trelliswork.cli.messages import Shown, progress_shown, say
 from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
-from trelliswork.models.base import count
+from trelliswork.models.base import Model, count
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
@@ -41,7 +41,7 @@ CONTEXT: Any = multiprocessing.get_context("fork" if "fork" in multiprocessing.g
 class _Worker:
     """A process, and the shard that it has."""
 
-    def __init__(self, others: Sequence[_Worker], model: Any, job: Job) -> None:
+    def __init__(self, others: Sequence[_Worker], model: Model, job: Job) -> None:
         self.pipe, end = CONTEXT.Pipe()
         is_forked = CONTEXT.get_start_method() == "fork"
         inherited = [self.pipe, *(other.pipe for other in others)] if is_forked else []
@@ -97,7 +97,7 @@ def _take_signals() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model: Any, job: Job) -> None:
+def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model: Model, job: Job) -> None:
     """Answer shards until there are no more. `inherited` are the ends of pipes that belong to the parent."""
     end_with_parent(parent)
     _take_signals()
@@ -110,7 +110,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model
 
 
 def annotate_locally(
-    shards: Sequence[Shard], model: Any, job: Job, n_workers: int
+    shards: Sequence[Shard], model: Model, job: Job, n_workers: int
 ) -> Generator[tuple[Shard, Outcome], None, None]:
     """Yield each shard with what became of it, as they are finished."""
     if n_workers == 1:

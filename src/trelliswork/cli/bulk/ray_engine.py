@@ -14,13 +14,13 @@ import os
 import signal
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
 
 from trelliswork.cli.answering import Job
 from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard
 from trelliswork.cli.inputs import given_function, load_reader
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Model
 from trelliswork.runtime.threads import use_threads
 
 try:
@@ -38,12 +38,12 @@ class _Annotator:
         use_threads(1)
         self.model, self.job = load_reader(folder, given_function(features)), job
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, row: dict[str, object]) -> dict[str, object]:
         shard = Shard(*(Path(str(row[name])) for name in Shard._fields))
         return {"number": row["number"], **annotate_or_give_up(self.model, shard, self.job)._asdict()}
 
 
-def annotate_or_give_up(model: Any, shard: Shard, job: Job) -> Outcome:
+def annotate_or_give_up(model: Model, shard: Shard, job: Job) -> Outcome:
     """Annotate a shard that other processes may have died on; return what became of it."""
     try:
         with open(shard.attempts, "ab", opener=_without_links) as attempts:
@@ -96,6 +96,6 @@ def _connect() -> None:
     ray.data.DataContext.get_current().enable_progress_bars = False  # each shard has a line of ours
 
 
-def _rows(shards: Sequence[Shard]) -> list[dict[str, Any]]:
+def _rows(shards: Sequence[Shard]) -> list[dict[str, object]]:
     paths = [{name: os.path.abspath(path) for name, path in shard._asdict().items()} for shard in shards]
     return [{"number": i, **each} for i, each in enumerate(paths)]

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from trelliswork.cli.answering import Job, input_of, open_input, write_answers
 from trelliswork.cli.bulk.shards import Shard
+from trelliswork.cli.writers.base import Target
 from trelliswork.cli.writing_answers import Inputs, is_binary
 from trelliswork.data import Sentence, atomic_write
 from trelliswork.data.readers import InputKind
@@ -133,7 +134,7 @@ def _set_aside(path: Path, bad: Sequence[BadRecord]) -> None:
 
 
 @contextmanager
-def packed_write(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[IO[Any]]:
+def packed_write(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[Target]:
     """`atomic_write`, of text packed by gzip if the name says so, the same bytes every time."""
     if binary or Path(path).suffix.lower() != ".gz":
         with atomic_write(path, "wb" if binary else "w", follow=follow) as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -34,7 +34,7 @@ def check(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Read the files as pairs of strings: source, tab, target.")
     ] = False,
-    **columns: Any,
+    **columns: object,
 ) -> None:
     """Check data files before training.
 

@@ -140,7 +140,7 @@ def _transition_rows(found: Sequence[tuple[float, str, str]]) -> list[tuple[str,
     return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
 
 
-def _record(model: Model, described: Description) -> dict[str, Any]:
+def _record(model: Model, described: Description) -> dict[str, object]:
     return {
         **described.record,
         "parameters": model.n_parameters,
@@ -152,11 +152,11 @@ def _record(model: Model, described: Description) -> dict[str, Any]:
     }
 
 
-def _rows(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _rows(values: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name.replace("_", " "), _shown(value)) for name, value in values.items() if value is not None]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int) and not isinstance(value, bool):

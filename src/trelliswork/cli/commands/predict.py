@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import BATCH, Job, Question, input_of, parse_pins, write_answers, write_expected
+from trelliswork.cli.answering import BATCH, Job, Pin, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
 from trelliswork.cli.bulk.shard_work import packed_write
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
@@ -22,11 +22,13 @@ from trelliswork.cli.inputs import announce_compiling, given_function, load_read
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, panel_of, with_options
 from trelliswork.cli.writers import ConlluWriter
+from trelliswork.cli.writers.base import Target
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
 from trelliswork.data import json_text
 from trelliswork.data.readers import foreign_formats
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import Model
 from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.models.language.generation import Generation
 from trelliswork.runtime.threads import use_threads
@@ -140,7 +142,7 @@ def predict(
     threads: Threads = 1,
     device: Device = DeviceName.auto,
     features: Features = None,
-    **columns: Any,
+    **columns: object,
 ) -> None:
     """Predict tags, trees or strings, optionally with confidences and alternatives.
 
@@ -260,7 +262,7 @@ def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
             raise TrellisworkError(f"{option} is for many files; give a pattern such as 'in/*.jsonl', or leave it out")
 
 
-def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
+def _format(given: Output | None, lexicon: bool, model: Model) -> Output | None:
     """Return the output format, as far as the options say it."""
     wanted = Output.lexicon if lexicon else given
     if lexicon and given not in (None, Output.lexicon):
@@ -300,7 +302,7 @@ def _write_tokens(file: str, tokeniser: Any, out: str | None, job: Job) -> None:
                 target.flush()
 
 
-def _pins(texts: list[str] | None, model: Any) -> Any:
+def _pins(texts: list[str] | None, model: Model) -> Sequence[Pin]:
     if not texts:
         return ()
     if any(model.heads):
@@ -309,7 +311,7 @@ def _pins(texts: list[str] | None, model: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _target(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
+def _target(out: str | None, *, binary: bool = False) -> Iterator[Target]:
     if out is None or out == "-":
         if binary and sys.stdout.isatty():
             raise TrellisworkError(

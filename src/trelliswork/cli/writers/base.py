@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
@@ -14,20 +14,22 @@ from trelliswork.models.base import Answer
 from trelliswork.tags.schemes import spans_of
 
 NOTHING = "_"
+Target = IO[Any]  # a file of text, or of bytes
+Written = Any  # text, or bytes
 
 
 class Writer(ABC):
     """Answers as text, or as bytes of a binary format, one after another: `begin`, `write` for each, `end`."""
 
-    def begin(self) -> Any:
+    def begin(self) -> Written:
         """Return the text before all answers."""
         return ""
 
     @abstractmethod
-    def write(self, sentence: Sentence, answer: Answer) -> Any:
+    def write(self, sentence: Sentence, answer: Answer) -> Written:
         """Return an answer."""
 
-    def end(self) -> Any:
+    def end(self) -> Written:
         """Return the text behind all answers."""
         return ""
 
@@ -42,9 +44,9 @@ class Marked(NamedTuple):
     place: tuple[int, int] | None
     probability: float | None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return a member of JSON records."""
-        members: dict[str, Any] = {"start": self.start, "end": self.end, "label": self.label, "text": self.text}
+        members: dict[str, object] = {"start": self.start, "end": self.end, "label": self.label, "text": self.text}
         if self.place is not None:
             members |= {"start_char": self.place[0], "end_char": self.place[1]}
         if self.probability is not None:
@@ -132,6 +134,6 @@ def one_line(sentence: Sentence, answer: Answer) -> str:
     return "".join(f"{text}\t{in_a_line(each.value)}\t{each.probability:.6f}\n" for each in answer.alternatives)
 
 
-def in_a_line(value: Any) -> str:
+def in_a_line(value: object) -> str:
     """Return a value as text; one of several parts, such as events, as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping) else str(value)

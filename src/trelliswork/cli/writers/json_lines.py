@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from trelliswork.cli.writers.base import Writer, marked_spans
 from trelliswork.data import Sentence, json_text
@@ -26,7 +25,7 @@ class JsonWriter(Writer):
         written, about = self.members(sentence, answer)
         return json_text(written, **about)
 
-    def members(self, sentence: Sentence, answer: Answer) -> tuple[Sentence, dict[str, Any]]:
+    def members(self, sentence: Sentence, answer: Answer) -> tuple[Sentence, dict[str, object]]:
         """Return the sentence as it is written, and what is said about it."""
         if answer.tasks:
             *first, last = (tuple(each.value) for each in answer.tasks.values())
@@ -45,16 +44,16 @@ class JsonWriter(Writer):
         return replace(sentence, tags=None), whole_members(answer)
 
 
-def whole_members(answer: Answer) -> dict[str, Any]:
+def whole_members(answer: Answer) -> dict[str, object]:
     """Return a value of the whole input, and what was asked for about it."""
     return {"value": answer.value, **value_members(answer)}
 
 
-def value_members(answer: Answer) -> dict[str, Any]:
+def value_members(answer: Answer) -> dict[str, object]:
     """Of any other value: its probability, the symbols of a string where asked for, and the best values."""
     if isinstance(answer.value, Mapping):
         return event_members(answer)
-    members: dict[str, Any] = {}
+    members: dict[str, object] = {}
     if answer.is_string and answer.probability is not None:
         members["probability"] = round(answer.probability, 6)
     if not answer.certain:
@@ -73,12 +72,12 @@ def value_members(answer: Answer) -> dict[str, Any]:
     return members
 
 
-def event_members(answer: Answer) -> dict[str, Any]:
+def event_members(answer: Answer) -> dict[str, object]:
     """Of events or frames, where asked for: the probability, how the value was found, parts, and the best values.
 
     An argument or a role has the last word of what it belongs to as its head, counted from 1.
     """
-    members: dict[str, Any] = {} if answer.probability is None else {"probability": round(answer.probability, 6)}
+    members: dict[str, object] = {} if answer.probability is None else {"probability": round(answer.probability, 6)}
     if answer.probability is not None or answer.parts or answer.spans:
         members["search"] = answer.search
     for name, parts in (("spans", answer.spans), ("parts", answer.parts)):
@@ -95,9 +94,9 @@ def event_members(answer: Answer) -> dict[str, Any]:
     return members
 
 
-def tree_members(answer: Answer) -> dict[str, Any]:
+def tree_members(answer: Answer) -> dict[str, object]:
     """Return a dependency tree: heads, labels, further columns, probabilities where asked for, and the best trees."""
-    members: dict[str, Any] = _heads_and_labels(answer.value)
+    members: dict[str, object] = _heads_and_labels(answer.value)
     members |= {name.lower(): list(answer.columns[name]) for name in answer.columns if name not in (HEAD, DEPREL)}
     members |= {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
     if answer.parts:
@@ -113,9 +112,9 @@ def tree_members(answer: Answer) -> dict[str, Any]:
     return members
 
 
-def bracket_members(answer: Answer) -> dict[str, Any]:
+def bracket_members(answer: Answer) -> dict[str, object]:
     """Return a tree in brackets, probabilities of tags and constituents where asked for, and the best trees."""
-    members: dict[str, Any] = {"tree": bracket_text(answer.value)}
+    members: dict[str, object] = {"tree": bracket_text(answer.value)}
     if answer.parts:
         members |= {"tags": [part.label for part in answer.parts]}
         members |= {"confidences": [round(part.probability, 6) for part in answer.parts]}
@@ -133,7 +132,7 @@ def bracket_members(answer: Answer) -> dict[str, Any]:
     return members
 
 
-def _heads_and_labels(arcs: Sequence[Arc]) -> dict[str, Any]:
+def _heads_and_labels(arcs: Sequence[Arc]) -> dict[str, object]:
     return {"heads": [head for head, _ in arcs], "labels": [label for _, label in arcs]}
 
 
@@ -160,9 +159,9 @@ class ArrayWriter(Writer):
         return "".join(records)
 
 
-def json_extras(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, Any]:
+def json_extras(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, object]:
     """Return the members that were asked for in addition to the tags."""
-    extra: dict[str, Any] = {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
+    extra: dict[str, object] = {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
     if answer.parts:
         extra["confidences"] = [round(part.probability, 6) for part in answer.parts]
     if answer.parts or (sentence.offsets and scheme != "plain"):

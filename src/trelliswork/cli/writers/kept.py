@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from trelliswork.cli.writers.base import (
     Marked,
@@ -249,7 +248,7 @@ class KeptRecords(Writer):
             line = replaced_member(line, name, value)
         return line
 
-    def _members(self, members: Callable[[Answer], dict[str, Any]], of_text: bool) -> dict[str, Any]:
+    def _members(self, members: Callable[[Answer], dict[str, object]], of_text: bool) -> dict[str, object]:
         """Return the members of a record of words, or of a text whose sentences have them."""
         if not of_text:
             return members(self.waiting[0][1])
@@ -275,7 +274,7 @@ class KeptRecords(Writer):
             if each.place is not None:
                 yield Piece(*each.place, each.label, more)
 
-    def _analyses(self, text: str) -> dict[str, Any]:
+    def _analyses(self, text: str) -> dict[str, object]:
         """Return the best analyses of each sentence of a text."""
         if not any(answer.alternatives for _, answer in self.waiting):
             return {}

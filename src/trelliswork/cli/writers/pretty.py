@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from trelliswork.cli.messages import visible
-from trelliswork.cli.writers.base import Writer, answers_by_task, one_line, word_columns
+from trelliswork.cli.writers.base import Target, Writer, answers_by_task, one_line, word_columns
 from trelliswork.data import Sentence
 from trelliswork.draw.dependencies import arc_lines
 from trelliswork.draw.svg import PALETTE, percent
@@ -58,7 +57,7 @@ class PrettyWriter(Writer):
         return "".join(self.render(line) for line in lines)
 
 
-def pretty_writer(schemes: Mapping[str, str], target: IO[Any]) -> PrettyWriter:
+def pretty_writer(schemes: Mapping[str, str], target: Target) -> PrettyWriter:
     """Return a writer in the colours that a stream can show."""
     console = Console(file=target, soft_wrap=True, highlight=False)
 
