@@ -80,7 +80,10 @@ def test_a_page_and_a_comparison(cli: Cli, treebank: Path, tmp_path: Path) -> No
     command = ["evaluate", tmp_path / "good", treebank, "--against", tmp_path / "bad"]
     answer = cli(*command, "--html", tmp_path / "r.html")
     assert answer.status == 0, answer.err
-    assert "A has fewer mistakes in 36 sentences, B in 0, of 36; A is better, and it is hardly luck" in answer.out
+    assert (
+        "A has fewer mistakes in 36 sentences, B in 0, of 36; A is better, and the difference is significant"
+        in answer.out
+    )
     check_page(page := (tmp_path / "r.html").read_text(encoding="utf-8"))
     assert sections(page) == ["Scores", "Two models", "Where A is better: 36 sentences"]
     cli("evaluate", tmp_path / "bad", treebank, "--html", tmp_path / "r.html")

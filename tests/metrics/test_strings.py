@@ -1,4 +1,4 @@
-"""Errors of strings against recursion, and BLEU against figures of sacrebleu 2.6 (tokenize none)."""
+"""Errors of strings against recursion, and BLEU against sacrebleu (tokenize none) and figures of its version 2.6."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ BLEU = [  # predictions, the right targets of each, and what sacrebleu 2.6.0 has
 ]  # fmt: skip
 
 
-def test_bleu_is_that_of_sacrebleu() -> None:
+def test_bleu_has_the_figures_of_sacrebleu() -> None:
     for found, targets, score, precisions, brevity in BLEU:
         with case(found=found):
             report = bleu([each.split() for each in found], [[each.split() for each in right] for right in targets])
@@ -89,3 +89,26 @@ def test_bleu_is_that_of_sacrebleu() -> None:
             assert report.precisions == pytest.approx(precisions)
             assert report.brevity == pytest.approx(brevity)
     assert bleu([[]], [[["a"]]]).score == 0.0 == bleu([[]], [[["a"]]]).brevity
+
+
+def random_words(draw: random.Random, shortest: int) -> list[str]:
+    return draw.choices("abcde", weights=(8, 4, 2, 1, 1), k=draw.randint(shortest, 12))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bleu_is_that_of_sacrebleu(seed: int) -> None:
+    """Random corpora: several targets, not as many for each input; empty predictions; no match of some lengths."""
+    peer = pytest.importorskip("sacrebleu")
+    draw = random.Random(seed)
+    n, most = draw.randint(1, 8), draw.randint(1, 3)
+    found = [random_words(draw, 0) for _ in range(n)]
+    targets = [[random_words(draw, 1) for _ in range(draw.randint(1, most))] for _ in range(n)]
+    if seed % 3:  # near to a target, so that long n-grams match
+        found = [[word for word in right[0] if draw.random() < 0.9] for right in targets]
+    streams = [[" ".join(right[i]) if i < len(right) else None for right in targets] for i in range(most)]
+    expected = peer.corpus_bleu([" ".join(each) for each in found], streams, tokenize="none", force=True)
+    report = bleu(found, targets)
+    assert report.score == pytest.approx(expected.score, abs=1e-9)
+    assert report.precisions == pytest.approx(expected.precisions)
+    assert report.brevity == pytest.approx(expected.bp)
+    assert (report.length, report.target_length) == (expected.sys_len, expected.ref_len)

@@ -15,10 +15,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.messages import say
+from trelliswork.cli.writers.base import Target
 from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
 from trelliswork.data import Choices, Sentence, json_text
 from trelliswork.data.kept_lines import KeptLines
@@ -28,16 +29,21 @@ from trelliswork.models.base import Answer, Model
 from trelliswork.models.expected_counts import ExpectedCount, total_counts
 from trelliswork.reading import name_of
 
+if TYPE_CHECKING:
+    from trelliswork.models.transducers.transducer import Transducer
+
 BATCH = 2048  # sentences in memory at a time
 MOST_TOKENS = 100_000  # of one sentence, whose scores are in memory together
 
 Answered = tuple[Sentence, Any]  # an `Answer`, or expected counts where they are asked for
+Place = int | tuple[int, int]  # a token, or the beginning and end of several, counted from 0
+Pinned = dict[Place, object]  # what is known of a sentence, as the model takes it
 Rename = Callable[[Sentence], Sentence]
 
 
 @dataclass(frozen=True)
 class Question:
-    """What to find out about each sentence."""
+    """Question about each sentence: the best answer, more of them, probabilities, or counts."""
 
     confidence: bool = False
     top_k: int = 0
@@ -95,7 +101,7 @@ def open_input(model: Model, given: Inputs, job: Job) -> tuple[Inputs, Iterable[
 
 
 def write_answers(
-    model: Model, given: Inputs, job: Job, target: IO[Any], *, batch: int = BATCH, rename: Rename | None = None
+    model: Model, given: Inputs, job: Job, target: Target, *, batch: int = BATCH, rename: Rename | None = None
 ) -> int:
     """Answer all sentences of a file.
 
@@ -125,7 +131,7 @@ def write_answers(
     return n
 
 
-def write_expected(model: Model, given: Inputs, job: Job, target: IO[Any]) -> None:
+def write_expected(model: Model, given: Inputs, job: Job, target: Target) -> None:
     """Write how many parts of each label to expect in a file, with the error bar; as JSON, in each of its sentences."""
     if not model.counts_parts:
         kind = type(model).__name__
@@ -147,7 +153,7 @@ def write_expected(model: Model, given: Inputs, job: Job, target: IO[Any]) -> No
 def answers(
     model: Model, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
 ) -> Iterator[Answered]:
-    """The sentences with their answers, in order; memory is that of one batch."""
+    """Yield the sentences with their answers, in order; memory is that of one batch."""
     if question.threshold is not None and model.learns_from != "tags":
         raise TrellisworkError("--threshold is for the spans of a tagger, and this model finds none; leave it out")
     stream, number, file = iter(sentences), 0, ""
@@ -168,9 +174,9 @@ def _require_sentences(group: Sequence[Sentence]) -> None:
 
 
 def _answer_group(
-    model: Model, group: list[Sentence], question: Question, pins: list[dict[Any, Any]], before: int
+    model: Model, group: list[Sentence], question: Question, pins: list[Pinned], before: int
 ) -> Iterator[Any]:
-    """The answers to some sentences, which are those after the first `before`."""
+    """Yield the answers to some sentences, which are those after the first `before`."""
     asked: dict[str, Any] = {"top_k": question.top_k, "confidence": question.confidence}
     asked |= {"pins": pins} if any(pins) else {}
     asked |= {"threshold": question.threshold} if question.threshold is not None else {}
@@ -201,7 +207,7 @@ _PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})(?:-(?P<last>\d
 
 @dataclass(frozen=True)
 class Pin:
-    """What is known of tokens `token` to `last` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
+    """Pin on tokens `token` to `last` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
 
     sentence: int | None
     token: int
@@ -210,12 +216,12 @@ class Pin:
     text: str
 
     @property
-    def place(self) -> Any:
-        """What `predict` calls it: a token, or where several begin and end, counted from 0."""
+    def place(self) -> Place:
+        """The key of its place in `pins` of `predict`: a token, or the beginning and end of several, counted from 0."""
         return self.token - 1 if self.last == self.token else (self.token - 1, self.last)
 
-    def read_by(self, model: Model, n: int | None = None) -> Any:
-        """The value as the model takes it, for a sentence of `n` words."""
+    def read_by(self, model: Model, n: int | None = None) -> object:
+        """Return the value as the model takes it, for a sentence of `n` words."""
         try:
             return model.pinned(self.value, n)
         except TrellisworkError as error:
@@ -243,9 +249,9 @@ def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
     return pins
 
 
-def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[Any, Any]:
-    """The pins of the sentence with this number, by place counted from 0."""
-    by_place: dict[Any, Pin] = {}
+def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> Pinned:
+    """Return the pins of the sentence with this number, by place counted from 0."""
+    by_place: dict[Place, Pin] = {}
     for pin in pins:
         if pin.sentence not in (None, number):
             continue
@@ -259,7 +265,7 @@ def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model)
 
 
 def shown_pins(pins: Sequence[Pin], number: int) -> str:
-    """The pins of the sentence with this number as they were typed."""
+    """Return the pins of the sentence with this number as they were typed."""
     return ", ".join(pin.text for pin in pins if pin.sentence in (None, number))
 
 
@@ -274,8 +280,8 @@ def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:
 # What is worth knowing about new sources: symbols that a transducer has never seen, and searches that it gave up.
 
 
-def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
-    """The sources of a transducer as they are; after the last, a line about symbols that it does not know."""
+def noting_unknown(model: Model, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
+    """Yield the sources of a transducer as they are; after the last, a line about symbols that it does not know."""
     if model.learns_from != "pairs":
         yield from pairs
         return
@@ -291,20 +297,20 @@ def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
             first = first or f"{pair.file}:{pair.line}"
         yield pair
     if unknown:
-        symbols = model.unknown_text([symbol for symbol, _ in unknown.most_common()])
+        symbols = cast("Transducer", model).unknown_text([symbol for symbol, _ in unknown.most_common()])
         say(f"note: {n_affected:,} of {n_sources:,} sources have symbols that the model has never seen, "
             f"the first in {first}: {symbols}")  # fmt: skip
 
 
-def _looked_up(word: str, model: Any, known: dict[str, bool]) -> bool:
-    """Whether the model knows a symbol, asked once for each; one that cannot say knows all."""
+def _looked_up(word: str, model: Model, known: dict[str, bool]) -> bool:
+    """Return whether the model knows a symbol, asked once for each; one that cannot say knows all."""
     if word not in known:
         known[word] = model.knows(word) is not False
     return known[word]
 
 
-def noting_uncertain(model: Any, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
-    """The answers as they are; after the last, a line about those that may not be the best.
+def noting_uncertain(model: Model, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
+    """Yield the answers as they are; after the last, a line about those that may not be the best.
 
     Models that search with a beam anyway are never certain, and nothing is said.
     """

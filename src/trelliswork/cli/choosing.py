@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trelliswork.cli.config_file import CONFIG_FILE, MODEL_NAME, values_in
 from trelliswork.data import file_kind
@@ -18,13 +18,16 @@ from trelliswork.models.catalogue import NETWORK, entry_of
 from trelliswork.reading import name_of, numbered_lines, require_file
 from trelliswork.tags.schemes import infer_scheme
 
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
+
 SAMPLE = 2000  # lines that tell what a file is
 FEWEST_WORDS, SHORTEST_WORD = 3, 3.0  # of sentences, on average; phones apart by blanks are shorter
 HEAD = CONLLU_NAMES.index("HEAD")
 
 
 class Data(NamedTuple):
-    """What is in a file: the model for it, in words what it is, and how to have it read as something else."""
+    """Contents of a file: the model for it, a phrase that names them, and how to have it read as something else."""
 
     model: str
     phrase: str
@@ -39,8 +42,8 @@ STRINGS = Data("edit", "pairs of strings", "--model crf trains a tagger")
 SENTENCES = Data("seq2seq", "pairs of sentences", "--model edit is for words and names")
 
 
-def chosen_model(options: Mapping[str, Any]) -> tuple[str, str]:
-    """The model for the data that options name, and one line that says why."""
+def chosen_model(options: Options) -> tuple[str, str]:
+    """Return the model for the data that options name, and one line that says why."""
     out, init = str(options.get("out")), options.get("init")
     if options.get("resume") and (name := _trained_in(out, f"{out}/seed-{options.get('seed', 0)}")):
         return name, f"model: {name}, as in the run in {out} that is resumed"
@@ -56,13 +59,13 @@ def chosen_model(options: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _trained_in(*folders: str) -> str:
-    """The model that the settings in the first of some folders name; empty if none has any."""
+    """Return the model that the settings in the first of some folders name; empty if none has any."""
     files = [path for path in (Path(folder) / CONFIG_FILE for folder in folders) if path.is_file()]
     return str(values_in(str(files[0])).get(MODEL_NAME, "")) if files else ""
 
 
-def _data_in(options: Mapping[str, Any]) -> Data:
-    """What the training file is, by its name and its first lines."""
+def _data_in(options: Options) -> Data:
+    """Classify the training file by its name and its first lines."""
     path = str(options["train"])
     require_file(path)
     kind = file_kind(path)
@@ -96,7 +99,7 @@ def _data_in_columns(path: str) -> Data:
 
 
 def _pairs_in(rows: Sequence[Sequence[str]]) -> Data:
-    """Pairs, if most targets occur once; a column of tags has the same ones again and again."""
+    """Return pairs, if most targets occur once; a column of tags has the same ones again and again."""
     targets = [row[1].strip() for row in rows]
     if 2 * len(Counter(targets)) <= len(targets) or infer_scheme([targets]) != "plain":
         return TAGS

@@ -86,7 +86,7 @@ class Announcer(event.Listener):
         self.quiet, self.told = True, False
         self.depth, self.began, self.seconds = 0, 0.0, 0.0
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, event: object) -> None:
         if self.depth == 0:
             self.began = time.perf_counter()
         self.depth += 1

@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.cli.messages import did_you_mean
 from trelliswork.cli.options import MOST_THREADS
@@ -20,6 +20,9 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.catalogue import entries, entry_of, nearest_model
 from trelliswork.reading import open_text
 from trelliswork.training.exclusive import SETTINGS
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"
@@ -33,7 +36,7 @@ _FILES = ("train", "dev", "out", "tokeniser")
 
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
-    """The keys of each section, with their types, for a model of that name."""
+    """Return the keys of each section, with their types, for a model of that name."""
     sections = entry_of(model).sections
     files = [config for each in entries().values() for config in each.sections["data"]]
     return {
@@ -48,23 +51,23 @@ def _keys(configs: Iterable[type]) -> dict[str, str]:
 
 
 def values_in(path: str) -> Settings:
-    """The settings in a file as they are written, for whichever model; to find out which that is."""
+    """Return the settings in a file as they are written, for whichever model; to find out which that is."""
     sections = TomlFile(path).sections.values()
     return {key: value for values in sections if isinstance(values, dict) for key, value in values.items()}
 
 
 def read_config(path: str, model: str, others: tuple[str, ...] = ()) -> Settings:
-    """The settings in a file by the names of the options, for a model, which goes before the file's.
+    """Return the settings in a file by the names of the options, for a model, which goes before the file's.
 
     A section or key that nobody knows is an error that names the nearest one; sections of `others` are passed over.
     """
     file = TomlFile(path)
-    found = {section: values for section, values in file.sections.items() if section not in others}
-    if SPACE in found:
+    sections = {section: values for section, values in file.sections.items() if section not in others}
+    if SPACE in sections:
         raise file.error(f"expected settings to train with, got [{SPACE}]; search it with trelliswork tune", SPACE)
     known = known_settings(model)
     settings: Settings = {}
-    for section, values in found.items():
+    for section, values in sections.items():
         if not isinstance(values, dict):
             problem = f"expected settings under a section, got {section} = {values!r} outside of all"
             raise file.error(f"{problem}; put it under {_section_of(section, known)}", section)
@@ -97,7 +100,7 @@ def _section_of(key: str, known: Mapping[str, Mapping[str, str]]) -> str:
     return next((f"[{section}]" for section, keys in (*known.items(), *of_all) if key in keys), "a section")
 
 
-def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
+def config_text(settings: Options, name: str = CONFIG_FILE) -> str:
     """Settings, by the names of the options, as TOML; those that are None are left out.
 
     >>> print(config_text({"train": "a.conll", "model": "window", "hidden": 9}), end="")
@@ -121,7 +124,7 @@ def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
     return text
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, float):
@@ -144,25 +147,25 @@ class TomlFile:
         self.sections = _parsed(self.text, path)
 
     def error(self, problem: str, name: str) -> DataError:
-        """What is wrong with a section or a key, with its line."""
+        """Return an error about a section or a key, with its line."""
         return DataError(self.path, problem, line=_line_of(name, self.text))
 
-    def require_known(self, name: str, known: Mapping[str, Any], what: str, of: str = "") -> None:
+    def require_known(self, name: str, known: Mapping[str, object], what: str, of: str = "") -> None:
         """Raise an error that names the nearest known name, if this is none; it is a part of `of`, if that is given."""
         if name not in known:
             fix = did_you_mean(name, known, cutoff=0.5) or f"known are {', '.join(known)}"
             raise self.error(f"expected a {what}, got {name!r}; {fix}", of or name)
 
-    def checked(self, key: str, value: Any, kind: str, of: str = "") -> Any:
-        """The value of a key, of `of` if it is a part of that, which must be of its kind."""
+    def checked(self, key: str, value: object, kind: str, of: str = "") -> object:
+        """Return the value of a key, of `of` if it is a part of that, which must be of its kind."""
         if problem := misfit(f"{key} of {of}" if of else key, value, kind):
             raise self.error(f"{problem}; change it", of or key)
-        if key == "threads" and not 1 <= value <= MOST_THREADS:
+        if key == "threads" and isinstance(value, int) and not 1 <= value <= MOST_THREADS:
             raise self.error(f"expected 1 to {MOST_THREADS} threads, got {value}; change it", key)
         return tuple(value) if isinstance(value, list) else value
 
 
-def _parsed(text: str, path: str) -> dict[str, Any]:
+def _parsed(text: str, path: str) -> dict[str, object]:
     place: dict[str, int] = {}
     try:
         return tomllib.loads(text)
@@ -177,7 +180,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 
 
 def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
-    """What is wrong, and where, of a message of tomllib about a text of so many lines.
+    """Return the problem and the line in a message of tomllib about a text of so many lines.
 
     >>> _split_place("Invalid value (at line 4, column 8)", 7), _split_place("Expected '=' (at end of document)", 7)
     (('invalid value', {'line': 4, 'column': 8}), ("expected '='", {'line': 7}))
@@ -188,6 +191,6 @@ def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
 
 
 def _line_of(name: str, text: str) -> int | None:
-    """The line where a section or a key of that name begins."""
+    """Return the line where a section or a key of that name begins."""
     start = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[]=.]""")
     return next((number for number, line in enumerate(text.split("\n"), 1) if start.match(line)), None)

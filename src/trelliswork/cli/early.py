@@ -1,4 +1,4 @@
-"""What commands check before torch and numba are loaded, which takes seconds: files to read, folders to write to."""
+"""Checks before torch and numba are loaded, which takes seconds: files to read, folders to write to."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def check_paths(*, read: Sequence[str | None] = (), write: Sequence[str | None] 
 
 
 def _stands_for_documents(path: str) -> bool:
-    """Whether a path is a folder of BRAT documents, or a pattern that some of them match."""
+    """Return whether a path is a folder of BRAT documents, or a pattern that some of them match."""
     return brat.is_brat(path) and (Path(path).is_dir() or (has_magic(path) and bool(glob(path))))
 
 
 def tokeniser_folder(options: Options) -> Path | None:
-    """The folder that --tokeniser names, which is a tokeniser or keeps one."""
+    """Return the folder that --tokeniser names, which is a tokeniser or keeps one."""
     given = options.get("tokeniser")
     if given in (None, AUTO, RULES):
         return None
@@ -104,7 +104,7 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
 
 
 def seed_folders(out: Path, first: int, n: int) -> list[Path]:
-    """The folders of models with `n` seeds; a folder that holds one model is refused."""
+    """Return the folders of models with `n` seeds; a folder that holds one model is refused."""
     if (out / CONFIG).exists():
         raise OutputError(f"{out}: holds one model, and --seeds makes a folder of several; choose another folder")
     folders = [out / f"seed-{first + i}" for i in range(n)]

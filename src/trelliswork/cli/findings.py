@@ -1,4 +1,4 @@
-"""What `check` finds out about a tagged file."""
+"""Findings of `check` about a tagged file."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ class Survey:
 
     @cached_property
     def words(self) -> Counter[str]:
-        """How often each word occurs."""
+        """Counts of the words."""
         return Counter(word for sentence in self.sentences for word in sentence.words)
 
     @cached_property
     def tags(self) -> Counter[str]:
-        """How often each tag occurs."""
+        """Counts of the tags."""
         return Counter(tag for sentence in self.sentences for tag in sentence.tags or ())
 
     @cached_property
     def spans(self) -> Counter[str]:
-        """How many spans of each type there are; none for plain tags."""
-        found = (spans_of(sentence.tags or (), self.scheme) for sentence in self.sentences)
-        return Counter(label for spans in found for _, _, label in spans)
+        """Counts of the spans by type; none for plain tags."""
+        spans_by_sentence = (spans_of(sentence.tags or (), self.scheme) for sentence in self.sentences)
+        return Counter(label for spans in spans_by_sentence for _, _, label in spans)
 
     @property
     def longest(self) -> Sentence:
@@ -115,18 +115,18 @@ class Survey:
     def duplicates(self) -> list[Finding]:
         """Sentences that came before, word for word; with other tags is worse."""
         seen: dict[tuple[str, ...], Sentence] = {}
-        found = []
+        findings = []
         for sentence in self.sentences:
             earlier = seen.setdefault(sentence.words, sentence)
             if earlier is not sentence:
                 how = "the same sentence as" if earlier.tags == sentence.tags else "the same words, other tags than"
                 where = f"line {earlier.line}" + ("" if earlier.file == sentence.file else f" of {earlier.file}")
-                found.append(Finding(sentence.line, f"{how} {where}", sentence.file))
-        return found
+                findings.append(Finding(sentence.line, f"{how} {where}", sentence.file))
+        return findings
 
 
 def why_odd(word: str) -> str:
-    """What is wrong with a word; empty if nothing is.
+    """Describe the problem with a word; empty if there is none.
 
     >>> why_odd("fine"), why_odd("zero\\u200bwidth")
     ('', 'holds U+200B ZERO WIDTH SPACE')
@@ -145,7 +145,7 @@ def why_odd(word: str) -> str:
 
 @dataclass(frozen=True)
 class Overlap:
-    """What a file shares with the training file, and what is new in it."""
+    """Comparison of a file with the training file: what both have, and what is new."""
 
     n_sentences: int
     n_same: int
@@ -184,16 +184,16 @@ class TreeSurvey:
 
     @classmethod
     def of(cls, file: str) -> TreeSurvey | None:
-        """A treebank, read whole; None if no word has a head."""
-        found, any_head = cls(), False
+        """Return a treebank, read whole; None if no word has a head."""
+        survey, any_head = cls(), False
         for each in surveyed(file):
             if isinstance(each, DataError):
                 any_head |= "is not annotated" not in each.problem
-                found.broken.append(Finding(each.line or 0, each.problem))
+                survey.broken.append(Finding(each.line or 0, each.problem))
             else:
                 any_head = True
-                found._add(each)
-        return found if any_head else None
+                survey._add(each)
+        return survey if any_head else None
 
     def _add(self, sentence: Sentence) -> None:
         heads = sentence.heads or ()
@@ -214,7 +214,7 @@ class TreeSurvey:
 
 
 def deepest(heads: Sequence[int]) -> int:
-    """How many arcs lead to the word that is farthest from the root.
+    """Count the arcs that lead to the word farthest from the root.
 
     >>> deepest((2, 0, 2))
     2
@@ -253,24 +253,24 @@ class PairSurvey:
 
     @property
     def sources(self) -> Counter[str]:
-        """How often each source symbol occurs."""
+        """Counts of the source symbols."""
         return Counter(symbol for pair in self.pairs for symbol in pair.words)
 
     @property
     def targets(self) -> Counter[str]:
-        """How often each target symbol occurs."""
+        """Counts of the target symbols."""
         return Counter(symbol for pair in self.pairs for symbol in pair.target or ())
 
     @property
     def repeated(self) -> list[Finding]:
         """Pairs that came before."""
         seen: dict[tuple[tuple[str, ...], tuple[str, ...] | None], int] = {}
-        found = []
+        findings = []
         for pair in self.pairs:
             earlier = seen.setdefault((pair.words, pair.target), pair.line)
             if earlier != pair.line:
-                found.append(Finding(pair.line, f"the same pair as line {earlier}"))
-        return found
+                findings.append(Finding(pair.line, f"the same pair as line {earlier}"))
+        return findings
 
     @property
     def n_several(self) -> int:
@@ -298,26 +298,26 @@ class PairSurvey:
         left = {
             symbol: reason for symbol in self.sources + self.targets if (reason := why_odd(symbol)) and symbol != " "
         }
-        found = []
+        findings = []
         for pair in self.pairs:
             for symbol in {*pair.words, *(pair.target or ())} & set(left):
-                found.append(Finding(pair.line, f"{symbol!r}: {left.pop(symbol)}"))
-        return found
+                findings.append(Finding(pair.line, f"{symbol!r}: {left.pop(symbol)}"))
+        return findings
 
     def description(self) -> list[str]:
-        """What there is to say, line by line."""
+        """Return the description, line by line."""
         lengths = [[len(pair) for pair in self.pairs], [len(pair.target or ()) for pair in self.pairs]]
         several = f", {self.n_several:,} with several targets" if self.n_several else ""
         lines = [f"  {len(self.pairs):,} pairs of {len({pair.words for pair in self.pairs}):,} sources{several}"]
-        for side, found, sizes in zip(("source", "target"), (self.sources, self.targets), lengths, strict=True):
-            lines.append(f"  {side} symbols: {_shown(found)}; {min(sizes)} to {max(sizes)} in a {side}")
+        for side, symbols, sizes in zip(("source", "target"), (self.sources, self.targets), lengths, strict=True):
+            lines.append(f"  {side} symbols: {_shown(symbols)}; {min(sizes)} to {max(sizes)} in a {side}")
         lines += _listed("lines in both Unicode normal forms, or neither", self.mixed, self.file)
         lines += _listed("odd symbols", self.odd, self.file)
         lines += _listed("lengths unlike the others", self.unlike, self.file)
         return lines + _listed("repeated pairs", self.repeated, self.file)
 
     def compared(self, train: PairSurvey) -> list[str]:
-        """What it shares with the training file, and what is new in it."""
+        """Return the comparison with the training file, line by line: what both have, and what is new."""
         pairs = {(pair.words, pair.target) for pair in train.pairs}
         sources = {words for words, _ in pairs}
         n_pairs = sum((pair.words, pair.target) in pairs for pair in self.pairs)
@@ -334,7 +334,7 @@ class PairSurvey:
 
 
 def mixed_forms(file: str) -> Iterator[Finding]:
-    """Lines that are not in NFC, of a file that is not all in NFD either."""
+    """Yield lines that are not in NFC, of a file that is not all in NFD either."""
     lines = [(number, text) for number, text in numbered_lines(file) if not text.isascii()]
     composed = [unicodedata.is_normalized("NFC", text) for _, text in lines]
     if all(composed) or all(unicodedata.is_normalized("NFD", text) for _, text in lines):
@@ -355,7 +355,7 @@ def _shown(counter: Counter[str]) -> str:
 
 
 def _listed(title: str, findings: Sequence[Finding], file: str, shown: int = 3) -> list[str]:
-    """A count, and the first findings with their places."""
+    """Return a count, and the first findings with their places."""
     if not findings:
         return [f"  {title}: none"]
     lines = [f"  {title}: {len(findings):,}"]
@@ -364,14 +364,14 @@ def _listed(title: str, findings: Sequence[Finding], file: str, shown: int = 3) 
 
 
 def survey_pairs(files: Sequence[str], choices: Choices, format: PairFormat) -> Iterator[str]:
-    """What to print about each file; the first is the one to train on, and says how the others are cut."""
+    """Yield a description of each file; the first is the one to train on, and decides how the others are cut."""
     first: PairSurvey | None = None
     for file in files:
         given = format if first is None else first.columns.pairs
-        found = PairSurvey.of(file, _with(choices, given))
-        lines = [f"{file}: {found.columns.describe()}", *found.description()]
-        yield "\n".join([*lines, *(found.compared(first) if first else ())])
-        first = first or found
+        survey = PairSurvey.of(file, _with(choices, given))
+        lines = [f"{file}: {survey.columns.describe()}", *survey.description()]
+        yield "\n".join([*lines, *(survey.compared(first) if first else ())])
+        first = first or survey
 
 
 def _with(choices: Choices, format: PairFormat) -> Choices:

@@ -25,7 +25,7 @@ BOUNDS = "trelliswork.data.events:sentences_in"
 
 
 class GoldFiles(NamedTuple):
-    """How such files are opened, how large some of their sentences are, and what else is worth knowing about them."""
+    """Kind of gold files: the functions that open them, describe their size, and note what else is worth knowing."""
 
     open: Callable[[str, Choices, InputKind], Opened]
     size: Callable[[Sequence[Sentence]], str]
@@ -34,7 +34,7 @@ class GoldFiles(NamedTuple):
 
 
 def open_trees(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """The sentences of a treebank; a file that is none by its name is an error."""
+    """Return the sentences of a treebank; a file that is none by its name is an error."""
     if kind != "conll":
         problem = f"expected a treebank in CoNLL-U, with heads and labels, got {SHOWN_KINDS.get(kind, kind)}"
         raise DataError(name_of(path), f"{problem}; convert it to .conllu")
@@ -42,7 +42,7 @@ def open_trees(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_brackets(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """The sentences of a treebank in brackets; a file that is something else by its name is an error."""
+    """Return the sentences of a treebank in brackets; a file that is something else by its name is an error."""
     conllu = str(path).lower().removesuffix(".gz").endswith((".conllu", ".conll"))
     if conllu or kind not in ("brackets", "conll"):
         got = "CoNLL columns" if conllu else SHOWN_KINDS.get(kind, kind)
@@ -52,7 +52,7 @@ def open_brackets(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_events(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Sentences with entities and events, each record checked; a file that is not JSON by its name is an error."""
+    """Open sentences with entities and events, each record checked; a file that is not JSON is an error."""
     if kind != "jsonl":
         problem = f"expected JSON lines with tokens, tags and events, got {SHOWN_KINDS.get(kind, 'columns')}"
         raise DataError(name_of(path), f"{problem}; convert it to .jsonl")
@@ -61,7 +61,7 @@ def open_events(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_strings(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Pairs of strings; a file that is something else by its name is an error."""
+    """Return pairs of strings; a file that is something else by its name is an error."""
     if kind not in ("conll", "pairs"):
         problem = f"expected pairs, a source, a tab and a target on each line, got {SHOWN_KINDS.get(kind, kind)}"
         raise DataError(name_of(path), f"{problem}; convert it to .tsv")
@@ -69,12 +69,12 @@ def open_strings(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_plain_text(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """The sentences of plain text, as a language model reads it."""
+    """Return the sentences of plain text, as a language model reads it."""
     return None, choices.pairs.sentences(path)
 
 
 def size_of_pairs(pairs: Sequence[Sentence]) -> str:
-    """How many pairs and different sources there are, and how many symbols on each side."""
+    """Describe the pairs: their number, the different sources, and the symbols on each side."""
     n_sources, symbols = len({pair.words for pair in pairs}), sum(map(len, pairs))
     written = sum(len(pair.target or ()) for pair in pairs)
     sources = "" if n_sources == len(pairs) else f" of {count(n_sources, 'source')}"
@@ -82,7 +82,7 @@ def size_of_pairs(pairs: Sequence[Sentence]) -> str:
 
 
 def notes_on_pairs(pairs: Sequence[Sentence]) -> list[str]:
-    """That sentences are cut at blanks alone, so that their last words have a full stop on them."""
+    """Note that sentences are cut at blanks alone, if their last words have a full stop on them."""
     n_glued = sum(any(map(_ends_glued, (pair.words, pair.target or ()))) for pair in pairs)
     if 2 * n_glued < len(pairs):
         return []
@@ -91,12 +91,12 @@ def notes_on_pairs(pairs: Sequence[Sentence]) -> list[str]:
 
 
 def _ends_glued(symbols: Sequence[str]) -> bool:
-    """Whether the last of several symbols is a word with the end of a sentence on it."""
+    """Return whether the last of several symbols is a word with the end of a sentence on it."""
     return len(symbols) > 1 and len(symbols[-1]) > 1 and symbols[-1][0].isalnum() and symbols[-1][-1] in ".!?…。؟।"
 
 
 def size_of_events(sentences: Sequence[Sentence]) -> str:
-    """How many events and arguments there are."""
+    """Describe the number of events and arguments."""
     events_of = named(EVENTS)
     events = [event for each in sentences for event in events_of(each)]
     n_arguments, n_sentences = (
@@ -110,12 +110,12 @@ def size_of_events(sentences: Sequence[Sentence]) -> str:
 
 
 def size_in_tokens(sentences: Sequence[Sentence]) -> str:
-    """How many sentences and tokens there are."""
+    """Describe the number of sentences and tokens."""
     return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"
 
 
 def size_of_trees(sentences: Sequence[Sentence]) -> str:
-    """How many words and labels there are, and how many trees are not projective."""
+    """Describe the number of words and labels, and the share of trees that are not projective."""
     n_words, n_labels = sum(map(len, sentences)), len({label for each in sentences for label in each.tags or ()})
     n_crossing = sum(not is_projective(each.heads or ()) for each in sentences)
     shape = "all trees are projective"
@@ -126,14 +126,14 @@ def size_of_trees(sentences: Sequence[Sentence]) -> str:
 
 
 def size_of_brackets(sentences: Sequence[Sentence]) -> str:
-    """How many words, labels and constituents there are."""
+    """Describe the number of words, labels and constituents."""
     labels = Counter(label for each in sentences for *_, label in each.brackets or ())
     shapes = f"{count(labels.total(), 'constituent')} of {count(len(labels), 'label')}"
     return f"{size_in_tokens(sentences)}, {shapes}"
 
 
 def notes_on_labels(sentences: Sequence[Sentence]) -> list[str]:
-    """That labels are missing, all of them or some."""
+    """Note that labels are missing, all of them or some."""
     empty = [(each, i) for each in sentences for i, label in enumerate(each.tags or ()) if label == NOTHING]
     if not empty:
         return []
@@ -145,7 +145,7 @@ def notes_on_labels(sentences: Sequence[Sentence]) -> list[str]:
 
 
 def notes_on_tags(sentences: Sequence[Sentence]) -> list[str]:
-    """That a label stands right above a word, where its tag may be missing."""
+    """Note that a label stands right above a word, where its tag may be missing."""
     labels = {label for each in sentences for *_, label in each.brackets or ()}
     bare = [(each, i) for each in sentences for i, tag in enumerate(each.tags or ()) if tag in labels]
     if not bare:

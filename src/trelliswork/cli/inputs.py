@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Keep = Callable[[bytes], None] | None
 ANNOUNCE = "trelliswork.cli.compiling:announce_compiling"  # imports numba, which takes a while
+Stored = dict[str, Any]  # as the JSON of a model has it
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
@@ -94,7 +95,7 @@ def require_different(files: Sequence[str]) -> None:
 
 
 def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -> InputKind:
-    """How to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
+    """Return how to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
     if tagger is not None and tagger.reads == "text":
         return "text"
     if tagger is not None and tagger.learns_from == PLAIN_TEXT:
@@ -119,7 +120,7 @@ def _kind_of_pairs(path: str, wanted: str | None) -> InputKind:
 
 
 def layout(format: ColumnFormat | None, kind: InputKind) -> str:
-    """How a file is read, in one line."""
+    """Describe in one line how a file is read."""
     if format is not None:
         return format.describe()
     shown = {
@@ -137,14 +138,14 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
 def open_new(
     path: str, kind: InputKind, choices: Choices, keep: Keep = None, **how: Any
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """The sentences of a file whose tags, if any, do not matter; `how` raw text is read, see `read_text`."""
+    """Return the sentences of a file whose tags, if any, do not matter; `how` raw text is read, see `read_text`."""
     if kind == "text":
         return None, read_text(path, choices.tokeniser, **how)
     return open_untagged(path, kind, choices, keep)
 
 
-def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choices:
-    """The layout a model expects: what the user says, else what it was trained on, else columns in order.
+def choices_of(tagger: Model, given: Choices, kind: InputKind = "conll") -> Choices:
+    """Return the layout a model expects: what the user says, else what it was trained on, else columns in order.
 
     Columns of CSV files are found by name; those of other files are not where a CSV file had them.
     """
@@ -160,7 +161,7 @@ def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choice
     )  # fmt: skip
 
 
-def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Choices:
+def _trained_on(stored: Stored, kind: InputKind, n_features: int) -> Choices:
     names, columns = stored.get("names"), stored.get("feature_columns")
     word, tag = stored.get("word_column"), stored.get("tag_column")
     if kind == "csv":
@@ -174,19 +175,19 @@ def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Cho
     return Choices(None, word, tag, features, conllu=bool(stored.get("conllu")))
 
 
-def stored_format(tagger: Any) -> dict[str, Any]:
-    """The column layout that `train` noted in the model; empty if it read no columns."""
+def stored_format(tagger: Model) -> Stored:
+    """Return the column layout that `train` noted in the model; empty if it read no columns."""
     format = _data_of(tagger).get("format")
     return format if isinstance(format, dict) else {}
 
 
-def _data_of(tagger: Any) -> dict[str, Any]:
+def _data_of(tagger: Model) -> Stored:
     data = tagger.metrics.get(DATA)
     return data if isinstance(data, dict) else {}
 
 
-def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
-    """The inverse of `stored_format`."""
+def format_to_store(format: ColumnFormat | None) -> dict[str, object] | None:
+    """Return the inverse of `stored_format`."""
     return None if format is None else asdict(format)
 
 
@@ -194,14 +195,14 @@ def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
 
 
 def given_function(path: str | None) -> FeatureFunction | None:
-    """The function MODULE:FUNCTION that the command line names; an installed module goes before one of this folder."""
+    """Import the function MODULE:FUNCTION of an option; an installed module goes before one of this folder."""
     if path is None:
         return None
     top = path.partition(":")[0].partition(".")[0]
     with _found_here(top):
         try:
-            found: FeatureFunction = named("trelliswork.data.attributes:FeatureFunction").of(path)  # needs numba
-            return found
+            function: FeatureFunction = named("trelliswork.data.attributes:FeatureFunction").of(path)  # needs numba
+            return function
         except ModelError as error:
             if not _is_beside(missing := _missing_module(error)):
                 raise
@@ -216,7 +217,7 @@ def _missing_module(error: ModelError) -> str:
 
 
 def _is_beside(module: str) -> bool:
-    """Whether the current folder has a module of that name."""
+    """Return whether the current folder has a module of that name."""
     return bool(module) and PathFinder.find_spec(module, [os.getcwd()]) is not None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
@@ -12,9 +12,9 @@ from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.metrics import Difference, Score, paired_bootstrap
 from trelliswork.metrics.aligned_words import ROOT, TextWord, word_scores
-from trelliswork.models.base import HEAD, Answer, Report, count
+from trelliswork.models.base import HEAD, Answer, Model, Report, count
 from trelliswork.models.examined import Examined
-from trelliswork.text import Document, RuleTokeniser, Token, read_documents, tokenisation_scores
+from trelliswork.text import Document, RuleTokeniser, Token, Tokeniser, read_documents, tokenisation_scores
 from trelliswork.text.scores import visible_before
 
 SIGNIFICANT = 0.05
@@ -40,8 +40,8 @@ class Compared:
 
 
 def compared(first: Judged, second: Judged) -> list[Compared]:
-    """The tasks that both models have; models that cannot be compared are an error."""
-    found = []
+    """Return the tasks that both models have; models that cannot be compared are an error."""
+    comparisons = []
     for task, ours in first.report.examined.items():
         theirs = second.report.examined.get(task)
         if theirs is None or theirs.metric != ours.metric:
@@ -53,38 +53,39 @@ def compared(first: Judged, second: Judged) -> list[Compared]:
             raise TrellisworkError(
                 f"--against: {second.name} reads other words from the file than {first.name}; name the columns"
             )
-        found.append(Compared(task, ours, theirs, paired_bootstrap(ours.scores, theirs.scores)))
-    if not found:
+        comparisons.append(Compared(task, ours, theirs, paired_bootstrap(ours.scores, theirs.scores)))
+    if not comparisons:
         raise TrellisworkError(f"--against: {first.name} is a model whose answers have no parts to compare")
-    return found
+    return comparisons
 
 
 def comparison_text(both: list[Compared], first: str, second: str) -> str:
-    """The difference in words: is it more than luck?"""
+    """Return the difference in words: is it more than luck?"""
     lines = [f"A: {first}\nB: {second}", ""]
     lines.append(f"{'':24}     A       B    A - B   95% interval          p")
     for each in both:
-        found = each.difference
+        difference = each.difference
         name = f"{each.task}: {each.first.metric}" if each.task else each.first.metric
-        ratios = f"{100 * found.first:6.2f}  {100 * found.second:6.2f}  {100 * found.difference:+7.2f}"
-        interval = f"{100 * found.low:+6.2f} .. {100 * found.high:+6.2f}"
-        lines.append(f"{name:24}{ratios}   {interval}   {found.p_value:.4f}")
+        ratios = f"{100 * difference.first:6.2f}  {100 * difference.second:6.2f}  {100 * difference.difference:+7.2f}"
+        interval = f"{100 * difference.low:+6.2f} .. {100 * difference.high:+6.2f}"
+        lines.append(f"{name:24}{ratios}   {interval}   {difference.p_value:.4f}")
     lines.append("")
     return "\n".join([*lines, *(verdict(each) for each in both)])
 
 
 def verdict(each: Compared) -> str:
-    """What the test says."""
-    found, task = each.difference, f"{each.task}: " if each.task else ""
-    sizes = f"A has fewer mistakes in {count(found.n_better, 'sentence')}, B in {found.n_worse:,}, of {found.n:,}"
-    if found.p_value >= SIGNIFICANT:
-        return f"{task}{sizes}; the difference may be luck (paired bootstrap)"
-    better = "A" if found.difference > 0 else "B"
-    return f"{task}{sizes}; {better} is better, and it is hardly luck (paired bootstrap)"
+    """Say in one sentence which model is better, if the test is significant."""
+    difference, task = each.difference, f"{each.task}: " if each.task else ""
+    fewer = f"A has fewer mistakes in {count(difference.n_better, 'sentence')}, B in {difference.n_worse:,}"
+    sizes = f"{fewer}, of {difference.n:,}"
+    if difference.p_value >= SIGNIFICANT:
+        return f"{task}{sizes}; the difference is not significant (paired bootstrap)"
+    better = "A" if difference.difference > 0 else "B"
+    return f"{task}{sizes}; {better} is better, and the difference is significant (paired bootstrap)"
 
 
-def comparison_record(both: list[Compared], name: str) -> dict[str, Any]:
-    """The same for JSON."""
+def comparison_record(both: list[Compared], name: str) -> dict[str, object]:
+    """Return the same for JSON."""
     records = {each.task: {"metric": each.first.metric, **asdict(each.difference)} for each in both}
     return {"model": name, **(records[""] if list(records) == [""] else {"tasks": records})}
 
@@ -107,8 +108,8 @@ class Analysed(NamedTuple):
     arcs: Sequence[tuple[int, str]] = ()
 
 
-def report_from_text(model: Any, files: Sequence[str], gold: Sequence[Sentence], tag_column: int) -> Report:
-    """F1 of tokens, sentences and words, and of columns and arcs of words; `gold` are the sentences of the files."""
+def report_from_text(model: Model, files: Sequence[str], gold: Sequence[Sentence], tag_column: int) -> Report:
+    """Score tokens, sentences and words, and columns and arcs of words; `gold` are the sentences of the files."""
     read = [(file, document) for file in files for document in read_documents(file)]
     documents = [document for _, document in read]
     tokeniser = _Known(model.tokeniser or RuleTokeniser(), documents)
@@ -118,30 +119,30 @@ def report_from_text(model: Any, files: Sequence[str], gold: Sequence[Sentence],
     rest = iter(gold)
     for file, document in read:
         raw = [sentence_of_tokens(document.text, tokens) for tokens in tokeniser.tokenise(document.text) if tokens]
-        found = [_answered(each, answer, tag_column) for each, answer in zip(raw, model.predict(raw), strict=True)]
+        analysed = [_answered(each, answer, tag_column) for each, answer in zip(raw, model.predict(raw), strict=True)]
         known = [_known(tokens, document.text, rest, tag_column, file) for tokens in document.sentences if tokens]
         before = visible_before(document.text)
-        names = names or [name for name in found[0].columns if all(name in each.columns for each in known)]
-        for name, score in word_scores(list(_words(known, before)), list(_words(found, before)), names).items():
+        names = names or [name for name in analysed[0].columns if all(name in each.columns for each in known)]
+        for name, score in word_scores(list(_words(known, before)), list(_words(analysed, before)), names).items():
             counts[name] = _added(counts.get(name, Score(0, 0, 0)), score)
-    shown = ["tokens", "sentences", "words", *names, *(ARCS if found[0].arcs else ())]
+    shown = ["tokens", "sentences", "words", *names, *(ARCS if analysed[0].arcs else ())]
     scores |= {name: counts[name].f1 for name in shown if name in counts}
     lines = ["F1 on raw text"] + [
         f"{name:<24}{100 * scores[name]:6.2f}   {ABOUT.get(name, '')}".rstrip() for name in shown
     ]
-    last = "LAS" if found[0].arcs else names[-1] if names else "words"
+    last = "LAS" if analysed[0].arcs else names[-1] if names else "words"
     return Report("\n".join(lines), {"metric": f"{last} F1", "score": scores[last], **{n: scores[n] for n in shown}})
 
 
 class _Known:
-    """What a tokeniser finds in some texts, worked out once."""
+    """Tokeniser that remembers the tokens of some texts."""
 
-    def __init__(self, tokeniser: Any, documents: Sequence[Document]) -> None:
+    def __init__(self, tokeniser: Tokeniser, documents: Sequence[Document]) -> None:
         self._found = {each.text: tokeniser.tokenise(each.text) for each in documents}
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        found: list[list[Token]] = self._found[text]
-        return found
+        sentences: list[list[Token]] = self._found[text]
+        return sentences
 
 
 def _answered(sentence: Sentence, answer: Answer, tag_column: int) -> Analysed:
@@ -153,7 +154,7 @@ def _answered(sentence: Sentence, answer: Answer, tag_column: int) -> Analysed:
 
 
 def _known(tokens: Sequence[Token], text: str, gold: Iterator[Sentence], tag_column: int, file: str) -> Analysed:
-    """A sentence of a text with what the file says of it."""
+    """Return a sentence of a text with what the file says of it."""
     sentence, known = sentence_of_tokens(text, tokens), next(gold, None)
     if known is None or len(known) != len(sentence):
         raise DataError(file, "expected the same words in its text and in its sentences; fix its multi-word tokens")
@@ -163,7 +164,7 @@ def _known(tokens: Sequence[Token], text: str, gold: Iterator[Sentence], tag_col
 
 
 def _words(sentences: Sequence[Analysed], before: Sequence[int]) -> Iterator[TextWord]:
-    """The words of a text one after another, their places counted in visible characters."""
+    """Yield the words of a text one after another, their places counted in visible characters."""
     n_before = 0
     for sentence, columns, arcs in sentences:
         places, multiword = list(sentence.offsets), set()

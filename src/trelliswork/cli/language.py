@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING
 
 from trelliswork.cli.answering import BATCH
 from trelliswork.data.sentence import Sentence
@@ -18,8 +18,11 @@ from trelliswork.models.language.config import GenerationSettings
 from trelliswork.models.language.corpus import STOP
 from trelliswork.reading import numbered_lines
 
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
-def answer_lines(model: LanguageModel, file: str, options: Mapping[str, Any]) -> Iterator[str]:
+
+def answer_lines(model: LanguageModel, file: str, options: Options) -> Iterator[str]:
     """Yield the lines to write: scores, samples or the most probable continuations."""
     wanted = GenerationSettings(**settings_given(options, GenerationSettings))
     top_k, as_json, with_scores = options["top_k"], options["json"], options["confidence"]
@@ -57,7 +60,7 @@ def _scores(model: LanguageModel, file: str, *, as_json: bool) -> Iterator[str]:
                 yield "\n".join([f"# log_prob = {total:.6f}", *lines, ""])
 
 
-Written = tuple[Sequence[str], float, dict[str, Any]]
+Written = tuple[Sequence[str], float, dict[str, object]]
 
 
 def _continued(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:

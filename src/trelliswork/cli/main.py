@@ -45,7 +45,7 @@ class Commands(PlainHelp, TyperGroup):  # type: ignore[misc]
         return list(COMMANDS)
 
     def get_command(self, ctx: typer.Context, name: str) -> Any:  # type: ignore[override]
-        """A command as it is listed: by its name and its help line."""
+        """Return a command as it is listed: by its name and its help line."""
         return TyperCommand(name, help=COMMANDS[name].help) if name in COMMANDS else None
 
     def resolve_command(self, ctx: typer.Context, arguments: list[str]) -> Any:  # type: ignore[override]
@@ -102,7 +102,7 @@ def options(
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options that all have; signals and a closed pipe end it quietly, whatever it was doing."""
+    """Return the command with the options of all; signals and a closed pipe end it quietly, whatever it does."""
 
     @functools.wraps(command)
     def guarded(*arguments: Any, log_format: LogFormat, progress: bool | None, **options: Any) -> None:
@@ -162,7 +162,7 @@ def _status(given: list[str], debug: bool) -> int:
 def _note(show: Callable[..., None]) -> Callable[..., None]:
     """Show warnings of ours as a line for people, others as before."""
 
-    def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def note(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
         if issubclass(category, TrellisworkWarning):
             tell(str(message), level=logging.WARNING)
         else:
@@ -172,7 +172,7 @@ def _note(show: Callable[..., None]) -> Callable[..., None]:
 
 
 def _sentence_of(error: Exception) -> str:
-    """The one line that explains an expected error; empty for one that is a mistake of ours."""
+    """Return the one line that explains an expected error; empty for one that is a mistake of ours."""
     if isinstance(error, TrellisworkError):
         return str(error)
     if isinstance(error, OSError):

@@ -1,4 +1,4 @@
-"""What commands say beside their results, on standard error: text for people, or one JSON object a line.
+"""Messages of commands on standard error, apart from their results: text for people, or one JSON object a line.
 
 Everything comes through the logger `trelliswork`; this is the only place that shows it.
 """
@@ -28,7 +28,7 @@ _PANEL = "Messages"
 
 
 class LogFormat(StrEnum):
-    """How messages are shown."""
+    """Format of messages."""
 
     text = "text"
     json = "json"
@@ -55,7 +55,7 @@ ProgressOption = Annotated[
 
 
 class Shown(StrEnum):
-    """How progress is shown: a moving bar, lines now and then, or only what is done."""
+    """Display of progress: a moving bar, lines now and then, or only what is done."""
 
     bar = "bar"
     lines = "lines"
@@ -97,7 +97,7 @@ def _how(format: LogFormat, progress: bool | None) -> Shown:
 
 
 def progress_shown() -> Shown:
-    """How the command shows progress."""
+    """Return the display of progress that the command uses."""
     return _progress.get()
 
 
@@ -109,7 +109,7 @@ def say(text: str, *, quiet: bool = False, **fields: Any) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """A question that names the nearest of the known names; empty if none is near.
+    """Return a question that names the nearest of the known names; empty if none is near.
 
     >>> did_you_mean("bilstm-crff", ["crf", "bilstm-crf"]), did_you_mean("x", ["crf"])
     ('did you mean bilstm-crf?', '')
@@ -139,12 +139,12 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        found = {"time": when, "level": record.levelname.lower(), "message": record.getMessage()}
+        members = {"time": when, "level": record.levelname.lower(), "message": record.getMessage()}
         fields = {name: _in_json(value) for name, value in getattr(record, "fields", {}).items()}
-        return json.dumps(found | {**fields, **found}, ensure_ascii=False, default=str)
+        return json.dumps(members | {**fields, **members}, ensure_ascii=False, default=str)
 
 
-def _in_json(value: Any) -> Any:
+def _in_json(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -155,7 +155,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 
 def visible(text: str) -> str:
-    r"""The text with every character that could steer a terminal written as an escape.
+    r"""Return the text with every character that could steer a terminal written as an escape.
 
     >>> print(visible("\x1b[2Jred"))
     \x1b[2Jred

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -19,6 +19,9 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.catalogue import by_title, entries, entry_of
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 HELP_ALL = "--help-all"
 DEFAULT = "crf"  # listed first
@@ -37,30 +40,30 @@ def _of_models() -> Panel:
     If their defaults differ, that of an option depends on the model.
     """
     configs = list(dict.fromkeys(config for entry in entries().values() for config in entry.configs))
-    found: Panel = {}
+    panel: Panel = {}
     listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
     by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
     for config in configs:
         for name, option in panel_of(config, by_model=by_model).items():
-            if name not in found or (_is_text(option) and not _is_text(found[name])):  # a text can be a number
-                found[name] = option
-    return found
+            if name not in panel or (_is_text(option) and not _is_text(panel[name])):  # a text can be a number
+                panel[name] = option
+    return panel
 
 
-def _is_text(option: tuple[Any, Any]) -> bool:
+def _is_text(option: tuple[Any, object]) -> bool:
     return option[0].__origin__ in (str, str | None)
 
 
 OF_MODELS = _of_models()
 
 
-def with_kinds(options: Mapping[str, Any]) -> dict[str, Any]:
+def with_kinds(options: Options) -> dict[str, Any]:
     """Return options with numbers for texts where those of the model are; families may share the name of an option."""
     kinds = {key: kind for config in entry_of(options["model"]).configs for key, kind in keys_of(config).items()}
     return {name: _number(name, value, kinds.get(name, "")) for name, value in options.items()}
 
 
-def _number(name: str, value: Any, kind: str) -> Any:
+def _number(name: str, value: object, kind: str) -> object:
     if kind not in ("int", "float") or not isinstance(value, str):
         return value
     try:
@@ -73,7 +76,7 @@ ALSO = {"multi-task": ("tag_columns", "tasks"), "span-cky": ("detail",), "pcfg":
 
 
 def known_model(name: str) -> str:
-    """A name of a model; one that is none is an error that names the nearest."""
+    """Return a name of a model; one that is none is an error that names the nearest."""
     models = list(entries())
     if name in models:
         return name
@@ -83,7 +86,7 @@ def known_model(name: str) -> str:
 
 
 def model_list(phrases: bool) -> str:
-    """All models by what they are for, each with a few words or only by name."""
+    """Return all models by what they are for, each with a few words or only by name."""
     lines: list[str] = []
     for title, group in sorted(by_title(entries().values()).items(), key=lambda item: entry_of(DEFAULT) not in item[1]):
         models = [each.name for each in group]
@@ -151,14 +154,14 @@ def _lines(examples: Sequence[str]) -> str:
 
 
 def _model_in(given: Sequence[str]) -> str | None:
-    """The model that a command line names."""
+    """Return the model that a command line names."""
     names = [following for option, following in pairwise(given) if option == "--model"]
     names += [each.removeprefix("--model=") for each in given if each.startswith("--model=")]
     return names[-1] if names else None
 
 
-def _settings_of(name: str) -> dict[str, dict[str, Any]]:
-    """The options of a model: help, panel and the value that it has where nothing is given."""
+def _settings_of(name: str) -> dict[str, dict[str, object]]:
+    """Return the options of a model: help, panel and the value that it has where nothing is given."""
     entry = entry_of(name)
     own = {**entry.values, **entry.learning}
     return {
@@ -173,7 +176,7 @@ def _settings_of(name: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _shown(value: Any) -> str | bool:
+def _shown(value: object) -> str | bool:
     if isinstance(value, bool):
         return "on" if value else "off"
     if value in (None, "", ()):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -12,6 +11,9 @@ from trelliswork.data import Choices, JsonFields
 from trelliswork.data.choices import Column, Detail
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Directory of a trained model.", show_default=False)]
 Features = Annotated[
@@ -43,7 +45,7 @@ Threads = Annotated[
 
 
 class DeviceName(StrEnum):
-    """What networks compute on."""
+    """Device that networks compute on."""
 
     auto = "auto"
     cpu = "cpu"
@@ -60,7 +62,7 @@ _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
 
 
 def parse_delimiter(text: str | None) -> str | None:
-    """The delimiter that a user means.
+    """Return the delimiter that a user means.
 
     >>> parse_delimiter("tab"), parse_delimiter("|")
     ('\\t', '|')
@@ -71,7 +73,7 @@ def parse_delimiter(text: str | None) -> str | None:
 
 
 def parse_column(given: Column | None, option: str) -> Column | None:
-    """A column as the user says it: a number from 1, or a name.
+    """Return a column as the user says it: a number from 1, or a name.
 
     >>> parse_column("3", "--tag-column"), parse_column("UPOS", "--tag-column")
     (3, 'UPOS')
@@ -87,7 +89,7 @@ def parse_column(given: Column | None, option: str) -> Column | None:
 
 
 def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[Column, ...] | None:
-    """Columns from "2,3" or "UPOS,XPOS"; "none" is no column at all, None leaves it open.
+    """Return columns from "2,3" or "UPOS,XPOS"; "none" is no column at all, None leaves it open.
 
     >>> parse_columns("2,3"), parse_columns("none"), parse_columns(None)
     ((2, 3), (), None)
@@ -108,8 +110,8 @@ def _detail(given: str) -> Detail:
     return known[known.index(given)]
 
 
-def layout_in(options: Mapping[str, Any]) -> Choices:
-    """The layout of a file as far as the options of columns and fields say it."""
+def layout_in(options: Options) -> Choices:
+    """Return the layout of a file as far as the options of columns and fields say it."""
     features = options.get("feature_columns")
     return Choices(
         parse_delimiter(options.get("delimiter")),

@@ -39,7 +39,7 @@ def with_options(*panels: Panel) -> Callable[[Command], Command]:
 
 
 def panel_of(config: type[Settings], names: Collection[str] | None = None, by_model: Collection[str] = ()) -> Panel:
-    """The options of a dataclass of settings, or those with some names; defaults of `by_model` are those of models."""
+    """Return the options of a dataclass of settings, or some; defaults of `by_model` are those of models."""
     options = {
         about.option: _option(config, each, about, by_model=config.BY_MODEL or about.option in by_model)
         for each, about in settings_in(config)

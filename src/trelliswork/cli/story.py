@@ -57,13 +57,13 @@ class Explained:
     marginals: list[list[float]]  # [token][tag]
 
     def trellis(self) -> Drawing:
-        """The probability of each tag at each token, and the best sequence."""
+        """Return the probability of each tag at each token, and the best sequence."""
         return trellis(self.marginals, self.sentence.words, self.tags, best=self.confidences.tags)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demo shows."""
+    """Results that the demo shows."""
 
     corpus: Corpus
     history: list[EpochRecord]
@@ -86,7 +86,7 @@ def write_data(folder: Path, sizes: tuple[int, int, int]) -> Corpus:
 def train_tagger(
     corpus: Corpus, out: Path, *, seed: int, epochs: int, progress: Progress
 ) -> tuple[Tagger, TrainingResult]:
-    """A small tagger, trained and saved in `out`."""
+    """Return a small tagger, trained and saved in `out`."""
     config = TaggerConfig(word_dim=32, affix_dim=12, hidden=128, dropout=0.15)
     tagger = Tagger.from_data(corpus.train, config, scheme="IOB2", seed=seed)
     tagger.metrics["data"] = {
@@ -109,13 +109,13 @@ def examine(tagger: Tagger, corpus: Corpus, history: list[EpochRecord]) -> Outco
     guessed = [baseline.tag(sentence.words) for sentence in corpus.test]
     position, tag = PIN
     answers = tagger.confidences(corpus.test)
-    found = score(answers, corpus.test, tagger.scheme)
-    judged = examined(answers, corpus.test, tagger.scheme, found.confusion)
+    scores = score(answers, corpus.test, tagger.scheme)
+    judged = examined(answers, corpus.test, tagger.scheme, scores.confusion)
     return Outcome(
         corpus,
         history,
         compare(gold, guessed, "IOB2"),
-        found,
+        scores,
         explain(tagger, SENTENCE),
         tagger.confidences([SENTENCE], [{position - 1: tag}])[0],
         judged,
@@ -139,7 +139,7 @@ def explain(tagger: Tagger, sentence: Sentence, top_k: int = 3) -> Explained:
 
 
 def choose_examples(examples: Sequence[Example], n: int = 6) -> list[Example]:
-    """Sentences worth showing: with names, of readable length, the least sure half of them first."""
+    """Return sentences worth showing: with names, of readable length, the least sure half of them first."""
     readable = [each for each in examples if 6 <= len(each.words) <= 16 and len(each.found) >= 2]
     by_doubt = sorted(readable, key=lambda each: min(each.confidences))
     return [*by_doubt[: n // 2], *by_doubt[-(n - n // 2) :]]

@@ -1,4 +1,4 @@
-"""What every way of training does around the learning: the folder, the data, notes about them, the result."""
+"""Steps around the learning that all ways of training share: the folder, the data, notes about them, the result."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _content_of(path: Path) -> bytes | None:
 def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
-    tokeniser = given_tokeniser(options)
-    choices = choices if tokeniser is None else replace(choices, tokeniser=tokeniser)
+    given = given_tokeniser(options)
+    choices = choices if given is None else replace(choices, tokeniser=given)
     kind = file_kind(train_file)
     format, stream = files.open(train_file, choices, kind)
     if choices.detail != "labels" and (format is not None or kind not in ("brackets", "conll")):
@@ -108,7 +108,8 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
         say(note)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     about = _provenance(options, train, dev, format, choices)
-    if tokeniser is None and files.tells_tokens and kind != "crfsuite":
+    tokeniser: Any = given  # a tokeniser, or a stand-in that reads it when it is first used
+    if given is None and files.tells_tokens and kind != "crfsuite":
         tokeniser = learned_tokeniser(options, format, train)
     listed = cast("list[Sentence]", train)  # on disk, it is a sequence of which nobody changes anything
     lemmatiser = _learned_lemmas(listed, dev, format, options)
@@ -119,7 +120,7 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
 def _learned_lemmas(
     train: Sequence[Sentence], dev: Sequence[Sentence], format: ColumnFormat | None, options: Options
 ) -> Lemmatiser | None:
-    """What finds lemmas, if the file has some and the model predicts the parts of speech that they depend on."""
+    """Learn lemmas, if the file has some and the model predicts the parts of speech that they depend on."""
     if format is None or not format.conllu or options.get("partial") or options["model"] == MULTI_TASK:
         return None
     with_tags = options.get("tags") not in (None, "none")
@@ -129,15 +130,15 @@ def _learned_lemmas(
     if not learned.n_words:
         return None
     known = [each for each in words_with_lemmas(dev) if is_lemma(each[2], each[0])]
-    found = learned.lemmas([word for word, _, _ in known], [tag for _, tag, _ in known])
-    n_right = sum(lemma == each[2] for lemma, each in zip(found, known, strict=True))
+    lemmas = learned.lemmas([word for word, _, _ in known], [tag for _, tag, _ in known])
+    n_right = sum(lemma == each[2] for lemma, each in zip(lemmas, known, strict=True))
     share = f"; right on dev with gold tags: {100 * n_right / len(known):.2f}%" if known else ""
     say(f"lemmas: {learned.size} learned{share}", quiet=options["quiet"])
     return learned
 
 
 def read_texts(options: Options, choices: Choices) -> Material:
-    """Texts whose tokens are known, for a tokeniser; without a dev file the last part of the training file."""
+    """Return texts whose tokens are known, for a tokeniser; without a dev file the last part of the training file."""
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
     note = partial(say, quiet=quiet)
     if dev_file is None and options["raw_dev"] is not None:
@@ -166,7 +167,7 @@ def read_plain_texts(options: Options, choices: Choices) -> Material:
 
 
 def _with_predicted_columns(material: Material, options: Options) -> Material:
-    """Columns as taggers guess them, which are kept with the model."""
+    """Return columns as taggers guess them, which are kept with the model."""
     if options["model"] == MULTI_TASK or not material.train[0].features:
         problem = "--predict-columns: expected columns in addition to the words and the tags, got none"
         raise DataError(options["train"], f"{problem}; name them with --feature-columns, or leave it out")
@@ -177,7 +178,7 @@ def _with_predicted_columns(material: Material, options: Options) -> Material:
 
 
 def _columns_note(format: ColumnFormat, predicted: bool) -> str:
-    """That the model will need more than words, or predict it."""
+    """Return the note that the model needs more than words, or predicts it."""
     names = format.names if isinstance(format, CsvFormat) else CONLLU_NAMES if format.conllu else ()
     shown = ", ".join(names[i - 1] if names else str(i) for i in format.feature_columns)
     columns = f"column{'s' if len(format.feature_columns) > 1 else ''} {shown}"
@@ -190,7 +191,7 @@ def _columns_note(format: ColumnFormat, predicted: bool) -> str:
 
 
 def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
-    """The layout of the training file as choices for another; only the delimiter may differ."""
+    """Return the layout of the training file as choices for another; only the delimiter may differ."""
     if format is None:
         return choices
     if isinstance(format, CsvFormat | PairColumns):
@@ -201,7 +202,7 @@ def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
 
 
 def hold_out(sentences: Sequence[Sentence], file: str) -> tuple[Sequence[Sentence], list[Sentence]]:
-    """All but the last tenth, and the last tenth."""
+    """Return all but the last tenth, and the last tenth."""
     if len(sentences) < 2:
         raise DataError(file, "expected at least 2 sentences to hold one out; add sentences or name a --dev file")
     n_dev = max(1, len(sentences) // HELD_OUT)
@@ -211,7 +212,7 @@ def hold_out(sentences: Sequence[Sentence], file: str) -> tuple[Sequence[Sentenc
 def without_rare_tags(
     sentences: Sequence[Sentence], least: int, options: Options, scratch: Scratch
 ) -> Sequence[Sentence]:
-    """The sentences all of whose tags occur at least `least` times, counted before any is left out.
+    """Return the sentences all of whose tags occur at least `least` times, counted before any is left out.
 
     Whole sentences go: an unknown tag inside of one is more than most models can learn from.
     """
@@ -230,22 +231,22 @@ def without_rare_tags(
     return kept
 
 
-def _examples(train: Sequence[Any]) -> list[str]:
-    """A few short inputs to try the model with, those with the most different labels first."""
-    found: dict[str, int] = {}
+def _examples(train: Sequence[object]) -> list[str]:
+    """Return a few short inputs to try the model with, those with the most different labels first."""
+    n_labels: dict[str, int] = {}
     for each in itertools.islice(train, LOOKED_AT):
         words = getattr(each, "words", ())
         text = getattr(each, "text", "") or " ".join(words)
         is_short = len(text) <= LONGEST_EXAMPLE and (len(words) >= LEAST_WORDS or getattr(each, "target", None))
         if is_short and text.isprintable() and "|" not in text:  # the model card has them in a table
-            found.setdefault(text, len(set(getattr(each, "tags", None) or ())))
-    return sorted(found, key=lambda text: -found[text])[:N_EXAMPLES]
+            n_labels.setdefault(text, len(set(getattr(each, "tags", None) or ())))
+    return sorted(n_labels, key=lambda text: -n_labels[text])[:N_EXAMPLES]
 
 
 def _provenance(
     options: Options, train: Sequence[Sized], dev: Sequence[Sized], format: ColumnFormat | None, choices: Choices
-) -> dict[str, Any]:
-    """What the model remembers of its data: sizes, date and the layout of the columns."""
+) -> dict[str, object]:
+    """Describe the data for the model to keep: sizes, date and the layout of the columns."""
     fields = choices.fields
     return {
         "date": datetime.date.today().isoformat(),
@@ -268,16 +269,16 @@ SAMPLE = 2000  # lines that tell how tokens are written
 
 
 def known_texts(path: str, raw: str | None, choices: Choices, note: Note) -> list[Document]:
-    """The texts of a file of tokens: as CoNLL-U spells them, or as the file of raw text has them."""
+    """Return the texts of a file of tokens: as CoNLL-U spells them, or as the file of raw text has them."""
     format = (
         None if file_kind(path) != "conll" or _is_pretokenised(path) else infer_format(path, choices, with_tags=False)
     )
     if format is not None and format.conllu:
         if raw is not None:
             raise DataError(path, f"CoNLL-U has its text in itself, got --raw {raw} too; leave that out")
-        found = spaced_documents(path)
-        if found is not None:
-            return found
+        documents = spaced_documents(path)
+        if documents is not None:
+            return documents
     if raw is None:
         problem = "expected CoNLL-U in which SpaceAfter=No says where words touch, got none"
         raise DataError(path, f"{problem}; give the raw text too, with --raw (of --dev: --raw-dev)")
@@ -292,23 +293,23 @@ def known_texts(path: str, raw: str | None, choices: Choices, note: Note) -> lis
 
 
 def _is_pretokenised(path: str) -> bool:
-    """Whether lines have different numbers of tokens, so that they are sentences."""
+    """Return whether lines have different numbers of tokens, so that they are sentences."""
     sample = [line for _, line in islice(numbered_lines(path), SAMPLE) if line.strip() and not line.startswith("#")]
     return not any("\t" in line for line in sample) and len({len(line.split()) for line in sample}) > 1
 
 
-def given_tokeniser(options: Options) -> Any:
-    """The one in the folder that --tokeniser names, which is a tokeniser or keeps one."""
+def given_tokeniser(options: Options) -> FolderTokeniser | None:
+    """Return the one in the folder that --tokeniser names, which is a tokeniser or keeps one."""
     folder = tokeniser_folder(options)
     if folder is None:
         return None
-    found = FolderTokeniser(folder)
-    found.tokenise("")  # damage is told before training
-    return found
+    tokeniser = FolderTokeniser(folder)
+    tokeniser.tokenise("")  # damage is told before training
+    return tokeniser
 
 
-def learned_tokeniser(options: Options, format: ColumnFormat | None, train: Sequence[Sentence]) -> Any:
-    """One that is learned from the training data, for text to be cut as they are; on --resume, that of the run.
+def learned_tokeniser(options: Options, format: ColumnFormat | None, train: Sequence[Sentence]) -> object:
+    """Return one that is learned from the training data, for text to be cut as they are; on --resume, that of the run.
 
     None where they say nothing of it: texts that rules have cut, pairs of strings, attributes, whole documents.
     """

@@ -61,7 +61,7 @@ def train_model(options: Options, choices: Choices) -> None:
 
 
 def make_recipe(options: Options) -> Recipe:
-    """What makes the model; it is given the feature function that the options name."""
+    """Make the recipe of the model, with the feature function that the options name."""
     return recipe_of({**options, "function": given_function(options.get("features"))})
 
 
@@ -95,7 +95,7 @@ def learn(recipe: Recipe, run: RunOptions, options: Options) -> tuple[Model, Res
 
 
 def progress_of(options: Options, run: str = "") -> Progress:
-    """What the user sees of a run, with TensorBoard if that is wanted."""
+    """Return the display of a run, with TensorBoard if that is wanted."""
     shown, folder = progress_for(quiet=options["quiet"]), options.get("tensorboard")
     return shown if folder is None else TensorBoardProgress(shown, Path(folder) / run)
 
@@ -119,11 +119,11 @@ def _all_seeds(recipe: Recipe, options: Options, folders: Sequence[Path]) -> See
     for seed, folder in enumerate(folders, options["seed"]):
         with exclusive(folder):
             run = RunOptions(folder, seed, progress_of(options, folder.name), options["resume"], of_several=True)
-            _, found = learn(recipe, run, options)
-        rows.append(SeedRow(seed, found.best_score, None, found.best_epoch, found.seconds))
-        if found.interrupted:
+            _, result = learn(recipe, run, options)
+        rows.append(SeedRow(seed, result.best_score, None, result.best_epoch, result.seconds))
+        if result.interrupted:
             break
-    return SeedsResult(found.metric, rows, found.interrupted)
+    return SeedsResult(result.metric, rows, result.interrupted)
 
 
 # Progress of training as a command shows it.
@@ -132,7 +132,7 @@ SECONDS = 5.0  # between lines about an epoch
 
 
 def progress_for(*, quiet: bool = False) -> Progress:
-    """A bar on a terminal, else a message for each epoch, and within it if --progress asks for that."""
+    """Return a bar on a terminal, else a message for each epoch, and within it if --progress asks for that."""
     if quiet:
         return Progress()
     how = progress_shown()

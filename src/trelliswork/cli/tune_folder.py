@@ -9,10 +9,10 @@ best.toml      its settings, fit for trelliswork train
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from trelliswork.cli.config_file import (
     CONFIG_FILE,
@@ -35,6 +35,9 @@ from trelliswork.training.result import SearchResult
 from trelliswork.training.search_space import Around, Numbers, OneOf, Space
 from trelliswork.training.trials import JOURNAL
 from trelliswork.writing import is_part_of
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 BEST, BEST_FILE, TRIALS, AGAIN = "best", "best.toml", "trials", "trained"
 OURS = {JOURNAL, f"{JOURNAL}.lock", BEST, BEST_FILE, TRIALS, AGAIN, LOCK}
@@ -65,7 +68,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_left_lock(name: str) -> bool:
-    """Whether Optuna was killed as it gave up the lock of its journal, which it renames first."""
+    """Return whether Optuna was killed as it gave up the lock of its journal, which it renames first."""
     return name.startswith(f"{JOURNAL}.lock") and name.endswith(".rename")
 
 
@@ -111,16 +114,16 @@ _EXAMPLE = "lr = {low = 1e-4, high = 1e-2, log = true} or encoder = ['lstm', 'gr
 
 
 def read_space(path: str, model: str) -> Space | None:
-    """The section [space] of a file of settings; None without one."""
+    """Return the section [space] of a file of settings; None without one."""
     file = TomlFile(path)
-    found = file.sections.get(SPACE)
-    if found is None:
+    choices = file.sections.get(SPACE)
+    if choices is None:
         return None
-    if not isinstance(found, dict) or not found:
-        raise file.error(f"expected settings to choose under [{SPACE}], got {found!r}; write {_EXAMPLE}", SPACE)
+    if not isinstance(choices, dict) or not choices:
+        raise file.error(f"expected settings to choose under [{SPACE}], got {choices!r}; write {_EXAMPLE}", SPACE)
     known = _known(model)
     space = {}
-    for name, value in found.items():
+    for name, value in choices.items():
         require_used(file, name, known, model, f"setting of {model} to choose")
         try:
             space[name] = _choice(file, name, value, known[name])
@@ -133,11 +136,11 @@ def read_space(path: str, model: str) -> Space | None:
 
 def _known(model: str) -> dict[str, str]:
     sections = known_settings(model)
-    found = {**sections["model"], **sections["training"]}
-    return {name: kind for name, kind in found.items() if name not in _NOT_CHOSEN}
+    kinds = {**sections["model"], **sections["training"]}
+    return {name: kind for name, kind in kinds.items() if name not in _NOT_CHOSEN}
 
 
-def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf:
+def _choice(file: TomlFile, name: str, value: object, kind: str) -> Numbers | OneOf:
     if isinstance(value, list):
         return OneOf(tuple(file.checked(name, each, kind) for each in value))
     if not isinstance(value, dict) or kind not in _NUMBERS:
@@ -151,8 +154,8 @@ def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf
     return Numbers(**value, whole=kind == "int")
 
 
-def default_space(options: Mapping[str, Any]) -> Space:
-    """A space around the settings of a model: those that say where to search, if they matter for it."""
+def default_space(options: Options) -> Space:
+    """Return a space around the settings of a model: those that say where to search, if they matter for it."""
     values, space = recipe_of({**options, "resume": False}).search_values(), {}
     for config in entry_of(options["model"]).configs:
         for each, about in settings_in(config):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from trelliswork.cli.messages import Shown, progress_shown
 from trelliswork.cli.training import learn, make_recipe, prepare
@@ -18,12 +17,15 @@ from trelliswork.training.finished import read_history
 from trelliswork.training.progress import BarProgress, Progress
 from trelliswork.training.trials import Attempt
 
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
+
 
 class Trials:
     """The data, read once, and the model's own settings; with several seeds, the first is kept and watched, and the
     mean of all counts."""
 
-    def __init__(self, options: Mapping[str, Any], choices: Choices) -> None:
+    def __init__(self, options: Options, choices: Choices) -> None:
         use_threads(options["threads"])
         self.options, self.metric = options, "score"
         recipe = make_recipe(options)
@@ -67,7 +69,7 @@ def _silent(text: str) -> None:
 
 
 def _report_again(attempt: Attempt, folder: Path) -> None:
-    """What a trial that was stopped had found, as far as it was not told."""
+    """Report the scores of a trial that was stopped, as far as they were not reported."""
     with suppress(FileNotFoundError, ModelError):  # killed before the first line, or within one
         for record in read_history(folder / HISTORY):
             attempt.report(record.epoch, record.score)
@@ -83,5 +85,5 @@ class TrialBar(BarProgress):
     def title(self, text: str) -> str:
         return f"{self.trial}, {text}"
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: object) -> None:
         """Of a trial, only its end is told."""

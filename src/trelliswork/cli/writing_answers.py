@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from trelliswork.cli.inputs import stored_format
 from trelliswork.cli.writers import (
@@ -25,6 +25,7 @@ from trelliswork.cli.writers import (
     PairWriter,
     Writer,
 )
+from trelliswork.cli.writers.base import Target
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat
 from trelliswork.data.choices import CONLLU_NAMES, column_number
 from trelliswork.data.json_shapes import Reading
@@ -33,6 +34,7 @@ from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind, foreign_format
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import Model
 from trelliswork.reading import name_of
 from trelliswork.tags.scheme_rules import split_tag
 
@@ -107,12 +109,12 @@ class Inputs:
 
 
 def is_binary(wanted: Output | None, kind: InputKind) -> bool:
-    """Whether answers are written as bytes."""
+    """Return whether answers are written as bytes."""
     return (wanted or _SAME.get(kind)) is Output.parquet
 
 
-def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> bool:
-    """Whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
+def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Model) -> bool:
+    """Return whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
 
     Those of trees have the lines of CoNLL-U again.
     """
@@ -125,8 +127,8 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> boo
     return wanted in columns.get(kind, ()) and not top_k
 
 
-def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, target: IO[Any]) -> Writer:
-    """What turns answers into text."""
+def writer_for(wanted: Output | None, inputs: Inputs, model: Model, top_k: int, target: Target) -> Writer:
+    """Make the writer of the answers."""
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
     if wanted is None and (foreign := foreign_format(inputs.kind)) is not None and _can_write(foreign):
@@ -174,8 +176,8 @@ def _can_write(format: FileFormat) -> bool:
     return type(format).text is not FileFormat.text
 
 
-def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
-    """The format of answers if none is asked for."""
+def _as_read(inputs: Inputs, top_k: int, model: Model) -> Output:
+    """Return the format of answers if none is asked for."""
     if inputs.own is Output.parquet:
         return Output.parquet
     if model.learns_from == PAIRS:
@@ -190,7 +192,7 @@ def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
     return inputs.own if inputs.own is Output.jsonl or not top_k else Output.conll
 
 
-def _kept_writer(inputs: Inputs, kept: KeptLines, model: Any) -> Writer:
+def _kept_writer(inputs: Inputs, kept: KeptLines, model: Model) -> Writer:
     format, several = inputs.format, any(model.heads)
     if format is None:
         if several:
@@ -205,7 +207,7 @@ def _kept_writer(inputs: Inputs, kept: KeptLines, model: Any) -> Writer:
 
 
 def _columns(inputs: Inputs, format: ColumnFormat, tasks: Sequence[str]) -> list[int | None]:
-    """Where the tags of each task go; None where there is no column for them."""
+    """Return the columns for the tags of each task; None where there is no column for them."""
     is_csv = isinstance(format, CsvFormat)
     if is_csv and len(tasks) == 1:
         return [format.tag_column]
@@ -222,12 +224,12 @@ def _columns(inputs: Inputs, format: ColumnFormat, tasks: Sequence[str]) -> list
 
 
 def _tag_name(choices: Choices) -> str:
-    """What a new column of tags is called."""
+    """Return the name of a new column of tags."""
     asked = choices.completed(conllu=False).tag_column
     return asked if isinstance(asked, str) else "tag"
 
 
-def _page(inputs: Inputs, model: Any, schemes: dict[str, str]) -> PageWriter:
+def _page(inputs: Inputs, model: Model, schemes: dict[str, str]) -> PageWriter:
     labels = {name: _labels(head) for name, head in model.heads.items()}
     done = "parsed" if model.learns_from in TREES else "tagged"
     what = "an arc" if model.learns_from in TREES else "a mark"
@@ -236,7 +238,7 @@ def _page(inputs: Inputs, model: Any, schemes: dict[str, str]) -> PageWriter:
 
 
 def _labels(head: Any) -> list[str]:
-    """The labels of spans, or the tags if they are plain."""
+    """Return the labels of spans, or the tags if they are plain."""
     tags = list(getattr(getattr(head, "labels", None), "data_tags", ()))
     if head.scheme == "plain":
         return tags

@@ -44,9 +44,11 @@ __all__ = [
     "TreeCRF",
 ]
 
+Event = Any  # indicators of parts: a tensor, or a tuple of them, shaped like the log-potentials
+
 
 class StructDistribution(Distribution):
-    """What the distributions have in common: the queries of torch-struct, by its names and in its shapes.
+    """Base of the distributions: the queries of torch-struct, by its names and in its shapes.
 
     `distribution` is the one of this library behind it, with further queries. Log-potentials may be -inf, and are never
     changed.
@@ -55,7 +57,7 @@ class StructDistribution(Distribution):
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention
     _axes: int  # of log-potentials, the batch included
 
-    def __init__(self, log_potentials: Any, lengths: Tensor | None = None, args: Any = None) -> None:
+    def __init__(self, log_potentials: Any, lengths: Tensor | None = None, args: object = None) -> None:
         self.log_potentials, self.lengths = log_potentials, lengths
         first = self._check()[0]
         super().__init__(first.shape[:1], first.shape[1:], validate_args=False)
@@ -68,14 +70,14 @@ class StructDistribution(Distribution):
         return given
 
     def _potentials(self) -> tuple[Tensor, ...]:
-        """All tensors of log-potentials."""
+        """Return all tensors of log-potentials."""
         return (self.log_potentials,)
 
     @abstractmethod
     def _made(self, *potentials: Tensor) -> StructuredDistribution:
-        """The distribution of this library that has these log-potentials."""
+        """Return the distribution of this library that has these log-potentials."""
 
-    def _event(self, *parts: Tensor) -> Any:
+    def _event(self, *parts: Tensor) -> Event:
         """Gradients of all tensors of log-potentials as the caller gets them."""
         return parts[0]
 
@@ -93,7 +95,7 @@ class StructDistribution(Distribution):
 
     @property
     def count(self) -> Tensor:
-        """How many structures there are [batch], in float64."""
+        """Number of structures [batch], in float64."""
         return self.distribution.count
 
     @property
@@ -110,12 +112,12 @@ class StructDistribution(Distribution):
         return self.entropy + self.kl(other)
 
     @property
-    def marginals(self) -> Any:
+    def marginals(self) -> Event:
         """p(part), shaped like the log-potentials; differentiable if these are."""
         differentiable = any(each.requires_grad for each in self._potentials())
         return self._gradient(lambda inner: inner.log_partition, differentiable)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: Event) -> Tensor:
         """log p(event) [*samples, batch] of indicators shaped like the log-potentials."""
         pairs = (
             zip(self.log_potentials, value, strict=False)
@@ -128,12 +130,12 @@ class StructDistribution(Distribution):
     # --- structures ------------------------------------------------------------------------------------------
 
     @property
-    def argmax(self) -> Any:
+    def argmax(self) -> Event:
         """The event of the best structure."""
         return self._event_of(self.distribution.argmax)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Event:
         return self.argmax
 
     @property
@@ -142,26 +144,26 @@ class StructDistribution(Distribution):
         return self.distribution.score(self.distribution.argmax)
 
     def kmax(self, k: int) -> Tensor:
-        """The scores of the k best structures [k, batch]; -inf where there are fewer."""
+        """Return the scores of the k best structures [k, batch]; -inf where there are fewer."""
         return self.distribution.top_k(k)[1]
 
-    def topk(self, k: int) -> Any:
-        """The events of the k best structures [k, batch, ...]."""
+    def topk(self, k: int) -> Event:
+        """Return the events of the k best structures [k, batch, ...]."""
         values, _ = self.distribution.top_k(k)
         return self._stacked([self._event_of(each) for each in values])
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Any:
-        """The events of exact samples [*sample_shape, batch, ...]."""
+    def sample(self, sample_shape: Sequence[int] = ()) -> Event:
+        """Return the events of exact samples [*sample_shape, batch, ...]."""
         shape = torch.Size(sample_shape)
         values = self.distribution.sample((shape.numel(),))
         events = [self._event_of(each) for each in values]
         return self._stacked(events, shape)
 
-    def _event_of(self, value: Any) -> Any:
-        """The event of a value of this library."""
+    def _event_of(self, value: Event) -> Event:
+        """Return the event of a value of this library."""
         return self._gradient(lambda inner: inner.score(value))
 
-    def _stacked(self, events: list[Any], shape: Sequence[int] = (-1,)) -> Any:
+    def _stacked(self, events: list[Event], shape: Sequence[int] = (-1,)) -> Event:
         if isinstance(events[0], tuple):
             return tuple(self._stacked(list(each), shape) for each in zip(*events, strict=True))
         return torch.stack(events).reshape((*shape, *events[0].shape))
@@ -175,8 +177,8 @@ class StructDistribution(Distribution):
         tracked = [each if each.requires_grad else each.detach().clone().requires_grad_() for each in given]
         return tracked, self._made(*tracked)
 
-    def _gradient(self, quantity: Callable[[Any], Tensor], differentiable: bool = False) -> Any:
-        """The gradient of a quantity [batch] as an event."""
+    def _gradient(self, quantity: Callable[[Any], Tensor], differentiable: bool = False) -> Event:
+        """Return the gradient of a quantity [batch] as an event."""
         with torch.inference_mode(False), torch.enable_grad():
             tracked, inner = self._tracked
             parts = torch.autograd.grad(
@@ -186,7 +188,7 @@ class StructDistribution(Distribution):
 
 
 def _scores(potentials: Tensor, value: Tensor) -> Tensor:
-    """The scores of the parts of a value; a forbidden part that is not used costs nothing."""
+    """Return the scores of the parts of a value; a forbidden part that is not used costs nothing."""
     return torch.where(value == 0, 0.0, potentials * value)
 
 
@@ -206,13 +208,13 @@ class LinearChainCRF(StructDistribution):
         return LinearChain(edges.new_zeros(batch, n + 1, c), edges.transpose(-1, -2), lengths=self.lengths)
 
     def to_event(self, sequence: Tensor, extra: int, lengths: Tensor | None = None) -> Tensor:
-        """The event of tags [batch, N] out of `extra`."""
+        """Return the event of tags [batch, N] out of `extra`."""
         to, source = one_hot(sequence[:, 1:], extra), one_hot(sequence[:, :-1], extra)
         inside = torch.arange(sequence.shape[1] - 1) < _given(lengths, sequence)[:, None] - 1
         return to[..., :, None] * source[..., None, :] * inside[..., None, None]
 
     def from_event(self, event: Tensor) -> tuple[Tensor, int]:
-        """The tags [batch, N] of an event, and how many there are."""
+        """Return the tags [batch, N] of an event, and how many there are."""
         first = event[:, :1].sum(-2).argmax(-1)
         return torch.cat([first, event.sum(-1).argmax(-1)], 1), event.shape[-1]
 
@@ -277,7 +279,7 @@ class DependencyCRF(StructDistribution):
     _tree: type[ProjectiveTree] | type[SpanningTree] = ProjectiveTree
 
     def __init__(
-        self, log_potentials: Tensor, lengths: Tensor | None = None, args: Any = None, multiroot: bool = True
+        self, log_potentials: Tensor, lengths: Tensor | None = None, args: object = None, multiroot: bool = True
     ) -> None:
         self.multiroot, self._axes = multiroot, 4 if log_potentials.dim() == 4 else 3
         super().__init__(log_potentials, lengths)
@@ -294,7 +296,7 @@ class DependencyCRF(StructDistribution):
         return self._tree(square, **how)
 
     def to_event(self, sequence: Tensor, extra: None = None, lengths: Tensor | None = None) -> Tensor:
-        """The event of heads [batch, N], counted from 1 and 0 for the root."""
+        """Return the event of heads [batch, N], counted from 1 and 0 for the root."""
         n = sequence.shape[1]
         words = torch.arange(n, device=sequence.device)
         heads = torch.where(sequence == 0, words, sequence - 1)
@@ -302,7 +304,7 @@ class DependencyCRF(StructDistribution):
         return one_hot(heads, n).transpose(-1, -2) * inside[:, None]
 
     def from_event(self, event: Tensor) -> tuple[Tensor, None]:
-        """The heads [batch, N] of an event without labels."""
+        """Return the heads [batch, N] of an event without labels."""
         heads = event.argmax(1) + 1
         roots = event.diagonal(dim1=1, dim2=2) != 0
         return torch.where(roots | (event.sum(1) == 0), 0, heads), None
@@ -318,7 +320,7 @@ class NonProjectiveDependencyCRF(DependencyCRF):
     _tree = SpanningTree
 
     def __init__(
-        self, log_potentials: Tensor, lengths: Tensor | None = None, args: Any = None, multiroot: bool = False
+        self, log_potentials: Tensor, lengths: Tensor | None = None, args: object = None, multiroot: bool = False
     ) -> None:
         super().__init__(log_potentials, lengths, args, multiroot)
 
@@ -377,7 +379,7 @@ class SentCFG(StructDistribution):
 
 @lru_cache(maxsize=16)
 def _every_rule(n_phrases: int, n_terms: int) -> Grammar:
-    """The grammar with all rules of so many symbols."""
+    """Return the grammar with all rules of so many symbols."""
     n = n_phrases + n_terms
     rules = tuple((parent, left, right) for parent in range(n_phrases) for left in range(n) for right in range(n))
     scores = torch.zeros(len(rules), dtype=torch.float64), torch.zeros(n, dtype=torch.float64)

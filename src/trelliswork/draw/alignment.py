@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from trelliswork.draw.inputs import Table, as_list, as_path, as_table, as_texts
 from trelliswork.draw.svg import (
@@ -28,7 +27,7 @@ LEAST_SHOWN = 0.005  # paler cells are left out
 
 
 def alignment(
-    probabilities: Any, symbols: Sequence[str], path: Any = None, *, columns: Sequence[str] | None = None
+    probabilities: object, symbols: Sequence[str], path: object = None, *, columns: Sequence[str] | None = None
 ) -> Drawing:
     """Symbol probabilities [t, c]; `path` holds the symbol (its index or name) of each column.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from trelliswork.draw.curves import SMALL, Curve, curves_of, layers_of, positions
 from trelliswork.draw.inputs import as_index, as_list
@@ -30,8 +29,8 @@ RADIUS, ENTRY = 20.0, 30.0
 Arcs = list[tuple[int, int, str]]
 
 
-def automaton(arcs: Sequence[tuple[int, int, str]], initial: Any, finals: Any, n_states: int) -> Drawing:
-    """Arcs (source, target, text); `initial` is a state or several; `finals` are states, or a mapping to their texts.
+def automaton(arcs: Sequence[tuple[int, int, str]], initial: object, finals: object, n_states: int) -> Drawing:
+    """Draw arcs (source, target, text); `initial` is a state or several, `finals` states, or a mapping to texts.
 
     >>> automaton([(0, 0, "b"), (0, 1, "a"), (1, 0, "b")], 0, [1], 2)  # doctest: +SKIP
     """
@@ -63,8 +62,8 @@ def _listed(states: Iterable[int]) -> str:
     return ", ".join(map(str, states)) or "none"
 
 
-def _arcs(arcs: Any, n: int) -> Arcs:
-    found = []
+def _arcs(arcs: object, n: int) -> Arcs:
+    checked = []
     for i, arc in enumerate(as_list(arcs, "arcs")):
         if not isinstance(arc, Sequence) or isinstance(arc, str) or len(arc) != 3:
             raise ScoreError(f"an arc is (source, target, text); got {arc!r} at arc {i}")
@@ -74,25 +73,25 @@ def _arcs(arcs: Any, n: int) -> Arcs:
                 raise ScoreError(
                     f"states must lie in 0..{n - 1}; got {state} at arc {i}; raise n_states or correct the arc"
                 )
-        found.append((source, target, str(arc[2]) or "ε"))
-    return found
+        checked.append((source, target, str(arc[2]) or "ε"))
+    return checked
 
 
-def _states(states: Any, n: int, name: str) -> list[int]:
-    """One state, several, or the keys of a mapping."""
+def _states(states: object, n: int, name: str) -> list[int]:
+    """Return one state, several, or the keys of a mapping."""
     if isinstance(states, (Mapping, set, frozenset)):
         states = sorted(states)
     given = states.tolist() if hasattr(states, "tolist") else states
     several = [given] if isinstance(given, (int, float)) else as_list(given, name)
-    found = [as_index(state, f"a state of {name}") for state in several]
-    for state in found:
+    indices = [as_index(state, f"a state of {name}") for state in several]
+    for state in indices:
         if not 0 <= state < n:
             raise ScoreError(f"{name} must lie in 0..{n - 1}; got {state}")
-    return found
+    return indices
 
 
 def _frame(places: Sequence[complex], curves: Sequence[Curve], radius: float) -> tuple[complex, complex]:
-    """What to add to every point, and the size of the picture."""
+    """Return what to add to every point, and the size of the picture."""
     xs = [place.real + side for place in places for side in (-radius - ENTRY, radius + 3)]
     ys = [place.imag + side for place in places for side in (-radius - 3, radius + 3)]
     for curve in curves:

@@ -76,7 +76,7 @@ def layers_of(arcs: Sequence[tuple[int, int, str]], initial: Sequence[int], n_st
 
 
 def positions(layers: Sequence[Sequence[int]], arcs: Sequence[tuple[int, int, str]], radius: float) -> list[complex]:
-    """A column for each layer, wide enough for the texts between; each state near the height of those before it."""
+    """Place a column for each layer, wide enough for the texts; each state near the height of those before it."""
     column_of = {state: column for column, layer in enumerate(layers) for state in layer}
     places: dict[int, complex] = {}
     x = 0.0
@@ -94,7 +94,7 @@ def positions(layers: Sequence[Sequence[int]], arcs: Sequence[tuple[int, int, st
 def curves_of(
     arcs: Sequence[tuple[int, int, str]], places: Sequence[complex], radius: float, entries: Sequence[complex]
 ) -> list[Curve]:
-    """A curve for each arc, in the order of the arcs, and then a place for each text; `entries` are kept clear."""
+    """Return a curve for each arc, in their order, and then a place for each text; `entries` are kept clear."""
     is_weighed = len(arcs) <= MOST_WEIGHED
     lines: dict[int, Line] = {}
     for i in sorted(range(len(arcs)), key=lambda i: _reach(arcs[i], places)):
@@ -120,16 +120,16 @@ def _reach(arc: tuple[int, int, str], places: Sequence[complex]) -> tuple[bool, 
 
 def _ways(source: complex, target: complex, radius: float) -> list[Line]:
     if source == target:
-        found = [_loop(source, radius, side, size) for side, size in LOOPS]
+        candidates = [_loop(source, radius, side, size) for side, size in LOOPS]
     else:
-        found = [_bow(source, target, radius, bend) for bend in BENDS]
+        candidates = [_bow(source, target, radius, bend) for bend in BENDS]
     through = 20.0 if target.real < source.real else 0.0  # a way back reads better around the rest
-    efforts = (6.0 * i if i else through for i in range(len(found)))
-    return [Line(controls, _samples(controls), effort) for controls, effort in zip(found, efforts, strict=True)]
+    efforts = (6.0 * i if i else through for i in range(len(candidates)))
+    return [Line(controls, _samples(controls), effort) for controls, effort in zip(candidates, efforts, strict=True)]
 
 
 def _spots(line: Line, width: float) -> list[Box]:
-    """Candidate positions of an arc's label: on the line, or above a loop."""
+    """Return candidate positions of an arc's label: on the line, or above a loop."""
     if len(line.controls) == LOOP_CONTROLS:
         top, foot = bezier(line.controls, 0.5), (line.controls[0] + line.controls[-1]) / 2
         return [Box(top + 12 * (top - foot) / abs(top - foot), width)]
@@ -157,7 +157,7 @@ def _bow(source: complex, target: complex, radius: float, bend: float) -> tuple[
 
 
 def bezier(controls: Sequence[complex], t: float) -> complex:
-    """The point of a Bézier curve at t in 0..1."""
+    """Return the point of a Bézier curve at t in 0..1."""
     n = len(controls) - 1
     return sum((comb(n, i) * t**i * (1 - t) ** (n - i) * point for i, point in enumerate(controls)), 0j)
 
@@ -169,7 +169,7 @@ def _samples(controls: Sequence[complex]) -> tuple[complex, ...]:
 def _hindrance(
     line: Line, others: Sequence[Line], places: Sequence[complex], radius: float, entries: Sequence[complex]
 ) -> float:
-    """How badly a line would run: through a state worst, along another line bad, across one tolerable."""
+    """Rate how badly a line would run: through a state worst, along another line bad, across one tolerable."""
     cost = 0.0
     inner = line.samples[3:-3]
     for place in places:
@@ -184,7 +184,7 @@ def _hindrance(
 
 
 def _rooms_meet(mine: Sequence[complex], others: Sequence[complex], margin: float) -> bool:
-    """Whether the rectangles around two lines come near each other: cheaper than all pairs of points."""
+    """Return whether the rectangles around two lines come near each other: cheaper than all pairs of points."""
     return all(
         min(a) < max(b) + margin and min(b) < max(a) + margin
         for a, b in (

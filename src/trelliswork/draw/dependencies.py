@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.draw.inputs import as_index, as_list, as_probabilities, as_table, as_texts
 from trelliswork.draw.svg import (
@@ -54,9 +54,9 @@ class Drawn(NamedTuple):
 
 
 def dependencies(
-    tokens: Sequence[str], heads: Any, labels: Sequence[str] | None = None, probabilities: Any = None
+    tokens: Sequence[str], heads: object, labels: Sequence[str] | None = None, probabilities: object = None
 ) -> Drawing:
-    """The head of each token, words counted from 1 and 0 being the root.
+    """Return the head of each token, words counted from 1 and 0 being the root.
 
     `probabilities`: of each token's arc, or the marginals [n+1, n+1] of all arcs.
 
@@ -88,11 +88,11 @@ def _columns(edges: Sequence[float], words: Sequence[str]) -> zip[tuple[tuple[fl
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def _heads(heads: Any, n: int) -> list[int]:
-    found = as_list(heads, "heads")
-    if len(found) != n:
-        raise ScoreError(f"heads must be {n}, one for each token; got {len(found)}")
-    governors = [as_index(head, f"the head of token {m}") for m, head in enumerate(found, 1)]
+def _heads(heads: object, n: int) -> list[int]:
+    given = as_list(heads, "heads")
+    if len(given) != n:
+        raise ScoreError(f"heads must be {n}, one for each token; got {len(given)}")
+    governors = [as_index(head, f"the head of token {m}") for m, head in enumerate(given, 1)]
     for m, head in enumerate(governors, 1):
         if not 0 <= head <= n:
             raise ScoreError(f"heads must lie in 0..{n}; got {head} at token {m}; count tokens from 1, 0 is the root")
@@ -101,7 +101,7 @@ def _heads(heads: Any, n: int) -> list[int]:
     return governors
 
 
-def _of_arcs(probabilities: Any, heads: Sequence[int]) -> list[float] | None:
+def _of_arcs(probabilities: object, heads: Sequence[int]) -> list[float] | None:
     if probabilities is None:
         return None
     n, rows = len(heads), as_list(probabilities, "probabilities")
@@ -111,9 +111,9 @@ def _of_arcs(probabilities: Any, heads: Sequence[int]) -> list[float] | None:
     return as_probabilities(rows, n, "token")
 
 
-def _arcs(heads: Sequence[int], labels: list[Any] | None, sure: list[float] | None) -> list[Arc]:
-    """Arcs from short to long, each a level above all shorter ones that share room with it; the root's on top."""
-    found: list[Arc] = []
+def _arcs(heads: Sequence[int], labels: list[str] | None, sure: list[float] | None) -> list[Arc]:
+    """Sort arcs from short to long, each a level above all shorter ones that it overlaps; the root's on top."""
+    arcs: list[Arc] = []
     order = sorted(range(len(heads)), key=lambda m: (heads[m] == 0, abs(heads[m] - 1 - m), m))
     for m in order:
         h = heads[m] - 1 if heads[m] else m
@@ -121,18 +121,18 @@ def _arcs(heads: Sequence[int], labels: list[Any] | None, sure: list[float] | No
         name = str(labels[m]) if labels is not None else ("" if heads[m] else "root")
         shown = name if sure is None else f"{name} {percent(sure[m])}".strip()
         if heads[m]:
-            level = 1 + max((a.level for a in found if a.left < right and left < a.right), default=0)
+            level = 1 + max((a.level for a in arcs if a.left < right and left < a.right), default=0)
         else:
-            level = 1 + max((a.level for a in found if not a.is_root), default=0)
-        found.append(Arc(left, right, m, shown, 1.0 if sure is None else sure[m], level))
-    return found
+            level = 1 + max((a.level for a in arcs if not a.is_root), default=0)
+        arcs.append(Arc(left, right, m, shown, 1.0 if sure is None else sure[m], level))
+    return arcs
 
 
 # --- layout --------------------------------------------------------------------------------------------------
 
 
 def _edges(words: Sequence[str], arcs: Sequence[Arc]) -> list[float]:
-    """Where each token's column begins: room for the word, the ends of its arcs, and the labels above."""
+    """Return where each token's column begins: room for the word, the ends of its arcs, and the labels above."""
     n_ends = [sum(m in (arc.left, arc.right) for arc in arcs) for m in range(len(words))]
     widths = [
         max(text_width(word, bold=True) + GAP, SLOT * (ends + 1)) for word, ends in zip(words, n_ends, strict=True)
@@ -193,7 +193,7 @@ def _line(drawn: Drawn, base: float) -> str:
 
 
 def _label(drawn: Drawn, others: Sequence[Drawn]) -> str:
-    """The label on the run of its arc, moved aside where an upright of another arc would cross it."""
+    """Return the label on the run of its arc, moved aside where an upright of another arc would cross it."""
     width = text_width(drawn.arc.shown, SMALL) + 6
     middle, room = (drawn.x_left + drawn.x_right) / 2, max(0.0, (drawn.x_right - drawn.x_left - width) / 2 - 4)
     uprights = [x for other in others if other.y < drawn.y for x in (other.x_left, other.x_right)]
@@ -216,7 +216,7 @@ WIDTH = 2  # characters between two columns of arcs
 
 
 def arc_lines(heads: Sequence[int]) -> list[str]:
-    """What comes before each word, all of the same length; words count from 1, and 0 is the root.
+    """Return what comes before each word, all of the same length; words count from 1, and 0 is the root.
 
     The line of a head goes through its word's row to those of its dependents; arcs that cross are lines that do.
 
@@ -237,11 +237,11 @@ def arc_lines(heads: Sequence[int]) -> list[str]:
 
 
 def _text_columns(heads: Sequence[int]) -> dict[int, int]:
-    """The column of the arcs of each head, right of that of its own head and free over all its rows."""
+    """Return the column of the arcs of each head, right of that of its own head and free over all its rows."""
     dependents: dict[int, list[int]] = {}
     for word, head in enumerate(heads, 1):
         dependents.setdefault(head, []).append(word)
-    found: dict[int, int] = {}
+    columns: dict[int, int] = {}
     taken: list[tuple[int, int, int]] = []  # column, first and last row
     waiting = [(word, 0) for word in dependents.get(0, ())]
     while waiting:
@@ -252,10 +252,10 @@ def _text_columns(heads: Sequence[int]) -> dict[int, int]:
         column = above + 1
         while any(c == column and first <= high and low <= last for c, first, last in taken):
             column += 1
-        found[head] = column
+        columns[head] = column
         taken.append((column, low, high))
         waiting += [(word, column) for word in dependents[head]]
-    return found
+    return columns
 
 
 def _across(row: list[int], start: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""What a caller may pass: tensors, arrays or lists, turned into checked lists."""
+"""Checks of what a caller may pass: tensors, arrays or lists, turned into checked lists."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Table = list[list[float]]
 ROUNDING = 1e-3  # how far outside 0..1 a probability may lie and still be one
 
 
-def as_list(values: Any, name: str) -> list[Any]:
-    """A list from a tensor, an array or any sequence."""
+def as_list(values: object, name: str) -> list[Any]:
+    """Return a list from a tensor, an array or any sequence."""
     if hasattr(values, "tolist"):
         values = values.tolist()
     if isinstance(values, str) or not isinstance(values, Sequence):
@@ -21,8 +21,8 @@ def as_list(values: Any, name: str) -> list[Any]:
     return list(values)
 
 
-def as_texts(values: Any, name: str) -> list[str]:
-    """A list of texts that is not empty."""
+def as_texts(values: object, name: str) -> list[str]:
+    """Return a list of texts that is not empty."""
     texts = [str(each) for each in as_list(values, name)]
     if not texts:
         raise ScoreError(f"{name} must not be empty; give one for each row or column of the picture")
@@ -30,7 +30,7 @@ def as_texts(values: Any, name: str) -> list[str]:
 
 
 def as_probability(value: Any, where: str) -> float:
-    """A number in 0..1, rounding forgiven."""
+    """Return a number in 0..1, rounding forgiven."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -40,16 +40,16 @@ def as_probability(value: Any, where: str) -> float:
     return min(max(number, 0.0), 1.0)
 
 
-def as_probabilities(values: Any, n: int, item: str) -> list[float]:
-    """One probability for each of n items."""
-    found = as_list(values, "probabilities")
-    if len(found) != n:
-        raise ScoreError(f"probabilities must be {n}, one for each {item}; got {len(found)}")
-    return [as_probability(each, f"at {item} {i}") for i, each in enumerate(found)]
+def as_probabilities(values: object, n: int, item: str) -> list[float]:
+    """Return one probability for each of n items."""
+    given = as_list(values, "probabilities")
+    if len(given) != n:
+        raise ScoreError(f"probabilities must be {n}, one for each {item}; got {len(given)}")
+    return [as_probability(each, f"at {item} {i}") for i, each in enumerate(given)]
 
 
-def as_table(values: Any, n: int, c: int, row: str, column: str) -> Table:
-    """Probabilities [n, c]; `row` and `column` say what the two sizes come from."""
+def as_table(values: object, n: int, c: int, row: str, column: str) -> Table:
+    """Return probabilities [n, c]; `row` and `column` say what the two sizes come from."""
     rows = as_list(values, "probabilities")
     shape = _shape(rows)
     if shape != (n, c):
@@ -63,18 +63,18 @@ def as_table(values: Any, n: int, c: int, row: str, column: str) -> Table:
     return [[as_probability(p, f"at {row} {i}, {column} {j}") for j, p in enumerate(r)] for i, r in enumerate(rows)]
 
 
-def _shape(values: Any) -> tuple[int, ...]:
+def _shape(values: object) -> tuple[int, ...]:
     return (len(values), *(_shape(values[0]) if values else ())) if isinstance(values, (list, tuple)) else ()
 
 
-def as_path(values: Any, names: Sequence[str], n: int, what: str, step: str) -> list[int]:
-    """One index for each step; names are taken for their indices."""
-    found = as_list(values, what)
-    if len(found) != n:
-        raise ScoreError(f"{what} must have {n} entries, one for each {step}; got {len(found)}")
+def as_path(values: object, names: Sequence[str], n: int, what: str, step: str) -> list[int]:
+    """Return one index for each step; names are taken for their indices."""
+    given = as_list(values, what)
+    if len(given) != n:
+        raise ScoreError(f"{what} must have {n} entries, one for each {step}; got {len(given)}")
     places = {name: i for i, name in enumerate(names)}
     path = []
-    for t, each in enumerate(found):
+    for t, each in enumerate(given):
         index = places.get(each, -1) if isinstance(each, str) else as_index(each, f"{what} at {step} {t}")
         if not 0 <= index < len(names):
             raise ScoreError(f"{what} must lie in 0..{len(names) - 1}; got {each!r} at {step} {t}")
@@ -83,7 +83,7 @@ def as_path(values: Any, names: Sequence[str], n: int, what: str, step: str) -> 
 
 
 def as_index(value: Any, what: str) -> int:
-    """A whole number."""
+    """Return a whole number."""
     if isinstance(value, float) and not value.is_integer():
         raise ScoreError(f"{what} must be a whole number; got {value!r}")
     try:

@@ -1,4 +1,4 @@
-"""How objects are shown in notebooks: tables, pictures and sentences as HTML, everything escaped.
+"""Display of objects in notebooks: tables, pictures and sentences as HTML, everything escaped.
 
 >>> class Score(Rich):
 ...     def _shown(self) -> list[Piece]:
@@ -49,7 +49,7 @@ def framed(name: str, pieces: Iterable[Piece]) -> str:
 
 
 def plain_rows(found: object) -> list[tuple[str, object]]:
-    """The fields of a dataclass and the properties that are numbers, texts or truth values."""
+    """Return the fields of a dataclass and the properties that are numbers, texts or truth values."""
     own = [field.name for field in fields(found)] if is_dataclass(found) else []
     computed = [name for name in dir(type(found)) if isinstance(getattr(type(found), name), property)]
     rows = [(name.replace("_", " "), getattr(found, name)) for name in (*own, *computed) if not name.startswith("_")]
@@ -57,7 +57,7 @@ def plain_rows(found: object) -> list[tuple[str, object]]:
 
 
 def cell(value: object) -> str:
-    """A value as the text of a cell.
+    """Return a value as the text of a cell.
 
     >>> cell(0.98765), cell(1234567), cell(("B-PER", "O")), cell(None)
     ('0.9877', '1,234,567', 'B-PER, O', '')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.draw.inputs import as_index, as_list, as_probabilities, as_texts
 from trelliswork.draw.svg import (
@@ -32,28 +32,30 @@ class Segment(NamedTuple):
     level: int
 
 
-def segments(tokens: Sequence[str], segments: Sequence[tuple[int, int, Any]], probabilities: Any = None) -> Drawing:
+def segments(
+    tokens: Sequence[str], segments: Sequence[tuple[int, int, object]], probabilities: object = None
+) -> Drawing:
     """Segments (start, end, label), end exclusive, with a probability each; those that overlap are stacked.
 
     >>> segments(["New", "York", "sleeps"], [(0, 2, "LOC"), (2, 3, "O")], [0.93, 0.98])  # doctest: +SKIP
     """
     words = as_texts(tokens, "tokens")
-    found = _checked(segments, probabilities, len(words))
-    edges = _edges(words, found)
+    drawn = _checked(segments, probabilities, len(words))
+    edges = _edges(words, drawn)
     parts = [
         *(text((a + b) / 2, BASELINE, w, font_weight=600) for a, b, w in zip(edges, edges[1:], words, strict=False)),
-        *(_bracket(segment, edges, words) for segment in found),
+        *(_bracket(segment, edges, words) for segment in drawn),
     ]
-    n_levels = 1 + max((segment.level for segment in found), default=0)
-    told = "; ".join(f"{each.shown}: {' '.join(words[each.start : each.end])}" for each in found) or "none"
+    n_levels = 1 + max((segment.level for segment in drawn), default=0)
+    told = "; ".join(f"{each.shown}: {' '.join(words[each.start : each.end])}" for each in drawn) or "none"
     height = BASELINE + 8 + LEVEL * n_levels + MARGIN / 2
     return drawing(edges[-1] + MARGIN, height, f"Segments of: {' '.join(words)}", told, parts)
 
 
-def _checked(segments: Any, probabilities: Any, n: int) -> list[Segment]:
+def _checked(segments: object, probabilities: object, n: int) -> list[Segment]:
     given = as_list(segments, "segments")
     sure = None if probabilities is None else as_probabilities(probabilities, len(given), "segment")
-    found: list[Segment] = []
+    checked: list[Segment] = []
     for i, each in enumerate(given):
         if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != 3:
             raise ScoreError(f"a segment is (start, end, label); got {each!r} at segment {i}")
@@ -63,14 +65,14 @@ def _checked(segments: Any, probabilities: Any, n: int) -> list[Segment]:
                 f"segments must have 0 <= start < end <= {n}, end exclusive; got ({start}, {end}) at segment {i}"
             )
         shown = str(each[2]) if sure is None else f"{each[2]} {percent(sure[i])}"
-        taken = {other.level for other in found if other.start < end and start < other.end}
+        taken = {other.level for other in checked if other.start < end and start < other.end}
         level = next(level for level in range(len(taken) + 1) if level not in taken)
-        found.append(Segment(start, end, str(each[2]), shown, level))
-    return found
+        checked.append(Segment(start, end, str(each[2]), shown, level))
+    return checked
 
 
 def _edges(words: Sequence[str], found: Sequence[Segment]) -> list[float]:
-    """Where each token begins: wide enough for the token, and for the label of each segment under its tokens."""
+    """Return where each token begins: wide enough for the token, and for the label of each segment under its tokens."""
     widths = [text_width(word, bold=True) + GAP for word in words]
     for segment in found:
         inside = slice(segment.start, segment.end)

@@ -54,7 +54,7 @@ class Drawing:
 
 
 def drawing(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> Drawing:
-    """A whole picture on painted paper, with a title and description for those who do not see it."""
+    """Return a whole picture on painted paper, with a title and description for those who do not see it."""
     body = [
         element("title", escape(clean(title))),
         element("desc", escape(clean(description))),
@@ -90,7 +90,7 @@ STYLE = _dark_rules()
 
 
 def element(name: str, content: Iterable[str] | str = "", /, **attributes: object) -> str:
-    """One element; `_` in attribute names reads as `-`, a trailing one is dropped, None leaves an attribute out.
+    """Return one element; `_` in attribute names reads as `-`, a trailing one is dropped, None leaves an attribute out.
 
     >>> element("rect", x=1.5, stroke_width=2)
     '<rect x="1.5" stroke-width="2"/>'
@@ -115,12 +115,12 @@ def number(value: float) -> str:
 
 
 def hint(content: str) -> str:
-    """What a reader sees on pointing at the enclosing element."""
+    """Return the text that a reader sees on pointing at the enclosing element."""
     return element("title", escape(clean(content)))
 
 
 def text(x: float, y: float, content: str, *, size: float = SIZE, anchor: str = "middle", **attributes: object) -> str:
-    """A line of text, its baseline at y; a very long one is cut, with the whole of it in a hint."""
+    """Return a line of text, its baseline at y; a very long one is cut, with the whole of it in a hint."""
     shown = shortened(content)
     inside = escape(shown) if shown == clean(content) else escape(shown) + hint(content)
     attributes.setdefault("fill", INK)
@@ -128,7 +128,7 @@ def text(x: float, y: float, content: str, *, size: float = SIZE, anchor: str = 
 
 
 def clean(content: str) -> str:
-    """A text without the characters that XML cannot hold."""
+    """Return a text without the characters that XML cannot hold."""
     return "".join(_SHOWN.get(each, each if _is_xml(each) else "\ufffd") for each in content)
 
 
@@ -138,7 +138,7 @@ def _is_xml(character: str) -> bool:
 
 
 def shortened(content: str) -> str:
-    """A text as it is shown."""
+    """Return a text as it is shown."""
     whole = clean(content)
     return whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…"
 
@@ -162,7 +162,7 @@ def _ems(character: str) -> float:
 
 
 def percent(probability: float) -> str:
-    """A probability in whole per cent; only what is all but certain reads as 100.
+    """Return a probability in whole per cent; only what is all but certain reads as 100.
 
     >>> percent(0.873), percent(0.9999), percent(0.002)
     ('87%', '>99%', '<1%')
@@ -176,7 +176,7 @@ def percent(probability: float) -> str:
 
 
 def colour_of(label: str) -> str:
-    """The colour of a label: the same in every picture. "O" (outside) is grey.
+    """Return the colour of a label: the same in every picture. "O" (outside) is grey.
 
     >>> colour_of("LOC") == colour_of("LOC"), colour_of("O") == SOFT
     (True, True)
@@ -190,7 +190,7 @@ def colour_of(label: str) -> str:
 
 
 def arrow_head(x: float, y: float, dx: float, dy: float, colour: str, **attributes: object) -> str:
-    """A filled head whose tip is at (x, y), pointing along the unit vector (dx, dy)."""
+    """Return a filled head whose tip is at (x, y), pointing along the unit vector (dx, dy)."""
     length, half = 8.0, 3.6
     back_x, back_y = x - length * dx, y - length * dy
     corners = ((x, y), (back_x - half * dy, back_y + half * dx), (back_x + half * dy, back_y - half * dx))
@@ -199,5 +199,5 @@ def arrow_head(x: float, y: float, dx: float, dy: float, colour: str, **attribut
 
 
 def path_data(*steps: str | float) -> str:
-    """The `d` of a path from letters and numbers."""
+    """Return the `d` of a path from letters and numbers."""
     return " ".join(number(step) if isinstance(step, (int, float)) else step for step in steps)

@@ -41,7 +41,7 @@ class Box:
     x: float = 0.0
 
 
-def tree(tree: Any, tokens: Sequence[str] | None = None) -> Drawing:
+def tree(tree: object, tokens: Sequence[str] | None = None) -> Drawing:
     """Anything with `.label` and `.children`; children are of the same kind, or tokens (any other object).
 
     `tokens` are written in place of the leaves, in order; under them where the leaves are nodes without children.
@@ -64,21 +64,21 @@ def tree(tree: Any, tokens: Sequence[str] | None = None) -> Drawing:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def _boxes(tree: Any) -> list[Box]:
-    """The nodes and tokens, each before its children; without recursion, for trees of any depth."""
+def _boxes(tree: object) -> list[Box]:
+    """Return the nodes and tokens, each before its children; without recursion, for trees of any depth."""
     if not hasattr(tree, "label") or not hasattr(tree, "children"):
         raise ScoreError(f"a tree has .label and .children; got {type(tree).__name__}; pass its root node")
     root = Box(str(tree.label), is_token=False)
-    found, waiting = [], [(tree, root)]
+    boxes, waiting = [], [(tree, root)]
     while waiting:
         node, box = waiting.pop()
-        found.append(box)
-        if len(found) > MOST_NODES:
+        boxes.append(box)
+        if len(boxes) > MOST_NODES:
             raise ScoreError(f"a tree may have {MOST_NODES} nodes; got more; look for a node that contains itself")
         children = () if box.is_token else tuple(node.children or ())
         box.children = [_box(child) for child in children]
         waiting.extend(reversed(list(zip(children, box.children, strict=True))))
-    return found
+    return boxes
 
 
 def _box(child: Any) -> Box:
@@ -101,13 +101,13 @@ def _with_tokens(boxes: list[Box], tokens: Sequence[str]) -> list[Box]:
 
 
 def _leaves(root: Box) -> list[Box]:
-    found, waiting = [], [root]
+    leaves, waiting = [], [root]
     while waiting:
         box = waiting.pop()
         waiting.extend(reversed(box.children))
         if not box.children:
-            found.append(box)
-    return found
+            leaves.append(box)
+    return leaves
 
 
 # --- layout --------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _name(box: Box, bottom: float) -> str:
 
 
 def _bracketed(root: Box) -> str:
-    """The tree in brackets, as a description."""
+    """Return the tree in brackets, as a description."""
     pieces: list[str] = []
     waiting: list[Box | str] = [root]
     while waiting:

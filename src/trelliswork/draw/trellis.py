@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any
 
 from trelliswork.draw.inputs import Table, as_path, as_table, as_texts
 from trelliswork.draw.svg import (
@@ -31,7 +30,7 @@ MOST_LINES = 800  # beyond that the lines between tags would be a grey surface
 STRONG = 0.55  # from this probability on the number is light on dark
 
 
-def trellis(probabilities: Any, tokens: Sequence[str], tags: Sequence[str], best: Any = None) -> Drawing:
+def trellis(probabilities: object, tokens: Sequence[str], tags: Sequence[str], best: object = None) -> Drawing:
     """Tag probabilities [n, c] of one sentence; `best` holds a tag (its index or name) for each token.
 
     >>> trellis([[0.9, 0.1], [0.2, 0.8]], ["New", "York"], ["B", "I"], best=[0, 1])  # doctest: +SKIP
@@ -54,7 +53,7 @@ def trellis(probabilities: Any, tokens: Sequence[str], tags: Sequence[str], best
 
 
 def _columns(words: Sequence[str], names: Sequence[str]) -> tuple[list[float], float]:
-    """The x coordinate of each token's column, and the width of the picture."""
+    """Return the x coordinate of each token's column, and the width of the picture."""
     widths = [max(LEAST_COLUMN, text_width(word, bold=True) + 16) for word in words]
     beside = MARGIN + max(text_width(name) for name in names) + NAME_GAP
     left = max(beside - widths[0] / 2, MARGIN)

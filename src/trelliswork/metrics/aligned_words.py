@@ -35,7 +35,7 @@ class TextWord:
 
 
 def aligned_words(gold: Sequence[TextWord], found: Sequence[TextWord]) -> list[Pair]:
-    """The words that belong together, in the order of the text.
+    """Return the words that belong together, in the order of the text.
 
     >>> gold = [TextWord(0, 5, "do", True), TextWord(0, 5, "n't", True), TextWord(5, 6, "!")]
     >>> aligned_words(gold, [TextWord(0, 2, "do"), TextWord(2, 5, "n't"), TextWord(5, 6, "!")])
@@ -52,7 +52,7 @@ def aligned_words(gold: Sequence[TextWord], found: Sequence[TextWord]) -> list[P
 
 
 def _regions(words: Sequence[TextWord]) -> list[tuple[int, int]]:
-    """Where tokens of several words are, those that overlap together."""
+    """Return where tokens of several words are, those that overlap together."""
     regions: list[tuple[int, int]] = []
     for start, end in sorted({(word.start, word.end) for word in words if word.multiword}):
         if regions and start < regions[-1][1]:
@@ -63,19 +63,19 @@ def _regions(words: Sequence[TextWord]) -> list[tuple[int, int]]:
 
 
 def _by_region(words: Sequence[TextWord], regions: Sequence[tuple[int, int]]) -> dict[int | None, list[int]]:
-    """The numbers of the words inside of each region, and under None of those outside."""
-    starts, found = [start for start, _ in regions], dict[int | None, list[int]]()
+    """Return the numbers of the words inside of each region, and under None of those outside."""
+    starts, words_by_region = [start for start, _ in regions], dict[int | None, list[int]]()
     for i, word in enumerate(words):
         region = bisect_right(starts, word.start) - 1
         inside = region >= 0 and word.end <= regions[region][1]
-        found.setdefault(region if inside else None, []).append(i)
-    return found
+        words_by_region.setdefault(region if inside else None, []).append(i)
+    return words_by_region
 
 
 def _common(
     mine: Sequence[int], theirs: Sequence[int], gold: Sequence[TextWord], found: Sequence[TextWord]
 ) -> list[Pair]:
-    """A longest common subsequence of the words of a region."""
+    """Return a longest common subsequence of the words of a region."""
     a, b = [gold[i].form.lower() for i in mine], [found[j].form.lower() for j in theirs]
     best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
@@ -94,7 +94,7 @@ def _common(
 
 
 def word_scores(gold: Sequence[TextWord], found: Sequence[TextWord], columns: Sequence[str]) -> dict[str, Score]:
-    """Counts of words, of those with the right columns, and of their arcs: UAS, LAS, the same without subtypes, CLAS.
+    """Count words, those with the right columns, and their arcs: UAS, LAS, the same without subtypes, CLAS.
 
     A head is right if it belongs together with the gold one.
     """

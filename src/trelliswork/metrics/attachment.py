@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
@@ -45,7 +44,7 @@ class Attachment(Rich):
         """The share of trees without a mistake."""
         return self.n_exact / max(self.n_trees, 1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, fit for JSON."""
         return {
             "trees": self.n_trees, "words": self.n_words, "uas": self.uas, "las": self.las,
@@ -83,7 +82,7 @@ Trees = Sequence[Sequence[Arc]]
 
 
 def universal(label: str) -> str:
-    """A label without its subtype.
+    """Return a label without its subtype.
 
     >>> universal("nsubj:pass")
     'nsubj'
@@ -92,12 +91,12 @@ def universal(label: str) -> str:
 
 
 def is_content(label: str) -> bool:
-    """Whether words with this label are neither function words nor punctuation."""
+    """Return whether words with this label are neither function words nor punctuation."""
     return universal(label) not in FUNCTIONS
 
 
 def arcs_by_label(gold: Trees, found: Trees) -> dict[str, Score]:
-    """Counts of arcs with head and label right, found and gold, of each label; the most frequent first.
+    """Return counts of arcs with head and label right, found and gold, of each label; the most frequent first.
 
     >>> arcs_by_label([[(2, "nsubj"), (0, "root")]], [[(0, "root"), (1, "nsubj")]])["nsubj"]
     Score(correct=0, predicted=1, gold=1)
@@ -112,14 +111,14 @@ def arcs_by_label(gold: Trees, found: Trees) -> dict[str, Score]:
 
 
 def content_score(gold: Trees, found: Trees) -> Score:
-    """Counts of the arcs of content words (CLAS), with universal labels: subtypes do not count."""
+    """Return counts of the arcs of content words (CLAS), with universal labels: subtypes do not count."""
     pairs = [pair for right, given in zip(gold, found, strict=True) for pair in zip(right, given, strict=True)]
     right = sum(a[0] == b[0] and universal(a[1]) == universal(b[1]) and is_content(a[1]) for a, b in pairs)
     return Score(right, sum(is_content(b[1]) for _, b in pairs), sum(is_content(a[1]) for a, _ in pairs))
 
 
 def heads_by_distance(gold: Trees, found: Trees) -> dict[str, Score]:
-    """Counts of the words whose head is right, by the distance of the head: precision and recall differ."""
+    """Return counts of the words whose head is right, by the distance of the head: precision and recall differ."""
     n_gold, n_found, n_right = (Counter[str]() for _ in range(3))
     for right, given in zip(gold, found, strict=True):
         for m, (a, b) in enumerate(zip(right, given, strict=True), 1):
@@ -131,7 +130,7 @@ def heads_by_distance(gold: Trees, found: Trees) -> dict[str, Score]:
 
 
 def distance(head: int, word: int) -> str:
-    """How far a head is from its word, in a few classes."""
+    """Return the distance of a head from its word, in a few classes."""
     if head == 0:
         return DISTANCES[0]
     n = abs(head - word)
@@ -139,6 +138,6 @@ def distance(head: int, word: int) -> str:
 
 
 def attachment_where(gold: Trees, found: Trees, wanted: Callable[[Sequence[int]], bool]) -> Attachment:
-    """The scores of some trees: those whose gold heads are as wanted."""
+    """Return the scores of some trees: those whose gold heads are as wanted."""
     chosen = [(right, given) for right, given in zip(gold, found, strict=True) if wanted([head for head, _ in right])]
     return attachment([right for right, _ in chosen], [given for _, given in chosen])

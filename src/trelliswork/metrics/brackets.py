@@ -93,7 +93,7 @@ class BracketReport(OverallScores):
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, object]:
-        """The same numbers, fit for JSON."""
+        """Return the same numbers, fit for JSON."""
         return {
             "precision": self.precision, "recall": self.recall, "f1": self.f1, "exact_match": self.exact_match,
             "crossing": self.crossing, "without_crossing": self.without_crossing,
@@ -144,15 +144,15 @@ def _compared(gold: Parsed, predicted: Parsed) -> _Counts:
 
 
 def _places(tags: Sequence[str]) -> list[int]:
-    """How many words that count there are before each word, and before the end."""
-    found = [0]
+    """Count the words that count before each word, and before the end."""
+    places = [0]
     for tag in tags:
-        found.append(found[-1] + (tag not in PUNCTUATION))
-    return found
+        places.append(places[-1] + (tag not in PUNCTUATION))
+    return places
 
 
 def counted(parsed: Parsed, places: Sequence[int]) -> Counter[Bracket]:
-    """The brackets that count, how often each occurs, between words that count (see `_places`)."""
+    """Return the brackets that count, how often each occurs, between words that count (see `_places`)."""
     return Counter(
         (places[start], places[end], EQUAL.get(label, label))
         for start, end, label in parsed.brackets

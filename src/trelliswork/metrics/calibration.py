@@ -67,7 +67,7 @@ def calibration(pairs: Iterable[tuple[float, bool]], n_bins: int = 10) -> Calibr
 
 
 def _bin_of(confidence: float, n_bins: int) -> int:
-    """The bin i with i / n < confidence <= (i + 1) / n."""
+    """Return the bin i with i / n < confidence <= (i + 1) / n."""
     i = min(int(confidence * n_bins), n_bins - 1)
     return i - 1 if i > 0 and confidence <= i / n_bins else i
 

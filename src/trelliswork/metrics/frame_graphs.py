@@ -16,7 +16,7 @@ PARTS = ("mentions", "frames", "types", "roles", "labels")
 
 
 class PartScores(NamedTuple):
-    """How many there are in the gold graphs and in those found, and how many are right."""
+    """Counts of parts in the gold graphs and in the predicted ones, and of those that are right."""
 
     n_gold: int
     n_found: int
@@ -35,7 +35,7 @@ class PartScores(NamedTuple):
         return 2 * self.n_right / (self.n_gold + self.n_found) if self.n_gold + self.n_found else 0.0
 
     def to_dict(self) -> dict[str, float]:
-        """As plain numbers."""
+        """Return plain numbers."""
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1, "n_gold": self.n_gold}
 
 
@@ -82,7 +82,7 @@ def frame_scores(gold: Sequence[FrameGraph], found: Sequence[FrameGraph]) -> Gra
 
 
 def align(gold: FrameGraph, found: FrameGraph) -> dict[int, int]:
-    """The frame found for each gold frame, as far as there is one; no frame is found twice."""
+    """Return the frame found for each gold frame, as far as there is one; no frame is found twice."""
     aligned: dict[int, int] = {}
     for mine, other in (*_by_phrase(gold, found, same_type=True), *_by_phrase(gold, found, same_type=False)):
         _join(aligned, mine, other)
@@ -135,7 +135,7 @@ def _sizes(graph: FrameGraph) -> dict[str, int]:
 
 
 def _parts(graph: FrameGraph, names: Mapping[int, int]) -> dict[str, Counter[tuple[object, ...]]]:
-    """The parts whose frames have a name, by which they can be compared with those of the other graph."""
+    """Return the parts whose frames have a name, by which they can be compared with those of the other graph."""
     slots = [slot for slot in set(graph.slots) if slot.source in names]
     return {
         "mentions": Counter((start, end, names[f]) for start, end, f in set(graph.mentions) if f in names),

@@ -31,7 +31,7 @@ class Difference(Rich):
 
     @property
     def difference(self) -> float:
-        """How much better the first is; negative if it is worse."""
+        """Score of the first less that of the second; negative if the first is worse."""
         return self.first - self.second
 
 
@@ -50,8 +50,8 @@ def paired_bootstrap(
     1.0
     """
     if len(first) != len(second) or not first:
-        found = f"{len(first)} and {len(second)}"
-        raise TrellisworkError(f"expected the counts of two models on the same sentences, got {found}; use one file")
+        sizes = f"{len(first)} and {len(second)}"
+        raise TrellisworkError(f"expected the counts of two models on the same sentences, got {sizes}; use one file")
     ours, theirs = _counts(first), _counts(second)
     observed = _f1(ours.sum(0)) - _f1(theirs.sum(0))
     drawn = _differences(ours, theirs, n_samples, np.random.default_rng(seed))
@@ -64,15 +64,15 @@ def paired_bootstrap(
 
 
 def _differences(ours: Array, theirs: Array, n_samples: int, rng: np.random.Generator) -> Array:
-    """F1 of the first less that of the second, on draws with replacement."""
+    """Return F1 of the first less that of the second, on draws with replacement."""
     n, both = len(ours), np.concatenate([ours, theirs], 1)
     step = max(1, AT_A_TIME // n)
-    found = []
+    differences = []
     for begin in range(0, n_samples, step):
         chosen = rng.integers(0, n, (min(step, n_samples - begin), n))
         totals = both[chosen].sum(1)  # (samples, 6)
-        found.append(_f1(totals[:, :3]) - _f1(totals[:, 3:]))
-    return np.concatenate(found)
+        differences.append(_f1(totals[:, :3]) - _f1(totals[:, 3:]))
+    return np.concatenate(differences)
 
 
 def _counts(scores: Sequence[Score]) -> Array:
@@ -80,5 +80,5 @@ def _counts(scores: Sequence[Score]) -> Array:
 
 
 def _f1(counts: Array) -> Array:
-    """F1 of [..., 3] counts: right, predicted, gold."""
+    """Return F1 of [..., 3] counts: right, predicted, gold."""
     return 2 * counts[..., 0] / np.maximum(counts[..., 1] + counts[..., 2], 1)

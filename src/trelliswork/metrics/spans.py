@@ -31,7 +31,7 @@ class Score(Rich):
 
     @property
     def support(self) -> int:
-        """How many gold spans there are."""
+        """Number of gold spans."""
         return self.gold
 
     @property
@@ -71,7 +71,7 @@ def score_lines(rows: Sequence[tuple[str, Score | Average]]) -> list[str]:
 
 
 class OverallScores(Rich):
-    """What reports with an `overall` score say of it."""
+    """Numbers of reports with an `overall` score."""
 
     overall: Score
 
@@ -136,7 +136,7 @@ class SpanReport(OverallScores):
         return "\n".join(score_lines(rows))
 
     def to_dict(self) -> dict[str, object]:
-        """The same numbers, fit for JSON."""
+        """Return the same numbers, fit for JSON."""
         named: dict[str, Score | Average] = {"overall": self.overall, "macro": self.macro, "weighted": self.weighted}
         by_type = {kind: score_numbers(score) for kind, score in self.by_type.items()}
         averages = {name: score_numbers(row) for name, row in named.items()}
@@ -181,7 +181,7 @@ def check_alignment(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[
 
 
 def score_numbers(row: Score | Average) -> dict[str, float]:
-    """The ratios of a row, fit for JSON."""
+    """Return the ratios of a row, fit for JSON."""
     return {"precision": row.precision, "recall": row.recall, "f1": row.f1, "support": row.support}
 
 
@@ -193,7 +193,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def token_accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
-    """The share of tokens with the right tag; 0 when there are none.
+    """Return the share of tokens with the right tag; 0 when there are none.
 
     >>> token_accuracy([["DT", "NN"]], [["DT", "VB"]])
     0.5
@@ -218,7 +218,7 @@ class Confusion(Rich):
         return [Table(rows, ("gold \\ predicted", *self.labels))]
 
     def worst(self, k: int = 10) -> list[tuple[str, str, int]]:
-        """The `k` most frequent mistakes: gold, predicted, count."""
+        """Return the `k` most frequent mistakes: gold, predicted, count."""
         wrong = [
             (gold, predicted, n)
             for gold, row in zip(self.labels, self.counts, strict=True)

@@ -1,4 +1,4 @@
-"""How good predicted strings are: word and symbol error rates, BLEU.
+"""Scores of predicted strings: word and symbol error rates, BLEU.
 
 A string is a sequence of symbols (phones, letters or words). An input may have several right targets: a prediction is
 right if it equals any of them, and its errors are counted against the nearest one.
@@ -27,7 +27,7 @@ NO_LOG = -9999999999.0  # what sacrebleu takes for log 0
 
 
 def edit_distances(pairs: Sequence[tuple[Symbols, Symbols]]) -> list[int]:
-    """Fewest insertions, deletions and substitutions of symbols between the two strings of each pair.
+    """Return fewest insertions, deletions and substitutions of symbols between the two strings of each pair.
 
     Levenshtein (1966), Binary codes capable of correcting deletions, insertions, and reversals.
 
@@ -35,14 +35,14 @@ def edit_distances(pairs: Sequence[tuple[Symbols, Symbols]]) -> list[int]:
     [3, 3, 0]
     """
     numbers = {symbol: i for i, symbol in enumerate(set(chain.from_iterable(chain.from_iterable(pairs))))}
-    found = np.zeros(len(pairs), np.int64)
-    distances(*_flat([a for a, _ in pairs], numbers), *_flat([b for _, b in pairs], numbers), found)
-    distance_of: list[int] = found.tolist()
+    n_edits = np.zeros(len(pairs), np.int64)
+    distances(*_flat([a for a, _ in pairs], numbers), *_flat([b for _, b in pairs], numbers), n_edits)
+    distance_of: list[int] = n_edits.tolist()
     return distance_of
 
 
 def edit_distance(first: Symbols, second: Symbols) -> int:
-    """Fewest insertions, deletions and substitutions of symbols.
+    """Return fewest insertions, deletions and substitutions of symbols.
 
     >>> edit_distance("Saturday", "Sunday")
     3
@@ -51,7 +51,7 @@ def edit_distance(first: Symbols, second: Symbols) -> int:
 
 
 def _flat(strings: Sequence[Symbols], numbers: dict[str, int]) -> tuple[Array, Array]:
-    """All symbols in one array, and where each string begins."""
+    """Return all symbols in one array, and where each string begins."""
     offsets = np.zeros(len(strings) + 1, np.int64)
     np.cumsum([len(each) for each in strings], out=offsets[1:])
     return np.fromiter((numbers[each] for each in chain.from_iterable(strings)), np.int32, int(offsets[-1])), offsets
@@ -146,7 +146,7 @@ def bleu(found: Sequence[Symbols], targets: Sequence[Targets]) -> Bleu:
 
 
 def _ngrams(words: Symbols) -> Counter[tuple[str, ...]]:
-    """Those of all lengths."""
+    """Return those of all lengths."""
     words = tuple(words)
     grams: Iterable[tuple[str, ...]] = (
         words[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(words) - n + 1)
@@ -156,11 +156,11 @@ def _ngrams(words: Symbols) -> Counter[tuple[str, ...]]:
 
 def _precisions(correct: Sequence[int], total: Sequence[int]) -> list[float]:
     """In per cent; each length without matches counts for half as much of a match as the one before."""
-    found, smoothing = [0.0] * LONGEST, 1.0
+    precisions, smoothing = [0.0] * LONGEST, 1.0
     for n in range(LONGEST):
         if not total[n] or not any(correct):
             break
         if not correct[n]:
             smoothing *= 2
-        found[n] = 100.0 * correct[n] / total[n] if correct[n] else 100.0 / (smoothing * total[n])
-    return found
+        precisions[n] = 100.0 * correct[n] / total[n] if correct[n] else 100.0 / (smoothing * total[n])
+    return precisions

@@ -104,7 +104,7 @@ class CRF(BaseEstimator):
         verbose: bool = False,
         model_filename: str | Path | None = None,
         keep_tempfiles: bool | None = False,
-        trainer_cls: Any = None,
+        trainer_cls: object = None,
         random_state: int = 0,
         cutoff: int | None = None,
         hash_bits: int | None = None,
@@ -116,7 +116,9 @@ class CRF(BaseEstimator):
 
     # --- learning --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: object, y: object, X_dev: object = None, y_dev: object = None, *, sample_weight: Any = None
+    ) -> Self:
         """Learn from sentences of token attributes and their labels.
 
         Development data are scored after every iteration (see `training_log_`) and change nothing else. A label may be
@@ -160,8 +162,8 @@ class CRF(BaseEstimator):
             AttributeTagger.of(self._model, self._names, attribute_settings(settings)).save(self.model_filename)
         return self
 
-    def _numbered(self, X: Any) -> tuple[AttributeRows, KeyIndex | HashedIndex, Sequence[str]]:
-        """The attributes by number, the index that numbers them, and their names unless they are hashed."""
+    def _numbered(self, X: object) -> tuple[AttributeRows, KeyIndex | HashedIndex, Sequence[str]]:
+        """Return the attributes by number, the index that numbers them, and their names unless they are hashed."""
         lengths, counts, keys, values, names = from_dicts(sentences_in(X))
         index = new_index(self.hash_bits)
         rows = AttributeRows(lengths, offsets_of(counts), index.add(keys), values)
@@ -174,9 +176,9 @@ class CRF(BaseEstimator):
         gold: Array,
         sets: Array,
         labels: tuple[str, ...],
-        settings: dict[str, Any],
+        settings: dict[str, object],
     ) -> tuple[AttributeRows, FeatureCRF]:
-        """The attributes with their conjunctions, and a model whose weights are still 0."""
+        """Return the attributes with their conjunctions, and a model whose weights are still 0."""
         chosen, corpus = attribute_settings(settings), Corpus(atomic, gold, sets=sets)
         conjunctions = induce(corpus, len(index), len(labels), chosen)
         corpus = extended_corpus(corpus, conjunctions)
@@ -185,10 +187,10 @@ class CRF(BaseEstimator):
         return corpus.rows.heard(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
     def _all_names(self, model: FeatureCRF, names: Sequence[str]) -> Sequence[str]:
-        """The names of the attributes and of their conjunctions; numbers if they are hashed."""
+        """Return the names of the attributes and of their conjunctions; numbers if they are hashed."""
         return HashedNames(model.conjunctions) if self.hash_bits is not None else model.conjunctions.names(names)
 
-    def _development(self, model: FeatureCRF, X: Any, y: Any) -> tuple[AttributeRows, list[list[str]]]:
+    def _development(self, model: FeatureCRF, X: object, y: object) -> tuple[AttributeRows, list[list[str]]]:
         lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
         return model.rows(lengths, counts, keys, values), label_lists(y, lengths)
 
@@ -200,7 +202,7 @@ class CRF(BaseEstimator):
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> Self:
-        """A model that CRFsuite trained: its binary file (`model_filename` of sklearn-crfsuite), or its dump."""
+        """Return a model that CRFsuite trained: its binary file (`model_filename` of sklearn-crfsuite), or its dump."""
         crf = cls()
         crf._take(*crf_of(read_crfsuite_model(path)))
         return crf
@@ -212,7 +214,7 @@ class CRF(BaseEstimator):
         else:
             self._take(*crf_of(read_crfsuite_model(path)))
 
-    def _take(self, model: FeatureCRF, names: Sequence[str], classes: dict[str, Any] | None = None) -> None:
+    def _take(self, model: FeatureCRF, names: Sequence[str], classes: dict[str, object] | None = None) -> None:
         """Answer from this model; `classes` are the labels as they were given."""
         self._model, self._names = model, names
         self._classes = classes or {label: label for label in model.labels}
@@ -220,30 +222,30 @@ class CRF(BaseEstimator):
 
     # --- answers ---------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> Array:
-        """The best labels of each sentence: an array of lists, or [sentences, tokens] if all are equally long."""
+    def predict(self, X: object) -> Array:
+        """Return the best labels of each sentence: an array of lists, or [sentences, tokens] for equal lengths."""
         rows = self._rows(X)
         return _array([self._given(labels) for labels in self._fitted.predict(rows)])
 
-    def predict_single(self, xseq: Any) -> list[Any]:
-        """The best labels of one sentence."""
+    def predict_single(self, xseq: object) -> list[Any]:
+        """Return the best labels of one sentence."""
         model = self._fitted
         [tokens] = token_lists(sentences_in([xseq]))
         joined = joined_names(tokens)
         labels = None if joined is None else model.predict_joined(joined)
         return self._given(model.predict(self._rows([tokens]))[0] if labels is None else labels)
 
-    def predict_marginals(self, X: Any) -> Array:
+    def predict_marginals(self, X: object) -> Array:
         """For each sentence a list with a dict for each token: label -> exact probability."""
         labels = self._given(self._fitted.labels)
         tables = self._fitted.marginals(self._rows(X))
         return _array([[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in tables])
 
-    def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
-        """The same for one sentence."""
+    def predict_marginals_single(self, xseq: object) -> list[dict[Any, float]]:
+        """Return the same for one sentence."""
         return list(self.predict_marginals([xseq])[0])
 
-    def predict_top_k(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+    def predict_top_k(self, X: object, k: int) -> list[list[tuple[list[Any], float]]]:
         """For each sentence its k best label sequences with their probabilities, best first."""
         if not isinstance(k, int) or k < 1:
             raise ScoreError(f"k must be a whole number of at least 1; got {k!r}")
@@ -261,7 +263,7 @@ class CRF(BaseEstimator):
                 ]
         return out
 
-    def span_probabilities(self, X: Any, scheme: str = "IOB2") -> list[list[tuple[int, int, str, float]]]:
+    def span_probabilities(self, X: object, scheme: str = "IOB2") -> list[list[tuple[int, int, str, float]]]:
         """For each sentence the predicted spans (start, end, label) with the probability that each is exactly so."""
         rows, labels = self._rows(X), self._fitted.labels
         out: list[list[tuple[int, int, str, float]]] = [[] for _ in rows.lengths]
@@ -269,12 +271,12 @@ class CRF(BaseEstimator):
             best = chain.argmax.tolist()
             tags = [[labels[y] for y in row[: rows.lengths[s]]] for s, row in zip(batch, best, strict=True)]
             spans = [spans_of(each, scheme) for each in tags]
-            found = chain.span_probabilities(spans, tags=labels, scheme=scheme)
-            for s, each, shares in zip(batch, spans, found, strict=True):
+            probabilities = chain.span_probabilities(spans, tags=labels, scheme=scheme)
+            for s, each, shares in zip(batch, spans, probabilities, strict=True):
                 out[s] = [(*span, float(share)) for span, share in zip(each, shares, strict=True)]
         return out
 
-    def explain(self, X: Any, tokens: Sequence[Sequence[str]] | None = None) -> list[Explanation]:
+    def explain(self, X: object, tokens: Sequence[Sequence[str]] | None = None) -> list[Explanation]:
         """For each sentence the votes of its features, token by token: text when printed, a table in a notebook.
 
         `tokens` has the words of each sentence; without it tokens go by their numbers.
@@ -287,8 +289,8 @@ class CRF(BaseEstimator):
             raise DataError("tokens", "expected a word for each token of each sentence, got another number of them")
         return explain(model, self._rows(sentences), words, self._names)
 
-    def score(self, X: Any, y: Any) -> float:
-        """The share of labels that are right; a label that was never seen in training is wrong."""
+    def score(self, X: object, y: object) -> float:
+        """Return the share of labels that are right; a label that was never seen in training is wrong."""
         rows = self._rows(X)
         pairs = zip(self._fitted.predict(rows), label_lists(y, rows.lengths), strict=True)
         right = sum(a == b for predicted, gold in pairs for a, b in zip(predicted, gold, strict=True))
@@ -374,7 +376,7 @@ class CRF(BaseEstimator):
             return None
         return {(self._classes[i], self._classes[j]): w for (i, j), w in transition_weights(model).items()}
 
-    def _rows(self, X: Any) -> AttributeRows:
+    def _rows(self, X: object) -> AttributeRows:
         model = self._fitted
         lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
         return model.rows(lengths, counts, keys, values)
@@ -384,8 +386,8 @@ class CRF(BaseEstimator):
         return [self._classes[label] for label in labels]
 
 
-def _array(items: Sequence[Sequence[Any]]) -> Array:
-    """What sklearn-crfsuite makes of answers: an array of objects."""
+def _array(items: Sequence[Sequence[object]]) -> Array:
+    """Return answers as sklearn-crfsuite does: as an array of objects."""
     if items and len(items[0]) and len({len(item) for item in items}) == 1:
         return np.array(items, dtype=object)
     out = np.empty(len(items), dtype=object)

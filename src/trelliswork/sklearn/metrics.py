@@ -31,10 +31,10 @@ __all__ = [
     "sequence_accuracy_score",
 ]
 
-Sequences = Iterable[Sequence[Any]]
+Sequences = Iterable[Sequence[object]]
 
 
-def flatten(y: Sequences) -> list[Any]:
+def flatten(y: Sequences) -> list[object]:
     """Return the labels of all sentences as one list.
 
     >>> flatten([["B-PER", "O"], ["O"]])  # doctest: +SKIP
@@ -48,28 +48,28 @@ def flat_accuracy_score(y_true: Sequences, y_pred: Sequences) -> float:
     return float(_flat(metrics.accuracy_score, y_true, y_pred))
 
 
-def flat_precision_score(y_true: Sequences, y_pred: Sequences, **options: Any) -> Any:
+def flat_precision_score(y_true: Sequences, y_pred: Sequences, **options: object) -> Any:
     """Return the precision score of the labels; options are those of scikit-learn."""
     return _flat(metrics.precision_score, y_true, y_pred, **options)
 
 
-def flat_recall_score(y_true: Sequences, y_pred: Sequences, **options: Any) -> Any:
+def flat_recall_score(y_true: Sequences, y_pred: Sequences, **options: object) -> Any:
     """Return the recall score of the labels; options are those of scikit-learn."""
     return _flat(metrics.recall_score, y_true, y_pred, **options)
 
 
-def flat_f1_score(y_true: Sequences, y_pred: Sequences, **options: Any) -> Any:
+def flat_f1_score(y_true: Sequences, y_pred: Sequences, **options: object) -> Any:
     """Return the F1 score of the labels; options are those of scikit-learn."""
     return _flat(metrics.f1_score, y_true, y_pred, **options)
 
 
-def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **options: Any) -> Any:
+def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **options: object) -> Any:
     """Return the F-beta score of the labels; options are those of scikit-learn."""
     return _flat(metrics.fbeta_score, y_true, y_pred, beta=beta, **options)
 
 
 def flat_classification_report(
-    y_true: Sequences, y_pred: Sequences, labels: Sequence[Any] | None = None, **options: Any
+    y_true: Sequences, y_pred: Sequences, labels: Sequence[object] | None = None, **options: object
 ) -> Any:
     """Return a table with precision, recall and F1 of each label."""
     return _flat(metrics.classification_report, y_true, y_pred, labels=labels, **options)
@@ -84,7 +84,7 @@ def sequence_accuracy_score(y_true: Sequences, y_pred: Sequences) -> float:
     return sum(true == predicted for true, predicted in pairs) / max(len(pairs), 1)
 
 
-def _flat(score: Callable[..., Any], y_true: Sequences, y_pred: Sequences, **options: Any) -> Any:
+def _flat(score: Callable[..., Any], y_true: Sequences, y_pred: Sequences, **options: object) -> Any:
     pairs = _sentences(y_true, y_pred)
     for i, (true, predicted) in enumerate(pairs, 1):
         if len(true) != len(predicted):
@@ -92,7 +92,7 @@ def _flat(score: Callable[..., Any], y_true: Sequences, y_pred: Sequences, **opt
     return score(flatten(true for true, _ in pairs), flatten(predicted for _, predicted in pairs), **options)
 
 
-def _sentences(y_true: Sequences, y_pred: Sequences) -> list[tuple[list[Any], list[Any]]]:
+def _sentences(y_true: Sequences, y_pred: Sequences) -> list[tuple[list[object], list[object]]]:
     """Return true and predicted labels sentence by sentence."""
     true, predicted = [list(labels) for labels in y_true], [list(labels) for labels in y_pred]
     if len(true) != len(predicted):

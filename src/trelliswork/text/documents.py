@@ -27,28 +27,28 @@ class Document:
     sentences: tuple[tuple[Token, ...], ...]
 
     def __len__(self) -> int:
-        """How many tokens it has."""
+        """Return the number of its tokens."""
         return sum(map(len, self.sentences))
 
     @classmethod
     def aligned(cls, text: str, sentences: Iterable[Sequence[str]], name: str = "text") -> Document:
-        """A text beside its tokens; white space may differ. A token that is not in the text is a `DataError`.
+        """Return a text beside its tokens; white space may differ. A token that is not in the text is a `DataError`.
 
         >>> Document.aligned("Hi, Ann!", [["Hi", ",", "Ann", "!"]]).sentences[0][2]
         Token(text='Ann', start=4, end=7, words=('Ann',))
         """
-        place, found = 0, []
+        place, aligned = 0, []
         for sentence in sentences:
             tokens = []
             for word in sentence:
                 start, place = _find(text, word, place, name)
                 tokens.append(Token(text[start:place], start, place))
-            found.append(tuple(tokens))
-        return cls(text, tuple(found))
+            aligned.append(tuple(tokens))
+        return cls(text, tuple(aligned))
 
 
 def _find(text: str, word: str, place: int, name: str) -> tuple[int, int]:
-    """Where a token begins and ends; it is the next thing in the text."""
+    """Return where a token begins and ends; it is the next thing in the text."""
     for form in (word, WRITTEN_FOR.get(word, word)):
         start = _after_space(text, place)
         end = start
@@ -72,7 +72,7 @@ def _after_space(text: str, place: int) -> int:
 
 
 def read_documents(path: str | Path) -> list[Document]:
-    """The documents of a CoNLL-U file: `# newdoc` begins one, `# newpar` a paragraph after a blank line.
+    """Return the documents of a CoNLL-U file: `# newdoc` begins one, `# newpar` a paragraph after a blank line.
 
     The text is that of the tokens, with white space as `SpaceAfter=No` and `SpacesAfter` have it.
     """

@@ -62,7 +62,7 @@ class FirstRules:
     VERSION = 1
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
+        """Return the sentences of a text; a blank line always ends one."""
         sentences: list[list[Token]] = []
         place = 0
         blank_lines = (gap for gap in _SPACE.finditer(text) if gap[0].count("\n") > 1)
@@ -84,7 +84,7 @@ def _tokens(text: str, begin: int, end: int) -> Iterator[Token]:
 
 
 def _cuts(word: str) -> list[int]:
-    """Where clitics part from a word."""
+    """Return the places where clitics part from a word."""
     clitic, elision = _CLITIC.search(word), _ELISION.match(word)
     if clitic is not None and clitic.start() > 0:
         return [clitic.start()]
@@ -92,7 +92,7 @@ def _cuts(word: str) -> list[int]:
 
 
 def _sentences(tokens: list[Token]) -> Iterator[list[Token]]:
-    """The sentences of a paragraph: each has an end mark, perhaps closed, before something that can begin one."""
+    """Yield the sentences of a paragraph: each has an end mark, perhaps closed, before something that can begin one."""
     first, mark = 0, ""  # the token before what closes a quotation or bracket
     for at, (token, following) in enumerate(pairwise(tokens)):
         if not (at and _CLOSES.fullmatch(token.text) and token.start == tokens[at - 1].end):
@@ -105,7 +105,7 @@ def _sentences(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _ends_sentence(mark: str, token: Token, following: Token) -> bool:
-    """Whether a sentence with this kind of end mark ends before the token that follows."""
+    """Return whether a sentence with this kind of end mark ends before the token that follows."""
     if _CLOSES.fullmatch(following.text) and following.start == token.end:
         return False  # what closes belongs to this sentence
     if mark == "wide":

@@ -40,7 +40,7 @@ Counts = dict[str, tuple[int, int]]  # how often yes, of how many
 
 @dataclass(frozen=True)
 class Habits:
-    """What a file does: `cuts` of written words, and `ends` of sentences, by descriptions of places."""
+    """Habits of a file: `cuts` of written words, and `ends` of sentences, by descriptions of places."""
 
     cuts: Counts = field(default_factory=dict)
     ends: Counts = field(default_factory=dict)
@@ -77,7 +77,7 @@ class HabitTokeniser:
         self.habits = habits
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
+        """Return the sentences of a text; a blank line always ends one."""
         sentences: list[list[Token]] = []
         for begin, end in paragraphs(text):
             tokens = list(self._tokens(text, begin, end))
@@ -104,13 +104,13 @@ class HabitTokeniser:
 
 
 def _estimate(counts: Mapping[str, tuple[int, int]], keys: Keys, by_rule: bool) -> float:
-    """The probability of a cut or an end, from the most general description to the most particular."""
-    found = SURE if by_rule else 1 - SURE
+    """Return the probability of a cut or an end, from the most general description to the most particular."""
+    probability = SURE if by_rule else 1 - SURE
     for key in keys:
         if key in counts:
             yes, n = counts[key]
-            found = (yes + STRENGTH * found) / (n + STRENGTH)
-    return found
+            probability = (yes + STRENGTH * probability) / (n + STRENGTH)
+    return probability
 
 
 class _Learner:
@@ -124,14 +124,14 @@ class _Learner:
         counts[yes] += 1
 
     def counts(self) -> Counts:
-        """Those that change a decision; the others would only take room."""
-        found: dict[str, list[int]] = {}
+        """Return those that change a decision; the others would only take room."""
+        by_key: dict[str, list[int]] = {}
         for (*keys, _), (no, yes) in self._seen.items():
             for key in keys:
-                counts = found.setdefault(key, [0, 0])
+                counts = by_key.setdefault(key, [0, 0])
                 counts[0] += yes
                 counts[1] += no + yes
-        every = {key: (yes, n) for key, (yes, n) in found.items()}
+        every = {key: (yes, n) for key, (yes, n) in by_key.items()}
         kept: Counts = {}
         for (*keys, by_rule), _ in self._seen.items():
             estimate = SURE if by_rule == "1" else 1 - SURE
@@ -164,7 +164,7 @@ class _Word:
     paragraph_end: int
 
     def places(self) -> Iterator[_Place]:
-        """Where it may be cut."""
+        """Yield the places where the run may be cut."""
         if len(self.cuts) == 1 and self.text[self.start : self.end].isalpha():
             return
         atoms = [(match.start(), match[0]) for match in _ATOM.finditer(self.text, self.start, self.end)]
@@ -213,14 +213,14 @@ def _word(text: str, run: Sequence[Piece], paragraph_end: int) -> _Word:
 
 
 def _spelt(atom: str) -> str:
-    """A run as it is compared: digits are alike, and so are forms of Unicode."""
+    """Return a run as it is compared: digits are alike, and so are forms of Unicode."""
     if atom.isdigit():
         return "0" if len(atom) == 1 else "00" if len(atom) == 2 else "000"
     return unicodedata.normalize("NFC", atom).translate(_APOSTROPHES) or "-"
 
 
 def _shape(spelt: str) -> str:
-    """The kind of a run: digits and marks as they are, letters by case; the first character is the coarse kind."""
+    """Return the kind of a run: digits and marks, letters by case; the first character is the coarse kind."""
     if not spelt[0].isalpha():
         return spelt
     if len(spelt) == 1:
@@ -229,7 +229,7 @@ def _shape(spelt: str) -> str:
 
 
 def _begins(text: str, place: int, end: int) -> str:
-    """What follows white space: $ at the end, a letter by its case, 0, or the mark."""
+    """Describe what follows white space: $ at the end, a letter by its case, 0, or the mark."""
     while place < end and text[place].isspace():
         place += 1
     if place >= end:

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.data.sentence import Sentence
@@ -34,7 +34,7 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 def sentences_in(text: str, tokeniser: Tokeniser, *, unit: str = "code-points") -> list[Sentence]:
-    """The sentences of a text.
+    """Return the sentences of a text.
 
     >>> from trelliswork.text import RuleTokeniser
     >>> [(each.words, each.offsets) for each in sentences_in("Hi, Ann! 😀", RuleTokeniser())][0]
@@ -47,7 +47,7 @@ def sentences_in(text: str, tokeniser: Tokeniser, *, unit: str = "code-points") 
 def read_text(
     path: str | Path, tokeniser: Tokeniser, *, unit: str = "code-points", by_line: bool = False
 ) -> Iterator[Sentence]:
-    """The sentences of a text file, one by one; offsets are counted in `unit` from the beginning of the file.
+    """Yield the sentences of a text file, one by one; offsets are counted in `unit` from the beginning of the file.
 
     With `by_line` each line is a text of its own. A byte order mark counts in bytes alone.
     """
@@ -58,9 +58,9 @@ def read_text(
             part.base += 3 if unit == "bytes" else 0
             line = line.removeprefix(BOM)
         part.add(line, number)
-        found = part.finished() if by_line or not line.strip() else part.begun()
-        n_sentences += len(found)
-        yield from found
+        sentences = part.finished() if by_line or not line.strip() else part.begun()
+        n_sentences += len(sentences)
+        yield from sentences
     rest = part.finished()
     yield from rest
     if n_sentences + len(rest) == 0:
@@ -68,7 +68,7 @@ def read_text(
 
 
 def _raw_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines with their line ends, byte for byte."""
+    """Yield numbered lines with their line ends, byte for byte."""
     waiting: deque[bytes] = deque()
     for number, _ in numbered_lines(path, lambda text: waiting.extend(_LINE.findall(text))):
         yield number, waiting.popleft().decode("utf-8")
@@ -93,11 +93,11 @@ class _Part:
         self.n_characters += len(line)
 
     def finished(self) -> list[Sentence]:
-        """All sentences; nothing is left."""
+        """Return all sentences; nothing is left."""
         return self._taken(keep_last=False)
 
     def begun(self) -> list[Sentence]:
-        """All sentences but the last, which may go on; nothing yet of a part that is not long."""
+        """Return all sentences but the last, which may go on; nothing yet of a part that is not long."""
         return self._taken(keep_last=True) if self.n_characters > self.limit else []
 
     def _taken(self, *, keep_last: bool) -> list[Sentence]:
@@ -108,15 +108,15 @@ class _Part:
             return []
         last = sentences.pop() if keep_last else None
         offsets, line = Offsets(text, self.unit), self.line
-        found, at = [], 0
+        read, at = [], 0
         for tokens in sentences:
             line += text.count("\n", at, tokens[0].start)
             at = tokens[0].start
-            found.append(self._sentence(text, tokens, offsets, line))
+            read.append(self._sentence(text, tokens, offsets, line))
         end = len(text) if last is None else last[0].start
         self.line, self.base = line + text.count("\n", at, end), self.base + offsets[end]
         self.lines, self.n_characters, self.limit = [text[end:]] if text[end:] else [], len(text) - end, LONG
-        return found
+        return read
 
     def _sentence(self, text: str, tokens: list[Token], offsets: Offsets, line: int) -> Sentence:
         base = self.base
@@ -127,6 +127,8 @@ class _Part:
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from trelliswork.runtime.arrays import Array
 else:
     np = lazy_module("numpy")  # which help and the first checks of a command do without
 
@@ -139,7 +141,7 @@ class Offsets:
     def __init__(self, text: str, unit: str = "code-points") -> None:
         if unit not in OFFSETS:
             raise TrellisworkError(f"offsets must be counted in one of {', '.join(OFFSETS)}; got {unit!r}")
-        self._before: np.ndarray[Any, Any] | None = None
+        self._before: Array | None = None
         if unit != "code-points" and not text.isascii():
             widths = _WIDTHS[unit](np.array([*map(ord, text)], np.int64))
             self._before = np.concatenate([[0], np.cumsum(widths)])
@@ -148,11 +150,11 @@ class Offsets:
         return place if self._before is None else int(self._before[place])
 
 
-def _utf16_units(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _utf16_units(codes: Array) -> Array:
     return 1 + (codes > 0xFFFF).astype(np.int64)
 
 
-def _bytes(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _bytes(codes: Array) -> Array:
     return 1 + (codes > 0x7F).astype(np.int64) + (codes > 0x7FF) + (codes > 0xFFFF)
 
 

@@ -109,7 +109,7 @@ class RuleTokeniser:
     """Sentences and tokens by rules, the same for every language."""
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; a blank line always ends one."""
+        """Return the sentences of a text; a blank line always ends one."""
         sentences: list[list[Token]] = []
         for begin, end in paragraphs(text):
             tokens = [Token(text[start:stop], start, stop) for start, stop, _ in pieces(text, begin, end)]
@@ -118,12 +118,12 @@ class RuleTokeniser:
 
 
 def tokenise(text: str) -> list[list[Token]]:
-    """The sentences of a text and their tokens, by rules; see `RuleTokeniser`."""
+    """Return the sentences of a text and their tokens, by rules; see `RuleTokeniser`."""
     return RuleTokeniser().tokenise(text)
 
 
 def paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    """Where each begins and ends; a blank line is between them."""
+    """Yield where each paragraph begins and ends; a blank line is between them."""
     place = 0
     for gap in _BLANK_LINE.finditer(text):
         yield place, gap.start()
@@ -132,7 +132,7 @@ def paragraphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
-    """The tokens of text[begin:end] by their places."""
+    """Yield the tokens of text[begin:end] by their places."""
     for match in _PATTERN.finditer(text, begin, end):
         if match[0].isspace():
             continue
@@ -143,7 +143,7 @@ def pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
 
 
 def _cuts(word: str) -> list[int]:
-    """Where clitics part from a word."""
+    """Return the places where clitics part from a word."""
     clitic, elision = _CLITIC.search(word), _ELISION.match(word)
     if clitic is not None and clitic.start() > 0:
         return [clitic.start()]
@@ -151,7 +151,7 @@ def _cuts(word: str) -> list[int]:
 
 
 def split(tokens: Sequence[Token], is_end: Callable[[int], bool]) -> Iterator[list[Token]]:
-    """The sentences of a paragraph; `is_end` tells whether one ends with the token of that number."""
+    """Yield the sentences of a paragraph; `is_end` tells whether one ends with the token of that number."""
     first = 0
     for at in range(len(tokens) - 1):
         if is_end(at):
@@ -162,7 +162,7 @@ def split(tokens: Sequence[Token], is_end: Callable[[int], bool]) -> Iterator[li
 
 
 def mark_of(tokens: Sequence[Token], at: int) -> int:
-    """The token with the end mark, if one ends a sentence with token `at`, which may close a quotation or bracket."""
+    """Return the token with the end mark, if token `at`, maybe a closing quotation mark or bracket, ends a sentence."""
     mark = at
     while (
         mark > max(0, at - MOST_CLOSING)
@@ -174,7 +174,7 @@ def mark_of(tokens: Sequence[Token], at: int) -> int:
 
 
 def ends_sentence(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a sentence ends after a token: an end mark, perhaps closed, before something that can begin one."""
+    """Return whether a sentence ends after a token: an end mark, maybe closed, before what can begin another."""
     mark, following = tokens[mark_of(tokens, at)], tokens[at + 1]
     if not _ENDS.fullmatch(mark.text):
         return False
@@ -209,5 +209,5 @@ class Tokeniser(Protocol):
     """Anything that finds the sentences of a text and their tokens."""
 
     def tokenise(self, text: str) -> list[list[Token]]:
-        """The sentences of a text; tokens never overlap and keep their order."""
+        """Return the sentences of a text; tokens never overlap and keep their order."""
         ...

@@ -1,4 +1,4 @@
-"""How well a text was cut: F1 of tokens, words and sentences, as the CoNLL 2018 shared task counts them.
+"""Scores of tokenisation: F1 of tokens, words and sentences, as the CoNLL 2018 shared task counts them.
 
 Zeman et al. (2018), "CoNLL 2018 Shared Task: Multilingual Parsing from Raw Text to Universal Dependencies". A token or
 a sentence is right if it covers the same characters, white space aside. A word is right if its token is and the
@@ -8,9 +8,8 @@ token's words are the same; words of tokens that are cut in the same place count
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
@@ -22,18 +21,18 @@ Sentences = Sequence[Sequence[Token]]
 
 
 def tokenisation_scores(tokeniser: Tokeniser, gold: Iterable[Document]) -> dict[str, float]:
-    """F1 in percent of `tokens`, `words` and `sentences` on texts whose tokens are known."""
+    """Return F1 in percent of `tokens`, `words` and `sentences` on texts whose tokens are known."""
     counts = {name: np.zeros(3, np.int64) for name in _PARTS}
     for document in gold:
-        found, known = tokeniser.tokenise(document.text), document.sentences
+        predicted, known = tokeniser.tokenise(document.text), document.sentences
         for name, parts in _PARTS.items():
-            ours, theirs = Counter(parts(document.text, found)), Counter(parts(document.text, known))
+            ours, theirs = Counter(parts(document.text, predicted)), Counter(parts(document.text, known))
             counts[name] += [(ours & theirs).total(), ours.total(), theirs.total()]
-    return {name: 100 * Score(*found.tolist()).f1 for name, found in counts.items()}
+    return {name: 100 * Score(*three.tolist()).f1 for name, three in counts.items()}
 
 
 def visible_before(text: str) -> list[int]:
-    """The number of visible characters before each place."""
+    """Return the number of visible characters before each place."""
     return [0, *accumulate(int(not each.isspace()) for each in text)]
 
 
@@ -43,7 +42,7 @@ def _tokens(text: str, sentences: Sentences) -> list[tuple[int, int]]:
 
 
 def _words(text: str, sentences: Sentences) -> list[tuple[int, int, int, str]]:
-    """Words by the place of their token, the number within it, and their letters unless they are the whole token."""
+    """Return words by the place of their token, the number within it, and their letters unless they are all of it."""
     before = visible_before(text)
     return [
         (before[token.start], before[token.end], at, word.lower() if len(token.words) > 1 else "")
@@ -58,6 +57,6 @@ def _sentences(text: str, sentences: Sentences) -> list[tuple[int, int]]:
     return [(before[sentence[0].start], before[sentence[-1].end]) for sentence in sentences if sentence]
 
 
-_PARTS: dict[str, Callable[[str, Sentences], list[Any]]] = {
+_PARTS: dict[str, Callable[[str, Sentences], Sequence[Hashable]]] = {
     "tokens": _tokens, "words": _words, "sentences": _sentences,
 }  # fmt: skip

@@ -47,7 +47,7 @@ _QUOTES = {
 
 
 def plausible_text(sentences: Sequence[Sequence[str]], *, most: int | None = MOST_CHARACTERS) -> Document:
-    """A text that has these tokens; a sentence without an end mark is a paragraph.
+    """Return a text that has these tokens; a sentence without an end mark is a paragraph.
 
     Of more than `most` characters some sentences are left out, here and there.
     """
@@ -57,7 +57,7 @@ def plausible_text(sentences: Sequence[Sequence[str]], *, most: int | None = MOS
     taken = [words for words in map(_written, some) if words]
     spacing = _Spacing(taken)
     parts: list[str] = []
-    found: list[tuple[Token, ...]] = []
+    token_rows: list[tuple[Token, ...]] = []
     place = 0
     for words in taken:
         tokens = []
@@ -65,15 +65,15 @@ def plausible_text(sentences: Sequence[Sequence[str]], *, most: int | None = MOS
             tokens.append(Token(word, place, place + len(word)))
             parts += [word] if touches else [word, " "]
             place += len(parts[-1]) if touches else len(word) + 1
-        found.append(tuple(tokens))
+        token_rows.append(tuple(tokens))
         gap = _gap(words)
         parts.append(gap)
         place += len(gap)
-    return Document("".join(parts).rstrip(), tuple(found))
+    return Document("".join(parts).rstrip(), tuple(token_rows))
 
 
 def is_unspaced(sentences: Iterable[Sequence[str]]) -> bool:
-    """Whether words are mostly of scripts that put no white space between them, such as Chinese and Thai."""
+    """Return whether words are mostly of scripts that put no white space between them, such as Chinese and Thai."""
     letters = Counter(
         bool(_ONE_UNSPACED.match(word)) for words in islice(sentences, 1000) for word in words if word[:1].isalpha()
     )
@@ -81,20 +81,20 @@ def is_unspaced(sentences: Iterable[Sequence[str]]) -> bool:
 
 
 def _gap(words: Sequence[str]) -> str:
-    """What stands between a sentence and the next."""
+    """Return the white space between a sentence and the next."""
     if not _SENTENCE_END.search(words[-1]) and not (len(words) > 1 and _SENTENCE_END.search(words[-2] + words[-1])):
         return BLANK_LINE
     return "" if _UNSPACED.match(words[-1][-1]) else " "
 
 
 def _written(sentence: Sequence[str]) -> list[str]:
-    """Tokens as they are written in a text."""
+    """Return tokens as they are written in a text."""
     words = ("".join(WRITTEN_FOR.get(word, word).split()) for word in sentence)
     return [word for word in words if word]
 
 
 class _Spacing:
-    """Where tokens touch, by what a whole file says of its separators and clitics."""
+    """Spacing of tokens, by what a whole file says of its separators and clitics."""
 
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
         self.words = words = Counter(word for sentence in sentences for word in sentence)
@@ -119,7 +119,7 @@ class _Spacing:
                     self.alone.update((kind, kind[1]))
 
     def touching(self, words: Sequence[str]) -> list[bool]:
-        """Whether each token but the last touches the next one."""
+        """Return for each token but the last whether it touches the next one."""
         touches = [self._touch(words, i) for i in range(len(words) - 1)]
         waiting = ""  # what closes the quotation that is open
         for i, word in enumerate(words):
@@ -156,7 +156,7 @@ class _Spacing:
         return bool(_SUFFIX.fullmatch(word)) and self.words[word] >= OFTEN
 
     def _cut_out(self, left: str, mark: str, right: str) -> bool:
-        """Whether a mark between two tokens was cut out of a word."""
+        """Return whether a mark between two tokens was cut out of a word."""
         if not (left[-1].isalnum() and right[0].isalnum()):
             return False
         if mark == ":" and not (left[-1].isdigit() and right[0].isdigit()):
@@ -169,7 +169,7 @@ class _Spacing:
         return (is_seen and kind[0] == kind[2]) or self._parts_words(kind[1])
 
     def _parts_words(self, kind: str) -> bool:
-        """Whether marks of a kind are mostly tokens of their own."""
+        """Return whether marks of a kind are mostly tokens of their own."""
         return self.alone[kind] > 0 and self.inside[kind] < KEPT * (self.inside[kind] + self.alone[kind])
 
 

@@ -28,7 +28,7 @@ from trelliswork.cli.bulk.shards import Shard, clear_parts
 from trelliswork.cli.messages import Shown, progress_shown, say
 from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
-from trelliswork.models.base import count
+from trelliswork.models.base import Model, count
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
@@ -41,7 +41,7 @@ CONTEXT: Any = multiprocessing.get_context("fork" if "fork" in multiprocessing.g
 class _Worker:
     """A process, and the shard that it has."""
 
-    def __init__(self, others: Sequence[_Worker], model: Any, job: Job) -> None:
+    def __init__(self, others: Sequence[_Worker], model: Model, job: Job) -> None:
         self.pipe, end = CONTEXT.Pipe()
         is_forked = CONTEXT.get_start_method() == "fork"
         inherited = [self.pipe, *(other.pipe for other in others)] if is_forked else []
@@ -100,7 +100,7 @@ def _take_signals() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model: Any, job: Job) -> None:
+def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model: Model, job: Job) -> None:
     """Answer shards until there are no more. `inherited` are the ends of pipes that belong to the parent."""
     end_with_parent(parent)
     _take_signals()
@@ -113,9 +113,9 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model
 
 
 def annotate_locally(
-    shards: Sequence[Shard], model: Any, job: Job, n_workers: int
+    shards: Sequence[Shard], model: Model, job: Job, n_workers: int
 ) -> Generator[tuple[Shard, Outcome], None, None]:
-    """Each shard with what became of it, as they are finished."""
+    """Yield each shard with what became of it, as they are finished."""
     if n_workers == 1:
         yield from ((shard, annotate_shard(model, shard, job)) for shard in shards)
         return
@@ -186,7 +186,7 @@ def annotate_all(shards: Sequence[Shard], target: Path, engine: Engine) -> None:
 
 
 def _told(outcomes: Iterator[tuple[Shard, Outcome]], todo: Sequence[Shard]) -> list[tuple[Shard, Outcome]]:
-    """All outcomes, with a message for each as it comes, and a bar on a terminal."""
+    """Return all outcomes, with a message for each as it comes, and a bar on a terminal."""
     began, n_bytes, total = time.monotonic(), 0, sum(shard.size for shard in todo)
     told: list[tuple[Shard, Outcome]] = []
     with _Bar(total) if progress_shown() is Shown.bar else nullcontext() as bar:
@@ -210,7 +210,7 @@ def _tell_one(shard: Shard, outcome: Outcome, place: str, left: float) -> None:
 
 
 class _Bar:
-    """How much of all files is done; messages appear above it."""
+    """Progress bar over all files; messages appear above it."""
 
     def __init__(self, n_bytes: int) -> None:
         parts = rich_progress.BarColumn(), rich_progress.TaskProgressColumn()

@@ -14,13 +14,13 @@ import os
 import signal
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
 
 from trelliswork.cli.answering import Job
 from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard
 from trelliswork.cli.inputs import given_function, load_reader
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Model
 from trelliswork.runtime.threads import use_threads
 
 try:
@@ -38,22 +38,22 @@ class _Annotator:
         use_threads(1)
         self.model, self.job = load_reader(folder, given_function(features)), job
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, row: dict[str, object]) -> dict[str, object]:
         shard = Shard(*(Path(str(row[name])) for name in Shard._fields))
         return {"number": row["number"], **annotate_or_give_up(self.model, shard, self.job)._asdict()}
 
 
-def annotate_or_give_up(model: Any, shard: Shard, job: Job) -> Outcome:
-    """What became of a shard that other processes may have died on."""
+def annotate_or_give_up(model: Model, shard: Shard, job: Job) -> Outcome:
+    """Annotate a shard that other processes may have died on; return what became of it."""
     try:
         with open(shard.attempts, "ab", opener=_without_links) as attempts:
             attempts.write(b".")
             n_begun = attempts.tell()
         if n_begun > TRIES:
             return Outcome(problem=f"{shard.source}: {TRIES} processes died on it; is memory short?")
-        found = annotate_shard(model, shard, job)
+        outcome = annotate_shard(model, shard, job)
         shard.attempts.unlink(missing_ok=True)
-        return found
+        return outcome
     except OSError as error:
         return Outcome(problem=f"{shard.source}: {error.strerror or error}")
 
@@ -65,18 +65,18 @@ def _without_links(path: str, flags: int) -> int:
 def annotate_by_ray(
     shards: Sequence[Shard], folder: str, features: str | None, job: Job, n_workers: int
 ) -> Generator[tuple[Shard, Outcome], None, None]:
-    """Each shard with what became of it, as they are finished; `features` is what --features names."""
+    """Yield each shard with what became of it, as they are finished; `features` is what --features names."""
     if ray is None:
         raise TrellisworkError('--engine ray needs Ray; install it with pip install "trelliswork[ray]"')
     if not shards:
         return
     _connect()
     actors = ray.data.ActorPoolStrategy(size=min(n_workers, len(shards)))
-    found = ray.data.from_items(_rows(shards), override_num_blocks=len(shards)).map(
+    annotated = ray.data.from_items(_rows(shards), override_num_blocks=len(shards)).map(
         _Annotator, fn_constructor_args=(str(Path(folder).resolve()), features, job), compute=actors
     )
     try:
-        for row in found.iter_rows():
+        for row in annotated.iter_rows():
             outcome = Outcome(int(row["n_sentences"]), int(row["n_bad"]), str(row["problem"]))
             yield shards[int(row["number"])], outcome
     except ray.exceptions.RayError as error:
@@ -96,6 +96,6 @@ def _connect() -> None:
     ray.data.DataContext.get_current().enable_progress_bars = False  # each shard has a line of ours
 
 
-def _rows(shards: Sequence[Shard]) -> list[dict[str, Any]]:
+def _rows(shards: Sequence[Shard]) -> list[dict[str, object]]:
     paths = [{name: os.path.abspath(path) for name, path in shard._asdict().items()} for shard in shards]
     return [{"number": i, **each} for i, each in enumerate(paths)]

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from trelliswork.cli.answering import Job, input_of, open_input, write_answers
 from trelliswork.cli.bulk.shards import Shard
+from trelliswork.cli.writers.base import Target
 from trelliswork.cli.writing_answers import Inputs, is_binary
 from trelliswork.data import Sentence, atomic_write
 from trelliswork.data.readers import InputKind
@@ -27,7 +28,7 @@ MOST_BAD = 1000  # records of one file; with more, it is not the format that it 
 
 
 class Outcome(NamedTuple):
-    """What became of a shard; without a `problem` it is done."""
+    """Result of annotating a shard; without a `problem` it is done."""
 
     n_sentences: int = 0
     n_bad: int = 0
@@ -133,7 +134,7 @@ def _set_aside(path: Path, bad: Sequence[BadRecord]) -> None:
 
 
 @contextmanager
-def packed_write(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[IO[Any]]:
+def packed_write(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[Target]:
     """`atomic_write`, of text packed by gzip if the name says so, the same bytes every time."""
     if binary or Path(path).suffix.lower() != ".gz":
         with atomic_write(path, "wb" if binary else "w", follow=follow) as file:
@@ -174,7 +175,7 @@ class Records(Protocol):
 
 
 def records_of(source: Path, kind: InputKind) -> Records:
-    """The records of a file of this kind."""
+    """Return the records of a file of this kind."""
     return RowRecords(source) if kind == "parquet" else LineRecords(source, in_blocks=kind in BLOCKS)
 
 
@@ -199,7 +200,7 @@ class LineRecords:
         return self.lines[min(number, len(self.lines)) - 1][0]
 
     def _record_at(self, number: int) -> tuple[int, int]:
-        """The lines [first, last) of the record that has the line of this number, counted from 1."""
+        """Return the lines [first, last) of the record that has the line of this number, counted from 1."""
         lines, at = self.lines, min(number, len(self.lines)) - 1
         if not self.in_blocks or not lines[at][1].strip():
             return at, at + 1

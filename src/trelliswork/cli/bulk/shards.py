@@ -49,7 +49,7 @@ class Shard(NamedTuple):
 
 
 def is_bulk(given: Sequence[str], out: str | None) -> bool:
-    """Whether several files are meant: several, a pattern or a folder are given, or a folder to write to."""
+    """Return whether several files are meant: several, a pattern or a folder are given, or a folder to write to."""
     to_folder = out is not None and (out.endswith(os.sep) or Path(out).is_dir())
     if not to_folder and len(given) == 1 and Path(given[0]).is_dir() and is_brat(given[0]):
         return False  # its documents are read one after another
@@ -109,7 +109,7 @@ def _quarantine_in(folder: Path, names: Sequence[str]) -> Path:
 
 
 def _target_name(name: str, output: Output | None) -> str:
-    """The name of a result; it is packed if its source is.
+    """Return the name of a result; it is packed if its source is.
 
     >>> _target_name("a.txt.gz", Output.jsonl), _target_name("part-0.conll", None)
     ('a.jsonl.gz', 'part-0.conll')

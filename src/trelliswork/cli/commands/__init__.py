@@ -45,7 +45,7 @@ COMMANDS = {
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """The function of a command, imported now."""
+    """Return the function of a command, imported now."""
     file = COMMANDS[name].file
-    found: Callable[..., Any] = getattr(import_module(f"{__name__}.{file}"), file)
-    return found
+    function: Callable[..., Any] = getattr(import_module(f"{__name__}.{file}"), file)
+    return function

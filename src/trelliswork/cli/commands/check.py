@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -34,7 +34,7 @@ def check(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Read the files as pairs of strings: source, tab, target.")
     ] = False,
-    **columns: Any,
+    **columns: object,
 ) -> None:
     """Check data files before training.
 
@@ -64,11 +64,11 @@ def check(
         trees = "" if banks[-1] is None else f", {TREEBANK.describe_arcs()}"
         print(visible("\n".join([f"{file}: {layout}{trees}", *_description(survey), *_trees(banks[-1], file)])))
         if surveys:
-            found = overlap(surveys[0], survey)
+            shared = overlap(surveys[0], survey)
             print(f"  against {surveys[0].file}")
-            print(f"    sentences in both  {found.n_same:,} of {found.n_sentences:,}")
-            print(f"    unseen words       {found.unseen_tokens:.1%} of tokens, {found.unseen_types:.1%} of types")
-            print(visible(f"    new tags           {', '.join(found.new_tags) or 'none'}"))
+            print(f"    sentences in both  {shared.n_same:,} of {shared.n_sentences:,}")
+            print(f"    unseen words       {shared.unseen_tokens:.1%} of tokens, {shared.unseen_types:.1%} of types")
+            print(visible(f"    new tags           {', '.join(shared.new_tags) or 'none'}"))
         print()
         surveys.append(survey)
     if strict and (any(survey.violations for survey in surveys) or any(bank and bank.broken for bank in banks)):
@@ -84,25 +84,25 @@ def _survey(file: str, choices: Choices) -> tuple[Survey, str]:
 
 
 def _treebank(file: str, layout: str) -> TreeSurvey | None:
-    """The trees of a CoNLL-U file, if it has any; standard input is read already."""
+    """Return the trees of a CoNLL-U file, if it has any; standard input is read already."""
     return TreeSurvey.of(file) if layout.startswith(CONLLU) and file != "-" else None
 
 
-def _trees(found: TreeSurvey | None, file: str) -> list[str]:
-    if found is None:
+def _trees(treebank: TreeSurvey | None, file: str) -> list[str]:
+    if treebank is None:
         return []
-    share = f"{found.n_crossing:,} ({100 * found.n_crossing / max(found.n_trees, 1):.1f}%) not projective"
+    share = f"{treebank.n_crossing:,} ({100 * treebank.n_crossing / max(treebank.n_trees, 1):.1f}%) not projective"
     return [
-        f"  trees      {found.n_trees:,}, {share}; deepest {found.deepest} (line {found.deepest_line})",
-        f"  labels     {_counts(found.labels)}",
-        *_listed("sentences that are no tree", found.broken, file),
-        *_listed("words without a label", found.unlabelled, file, shown=3),
-        f"  labels seen once: {', '.join(found.rare[:SHOWN]) or 'none'}",
+        f"  trees      {treebank.n_trees:,}, {share}; deepest {treebank.deepest} (line {treebank.deepest_line})",
+        f"  labels     {_counts(treebank.labels)}",
+        *_listed("sentences that are no tree", treebank.broken, file),
+        *_listed("words without a label", treebank.unlabelled, file, shown=3),
+        f"  labels seen once: {', '.join(treebank.rare[:SHOWN]) or 'none'}",
     ]
 
 
 def _description(survey: Survey) -> list[str]:
-    """The body of the answer about one file."""
+    """Return the body of the answer about one file."""
     n_tokens, longest = survey.words.total(), survey.longest
     n = len(survey.sentences)
     lines = [
@@ -127,7 +127,7 @@ def _counts(counter: Counter[str]) -> str:
 
 
 def _listed(title: str, findings: Sequence[Finding], file: str, *, shown: int = SHOWN) -> list[str]:
-    """A count, and the first findings with their places."""
+    """Return a count, and the first findings with their places."""
     if not findings:
         return [f"  {title}: none"]
     lines = [f"  {title}: {len(findings):,}"]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,11 +31,15 @@ from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.data import ColumnFormat, Sentence, atomic_write
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.models.base import Model, count
 from trelliswork.models.loading import known_kind
 from trelliswork.reading import name_of
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import Document, read_documents
+
+if TYPE_CHECKING:
+    from trelliswork.data.attributes import FeatureFunction
+    from trelliswork.models.recipe import Options
 
 SHOWN = 10  # names of many files
 
@@ -144,9 +148,14 @@ def _named(files: Sequence[str]) -> str:
 
 
 def _judge(
-    folder: str, files: Sequence[str], threshold: float | None, function: Any, columns: dict[str, Any], quiet: bool
+    folder: str,
+    files: Sequence[str],
+    threshold: float | None,
+    function: FeatureFunction | None,
+    columns: Options,
+    quiet: bool,
 ) -> tuple[Judged, str]:
-    """The report of a model on all files together, and how large they are."""
+    """Return the report of a model on all files together, and how large they are."""
     loaded = load_reader(folder, function, columns["device"])
     if columns["from_text"] and (threshold is not None or "-" in files or loaded.reads != "words"):
         problem = "--from-text is for models that read words and for files, without --threshold"
@@ -185,7 +194,7 @@ def _judge(
 
 
 def _gold_sentences(
-    model: Any, files: Sequence[str], columns: dict[str, Any]
+    model: Model, files: Sequence[str], columns: Options
 ) -> tuple[list[Sentence], list[ColumnFormat | None]]:
     """Return the sentences of all files, and the layout of each that has columns."""
     sentences: list[Sentence] = []
@@ -199,7 +208,7 @@ def _gold_sentences(
     return sentences, formats
 
 
-def _known_documents(files: Sequence[str], columns: dict[str, Any], quiet: bool) -> list[Document]:
+def _known_documents(files: Sequence[str], columns: Options, quiet: bool) -> list[Document]:
     """Return the texts of all files whose tokens are known, for a tokeniser."""
     raw = columns["raw"]
     if raw is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.data import atomic_write
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import Model
 from trelliswork.reading import name_of
 
 PAGE = "trelliswork.cli.report.evaluation:explanation_page"  # imports numba
@@ -38,7 +39,7 @@ def explain(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of sentences.")] = 10,
     device: Device = DeviceName.auto,
     features: Features = None,
-    **columns: Any,
+    **columns: object,
 ) -> None:
     """Explain predictions: which features or words decided, alternatives.
 
@@ -74,23 +75,23 @@ def explain(
     if as_json and html is not None:
         raise TrellisworkError("expected one of --json and --html, got both; leave one out")
     check_paths(read=[file], write=[html])
-    tagger: Any = load_on(model, given_function(features), device)
+    tagger: Model = load_on(model, given_function(features), device)
     if not tagger.explains:
         problem = f"expected a tagger, a parser, a pair n-gram or an ensemble of networks, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; explain another model, or a member of an ensemble")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
-    found = tagger.explain(list(noting_unknown(tagger, itertools.islice(stream, limit))))
+    explanations = tagger.explain(list(noting_unknown(tagger, itertools.islice(stream, limit))))
     if getattr(tagger, "hashed", False):
         say(f"note: {named('trelliswork.data.attributes.key_index:HINT')}")
     if as_json:
-        for each in found:
-            told = {"title": each.title, "lead": each.lead, "tokens": list(each.words)}
-            print(json.dumps(told | each.record(MOST), ensure_ascii=False))
+        for each in explanations:
+            heading = {"title": each.title, "lead": each.lead, "tokens": list(each.words)}
+            print(json.dumps({**heading, **each.record(MOST)}, ensure_ascii=False))
         return
     if html is None:
-        print(visible("\n\n".join(map(str, found))))
+        print(visible("\n\n".join(map(str, explanations))))
         return
     with atomic_write(html) as target:
-        target.write(named(PAGE)(found, model, Path(name_of(file)).name))
+        target.write(named(PAGE)(explanations, model, Path(name_of(file)).name))
     print(f"written: {html}")

@@ -59,19 +59,19 @@ def info(
     if model is None:
         print(json.dumps(_extensions(), indent=1) if as_json else _extension_table(_extensions()))
         return
-    found = load(model, features=given_function(features))
-    described = found.describe(top_features)
+    loaded = load(model, features=given_function(features))
+    described = loaded.describe(top_features)
     if as_json:
-        print(json.dumps(_record(found, described), indent=1, ensure_ascii=False))
+        print(json.dumps(_record(loaded, described), indent=1, ensure_ascii=False))
         return
-    print(f"{model}: {described.kind}, {found.n_parameters:,} parameters")
-    sections = _sections(found.metrics, described)
-    kept = getattr(found.tokeniser, "loaded", None)
+    print(f"{model}: {described.kind}, {loaded.n_parameters:,} parameters")
+    sections = _sections(loaded.metrics, described)
+    kept = getattr(loaded.tokeniser, "loaded", None)
     if kept is not None:
         rows = [("tokeniser", kept.describe().kind), *_rows(flatten(kept.metrics.get("dev") or {}))]
         sections.append(("plain text", rows))
-    if found.lemmatiser is not None:
-        sections.append(("lemmas", [("learned", found.lemmatiser.size)]))
+    if loaded.lemmatiser is not None:
+        sections.append(("lemmas", [("learned", loaded.lemmatiser.size)]))
     for title, rows in sections:
         print(f"\n{title}")
         shown = [(visible(name), visible(value)) for name, value in rows]
@@ -81,8 +81,8 @@ def info(
 
 
 def _extensions() -> list[dict[str, str]]:
-    """What other packages bring; each is imported, so that one that is broken says so."""
-    found = []
+    """List what other packages bring; each is imported, so that one that is broken says so."""
+    extensions = []
     for kind, noun in KINDS.items():
         for plugin in plugins_of(kind).values():
             try:
@@ -91,20 +91,20 @@ def _extensions() -> list[dict[str, str]]:
             except TrellisworkError as error:
                 problem = str(error)
             package = f"{plugin.package} {plugin.version}"
-            found.append({"kind": noun, "name": plugin.name, "package": package, "problem": problem})
-    return found
+            extensions.append({"kind": noun, "name": plugin.name, "package": package, "problem": problem})
+    return extensions
 
 
-def _extension_table(found: Sequence[Mapping[str, str]]) -> str:
-    lines = [f"trelliswork {__version__}"] + ([] if found else ["no extensions are installed"])
-    for each in found:
+def _extension_table(extensions: Sequence[Mapping[str, str]]) -> str:
+    lines = [f"trelliswork {__version__}"] + ([] if extensions else ["no extensions are installed"])
+    for each in extensions:
         lines.append(f"{each['kind']:<10} {each['name']:<16} {each['package']}")
         lines += [f"           not used: {each['problem']}"] if each["problem"] else []
     return visible("\n".join(lines))
 
 
 def _sections(metrics: Mapping[str, Any], described: Description) -> list[tuple[str, list[tuple[str, str]]]]:
-    """What there is to say about a model: its data, labels and training, what is its own, what it has learned."""
+    """Return the sections about a model: its data, labels and training, its own sections, and what it has learned."""
     data = dict(metrics.get("data") or {})
     layout = data.pop("format", None)
     training = metrics.get("training") or {}
@@ -140,7 +140,7 @@ def _transition_rows(found: Sequence[tuple[float, str, str]]) -> list[tuple[str,
     return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
 
 
-def _record(model: Model, described: Description) -> dict[str, Any]:
+def _record(model: Model, described: Description) -> dict[str, object]:
     return {
         **described.record,
         "parameters": model.n_parameters,
@@ -152,11 +152,11 @@ def _record(model: Model, described: Description) -> dict[str, Any]:
     }
 
 
-def _rows(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _rows(values: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name.replace("_", " "), _shown(value)) for name, value in values.items() if value is not None]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int) and not isinstance(value, bool):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import BATCH, Job, Question, input_of, parse_pins, write_answers, write_expected
+from trelliswork.cli.answering import BATCH, Job, Pin, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
 from trelliswork.cli.bulk.shard_work import packed_write
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
@@ -22,11 +22,13 @@ from trelliswork.cli.inputs import announce_compiling, given_function, load_read
 from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, panel_of, with_options
 from trelliswork.cli.writers import ConlluWriter
+from trelliswork.cli.writers.base import Target
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
 from trelliswork.data import json_text
 from trelliswork.data.readers import foreign_formats
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.models.base import Model
 from trelliswork.models.language.config import PLAIN_TEXT, GenerationSettings
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
@@ -41,14 +43,14 @@ INPUTS = (
 
 
 def _input(name: str) -> str:
-    """What to read, one of `INPUTS`."""
+    """Check the name of an input format, one of `INPUTS`."""
     if name not in INPUTS:
         raise typer.BadParameter(f"expected one of {', '.join(INPUTS)}, got {name!r}")
     return name
 
 
 class Unit(StrEnum):
-    """How places in a text are counted."""
+    """Unit in which places in a text are counted."""
 
     code_points = "code-points"
     utf_16 = "utf-16"
@@ -56,7 +58,7 @@ class Unit(StrEnum):
 
 
 class Engine(StrEnum):
-    """What annotates many files."""
+    """Engine that annotates many files."""
 
     local = "local"
     ray = "ray"
@@ -139,7 +141,7 @@ def predict(
     threads: Threads = 1,
     device: Device = DeviceName.auto,
     features: Features = None,
-    **columns: Any,
+    **columns: object,
 ) -> None:
     """Predict tags, trees or strings, optionally with confidences and alternatives.
 
@@ -246,7 +248,7 @@ def predict(
 
 
 def _shared_device(device: DeviceName) -> DeviceName:
-    """The device of processes that share the memory of a model."""
+    """Return the device of processes that share the memory of a model."""
     if device not in (DeviceName.auto, DeviceName.cpu):
         problem = f"--device {device}: processes that share a model in memory compute on the CPU"
         raise TrellisworkError(f"{problem}; leave it out, give one file, or --engine ray")
@@ -259,8 +261,8 @@ def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
             raise TrellisworkError(f"{option} is for many files; give a pattern such as 'in/*.jsonl', or leave it out")
 
 
-def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
-    """What to write, as far as the options say it."""
+def _format(given: Output | None, lexicon: bool, model: Model) -> Output | None:
+    """Return the output format, as far as the options say it."""
     wanted = Output.lexicon if lexicon else given
     if lexicon and given not in (None, Output.lexicon):
         raise TrellisworkError(f"--lexicon and --format {given} are two formats; leave one out")
@@ -273,7 +275,7 @@ def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
 
 
 def _read_as(named: str | None, text: bool, lines: bool, pretokenised: bool) -> str | None:
-    """What FILE is, as far as the options say it."""
+    """Return the kind of FILE, as far as the options say it."""
     if pretokenised and lines:
         raise TrellisworkError("--pretokenised has a sentence on each line already; leave --lines out")
     if (text or lines or pretokenised) and named not in (None, "text", "pretokenised"):
@@ -299,7 +301,7 @@ def _write_tokens(file: str, tokeniser: Any, out: str | None, job: Job) -> None:
                 target.flush()
 
 
-def _pins(texts: list[str] | None, model: Any) -> Any:
+def _pins(texts: list[str] | None, model: Model) -> Sequence[Pin]:
     if not texts:
         return ()
     if any(model.heads):
@@ -308,7 +310,7 @@ def _pins(texts: list[str] | None, model: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _target(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
+def _target(out: str | None, *, binary: bool = False) -> Iterator[Target]:
     if out is None or out == "-":
         if binary and sys.stdout.isatty():
             raise TrellisworkError(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +18,9 @@ from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.catalogue import SHARED, entry_of, models_with, nearest_model
 from trelliswork.models.taggers.networks.config import MULTI_TASK
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Options
 
 TrainFile = Annotated[
     str | None,
@@ -80,7 +82,7 @@ def train(
     ] = "auto",
     threads: Threads = 1,
     quiet: Quiet = False,
-    **settings: Any,
+    **settings: object,
 ) -> None:
     """Train a model on labelled data and write it to a directory.
 
@@ -134,7 +136,7 @@ train.command_class = TrainCommand  # type: ignore[attr-defined]
 
 
 def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
-    """All options by name: as given on the command line, else as in the file of settings, else the defaults.
+    """Return all options by name: as given on the command line, else as in the file of settings, else the defaults.
 
     The file may have sections that are no settings, `others`. `CHOSEN` is a line about a model that nobody has named.
     """
@@ -166,7 +168,7 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
     return with_kinds(options)
 
 
-def refuse_unused(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def refuse_unused(given: Options, options: Options) -> None:
     """Refuse a setting that the model does not use, and say which models do."""
     model, encoder = options["model"], options.get("encoder")
     for name in given.keys() - set(SHARED):
@@ -180,7 +182,7 @@ def refuse_unused(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
             raise TrellisworkError(f"{option} is not used by --model {which}; leave it out, or choose one of {others}")
 
 
-def refuse_code(file: str | None, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def refuse_code(file: str | None, stored: Options, given: Options) -> None:
     """Refuse a feature function that only the file names: a file travels with models, and never chooses code."""
     if file is not None and stored.get("features") is not None and given.get("features") is None:
         problem = f"it names the feature function {stored['features']!r}, and a file of settings never chooses code"
@@ -191,13 +193,13 @@ _MISSING = {"train": "a tagged file to train on, TRAIN, got none", "out": "a pla
 
 
 def given_in(ctx: typer.Context) -> dict[str, Any]:
-    """The options that stand on the command line."""
+    """Return the options that stand on the command line."""
     sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
     return {name: ctx.params[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
 
 def settings_file(ctx: typer.Context) -> str | None:
-    """The file of settings, which may stand in the place of TRAIN."""
+    """Return the file of settings, which may stand in the place of TRAIN."""
     file, train = ctx.params["config"], ctx.params["train"]
     if train is None or not train.endswith(".toml"):
         return file
@@ -206,12 +208,12 @@ def settings_file(ctx: typer.Context) -> str | None:
     return train
 
 
-def choices_in(options: Mapping[str, Any]) -> Choices:
-    """The layout of the data as far as it is given."""
+def choices_in(options: Options) -> Choices:
+    """Return the layout of the data as far as it is given."""
     return layout_in({**options, **chosen_columns(options)})
 
 
-def chosen_columns(options: Mapping[str, Any]) -> dict[str, Any]:
+def chosen_columns(options: Options) -> dict[str, object]:
     """Return the columns to read for --tag-columns: the last as tags, those before it as further columns."""
     columns = options.get("tag_columns")
     is_multi = options["model"] == MULTI_TASK

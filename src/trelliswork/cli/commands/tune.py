@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,6 +33,7 @@ from trelliswork.training.trials import SearchConfig, require_optuna, search
 
 if TYPE_CHECKING:
     from trelliswork.cli.tune_trials import Trials
+    from trelliswork.models.recipe import Options
 
 SPACE = "space"
 TRIALS = "trelliswork.cli.tune_trials:Trials"  # imports numba
@@ -55,7 +55,7 @@ def tune(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the search in DIR.")] = False,
     threads: Threads = 1,
     quiet: Quiet = False,
-    **settings: Any,
+    **settings: object,
 ) -> None:
     """Search for the settings with the best validation score.
 
@@ -82,10 +82,10 @@ def tune(
     folder = Path(options["out"])
     with reserved_search(folder, force=force, resume=resume):
         space = space_of(ctx, options)
-        found = named(TRIALS)({"tokeniser": AUTO, **options, "resume": False}, choices_in(options))
+        runner = named(TRIALS)({"tokeniser": AUTO, **options, "resume": False}, choices_in(options))
         _announce(space, quiet)
-        result = _search(folder, space, found, options)
-    _show(folder, result, found)
+        result = _search(folder, space, runner, options)
+    _show(folder, result, runner)
     if result.interrupted:
         raise typer.Exit(ctrl_c.status())
 
@@ -106,7 +106,7 @@ class TuneCommand(ModelCommand):
 tune.command_class = TuneCommand  # type: ignore[attr-defined]
 
 
-def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, Any]) -> SearchResult:
+def _search(folder: Path, space: Space, trials: Trials, options: Options) -> SearchResult:
     first = {name: value for name, value in trials.own_settings.items() if name in space}
     result = search(
         lambda attempt: trials.run(attempt, folder / "trials" / str(attempt.number)),
@@ -121,8 +121,8 @@ def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, An
     return result
 
 
-def space_of(ctx: typer.Context, options: Mapping[str, Any]) -> Space:
-    """What is chosen: as in the file, else by the model; not what is given."""
+def space_of(ctx: typer.Context, options: Options) -> Space:
+    """Return the space of choices: as in the file, else by the model, without the settings that are given."""
     given, file = set(given_in(ctx)), settings_file(ctx)
     space = None if file is None else read_space(file, options["model"])
     if space is None:
@@ -140,7 +140,7 @@ def space_of(ctx: typer.Context, options: Mapping[str, Any]) -> Space:
     return left
 
 
-def _purpose(options: Mapping[str, Any], space: Space) -> dict[str, Any]:
+def _purpose(options: Options, space: Space) -> dict[str, object]:
     left_out = {*NO_MATTER, *space}
     return {name: value for name, value in options.items() if value is not None and name not in left_out}
 

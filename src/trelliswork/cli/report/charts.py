@@ -56,7 +56,7 @@ class Frame:
 def line_chart(
     values: Sequence[float], y_label: str, shown: Callable[[float], str], told: Callable[[float], str]
 ) -> str:
-    """One value per epoch as a line with dots; the value of a dot on pointing at it."""
+    """Return one value per epoch as a line with dots; the value of a dot on pointing at it."""
     ticks = nice_ticks(min(values), max(values))
     frame = Frame((1, max(len(values), 2)), (ticks[0], ticks[-1]))
     step = max(1, math.ceil(len(values) / 12))
@@ -114,12 +114,12 @@ STRONG = 0.5  # from this heat on, text is light on dark (dark on light in dark 
 
 
 def text(x: float, y: float, content: str, **attributes: object) -> str:
-    """A line of text."""
+    """Return a line of text."""
     return element("text", escape(content), x=x, y=y, **attributes)
 
 
 def picture(width: float, height: float, label: str, content: Iterable[str]) -> str:
-    """A whole drawing, which keeps its size on wide screens and scrolls on narrow ones."""
+    """Return a whole drawing, which keeps its size on wide screens and scrolls on narrow ones."""
     return element(
         "svg",
         content,
@@ -134,7 +134,7 @@ def picture(width: float, height: float, label: str, content: Iterable[str]) -> 
 
 
 def heat_cell(x: float, y: float, width: float, height: float, share: float, shown: str, told: str) -> str:
-    """A cell of a heat map: colour by `share` in 0..1, a short text, and a longer one on pointing at it."""
+    """Return a cell of a heat map: colour by `share` in 0..1, a short text, and a longer one on pointing at it."""
     parts = [
         hint(told),
         element("rect", x=x, y=y, width=width, height=height, rx=3, class_="empty"),
@@ -158,7 +158,7 @@ ROW, GAP, COLUMN = 28.0, 3.0, 50.0
 
 
 def confusion_picture(confusion: Confusion) -> str:
-    """A heat map with the counts in its cells; colour is the share of the row."""
+    """Return a heat map with the counts in its cells; colour is the share of the row."""
     kept = _most_frequent(confusion)
     names = [confusion.labels[i] for i in kept]
     longest = max(text_width(name) for name in names)
@@ -190,7 +190,7 @@ def _axis_names(left: float, top: float, n: int) -> list[str]:
 
 
 def _most_frequent(confusion: Confusion) -> list[int]:
-    """The labels to show: all, or the most frequent in gold, in the order of the matrix."""
+    """Return the labels to show: all, or the most frequent in gold, in the order of the matrix."""
     totals = [sum(row) for row in confusion.counts]
     by_frequency = sorted(range(len(totals)), key=lambda i: -totals[i])[:MOST_LABELS]
     return sorted(by_frequency)

@@ -31,7 +31,7 @@ WORST, DIFFERENT = 20, 10  # sentences that are shown
 
 
 def evaluation_page(judged: Judged, file: str, sizes: str, both: Sequence[Compared] = (), other: str = "") -> str:
-    """A whole HTML page that needs nothing but itself; `both` is the comparison with another model."""
+    """Return a whole HTML page that needs nothing but itself; `both` is the comparison with another model."""
     title = f"{judged.name} on {file}"
     report = f"<pre>{escape(_without_labels(judged.report))}</pre>\n"
     sections = [heading(title, sizes), section("Scores", "In per cent.", report)]
@@ -44,13 +44,13 @@ def evaluation_page(judged: Judged, file: str, sizes: str, both: Sequence[Compar
 
 
 def _without_labels(report: Report) -> str:
-    """The text of a report without the lines of labels that have a table of their own on the page."""
+    """Return the text of a report without the lines of labels that have a table of their own on the page."""
     labels = {label for each in report.examined.values() for label in _tabled(each)}
     return "\n".join(line for line in report.text.splitlines() if _label_of(line) not in labels)
 
 
 def _label_of(line: str) -> str | None:
-    """The label of a row of scores, which is all numbers behind it.
+    """Return the label of a row of scores, which is all numbers behind it.
 
     >>> _label_of("B-PER   93.75  100.00   96.77   15"), _label_of("F1 of spans, strict   73.68")
     ('B-PER', None)
@@ -60,7 +60,7 @@ def _label_of(line: str) -> str | None:
 
 
 def _tabled(examined: Examined) -> dict[str, Score]:
-    """The scores by label that a page shows; one label alone has those of all."""
+    """Return the scores by label that a page shows; one label alone has those of all."""
     labels = dict(islice(examined.by_label().items(), MOST_ROWS))
     return labels if len(labels) > 1 else {}
 
@@ -90,8 +90,8 @@ def _by_word(examined: Examined, knows: Callable[[str], bool | None]) -> str:
         "all words known": all_known,
         "with an unknown word": lambda example, part: not all_known(example, part),
     }
-    found = {name: examined.restricted(wanted) for name, wanted in chosen.items()}
-    rows = [[name, *percentages(each), f"{each.gold:,}", f"{each.predicted:,}"] for name, each in found.items()]
+    restricted = {name: examined.restricted(wanted) for name, wanted in chosen.items()}
+    rows = [[name, *percentages(each), f"{each.gold:,}", f"{each.predicted:,}"] for name, each in restricted.items()]
     n_tokens = sum(len(example.words) for example in examined.examples)
     n_unknown = sum(word not in known for example in examined.examples for word in example.words)
     intro = f"{n_unknown:,} of {n_tokens:,} tokens are words that the model has learned nothing about as such."
@@ -100,10 +100,11 @@ def _by_word(examined: Examined, knows: Callable[[str], bool | None]) -> str:
 
 
 def _difference(each: Compared, first: str, second: str) -> str:
-    found = each.difference
+    difference = each.difference
     row = [
-        each.first.metric, *(f"{100 * value:.2f}" for value in (found.first, found.second)),
-        f"{100 * found.difference:+.2f}", f"{100 * found.low:+.2f} to {100 * found.high:+.2f}", f"{found.p_value:.4f}",
+        each.first.metric, *(f"{100 * value:.2f}" for value in (difference.first, difference.second)),
+        f"{100 * difference.difference:+.2f}", f"{100 * difference.low:+.2f} to {100 * difference.high:+.2f}",
+        f"{difference.p_value:.4f}",
     ]  # fmt: skip
     intro = (
         f"A is <code>{escape(first)}</code>, B is <code>{escape(second)}</code>. {escape(verdict(each))}: test sets "
@@ -115,13 +116,13 @@ def _difference(each: Compared, first: str, second: str) -> str:
 
 
 def _where_better(each: Compared) -> str:
-    """Sentences in which one model has fewer mistakes, as the other has them."""
-    found, task = each.difference, f" (task {each.task})" if each.task else ""
+    """Return sentences in which one model has fewer mistakes, as the other has them."""
+    difference, task = each.difference, f" (task {each.task})" if each.task else ""
     pairs = list(zip(each.first.examples, each.second.examples, strict=True))
     turned = [(b, a) for a, b in pairs]
     content = [
-        ("A", found.n_better, "What B makes of them.", _worse(turned)),
-        ("B", found.n_worse, "What A makes of them.", _worse(pairs)),
+        ("A", difference.n_better, "What B makes of them.", _worse(turned)),
+        ("B", difference.n_worse, "What A makes of them.", _worse(pairs)),
     ]
     right = each.first.parts == "spans"
     return "".join(
@@ -131,7 +132,7 @@ def _where_better(each: Compared) -> str:
 
 
 def _worse(pairs: Sequence[tuple[Example, Example]]) -> list[Example]:
-    """What the first makes of the sentences in which it has more mistakes than the second, by how many more."""
+    """Return the sentences in which the first has more mistakes than the second, those with most more of them first."""
     chosen = [(mine, other) for mine, other in pairs if mine.n_errors > other.n_errors]
     chosen.sort(key=lambda pair: (pair[1].n_errors - pair[0].n_errors, len(pair[0].words)))
     return [mine for mine, _ in chosen[:DIFFERENT]]
@@ -140,12 +141,12 @@ def _worse(pairs: Sequence[tuple[Example, Example]]) -> list[Example]:
 # The page of `explain --html`: what speaks for the answers of a model, or what else they may be.
 
 
-def explanation_page(found: Sequence[Any], model: str, file: str) -> str:
-    """A whole HTML page that needs nothing but itself, with a section for each sentence (see `Model.explain`)."""
-    kind = found[0]
+def explanation_page(explanations: Sequence[Any], model: str, file: str) -> str:
+    """Return an HTML page that needs no other file, with a section for each sentence (see `Model.explain`)."""
+    kind = explanations[0]
     title = f"{kind.title} of {model} on {file}"
     sections = [
         section(f"Sentence {i}", isolated(" ".join(each.words)), scrolling(each._repr_html_()))
-        for i, each in enumerate(found, 1)
+        for i, each in enumerate(explanations, 1)
     ]
     return whole_page(title, [heading(title, kind.lead), kind.legend, *sections])

@@ -24,7 +24,7 @@ TITLE = "Finding names with a neural CRF"
 
 
 def report_page(outcome: Outcome) -> str:
-    """A whole HTML page that needs nothing but itself."""
+    """Return a whole HTML page that needs nothing but itself."""
     return whole_page(
         TITLE,
         [
@@ -104,32 +104,32 @@ SCHEME = "IOB2"
 
 
 def marked_example(example: Example, *, right: bool = True) -> str:
-    """A paragraph with each part that was found, its label and probability; wrong and missed ones are told apart."""
+    """Return a paragraph with each predicted part, its label and probability; wrong and missed ones look different."""
     sure = dict(zip(example.found, example.confidences, strict=False))
-    found = []
+    marks = []
     for part in example.found:
         is_right = part in example.right
         if right or not is_right:
             label = example.label(part)
             shown = f"{label} {percent(sure[part])}" if part in sure else label
-            found.append((part, shown, not is_right))
+            marks.append((part, shown, not is_right))
     missed = sorted(set(example.gold) - example.right)
     told = "; ".join(
         f"{example.text(part)} is {example.label(part)}" if part[2] else example.text(part) for part in missed
     )
     ending = f' <span class="missed">gold: {escape(told)}</span>' if told else ""
-    return f'<p class="sentence" dir="auto">{_with_marks(example.words, found, example.joint)}{ending}</p>\n'
+    return f'<p class="sentence" dir="auto">{_with_marks(example.words, marks, example.joint)}{ending}</p>\n'
 
 
 def analysis_items(sentence: Sentence, analyses: Sequence[Analysis]) -> str:
-    """A list of whole analyses with a bar for each probability."""
+    """Return a list of whole analyses with a bar for each probability."""
     items = []
     for analysis in analyses:
-        found = [(span, span[2], False) for span in spans_of(analysis.tags, SCHEME)]
+        marks = [(span, span[2], False) for span in spans_of(analysis.tags, SCHEME)]
         width = f"{100 * analysis.probability:.1f}%"
         items.append(
             f'<li><span class="percent">{100 * analysis.probability:.1f}%</span>'
-            f'<span class="sentence">{_with_marks(sentence.words, found)}</span>'
+            f'<span class="sentence">{_with_marks(sentence.words, marks)}</span>'
             f'<span class="bar"><i style="width:{width}"></i></span></li>\n'
         )
     return f'<ol class="analyses">\n{"".join(items)}</ol>'
@@ -171,7 +171,7 @@ def percentages(score: Score) -> list[str]:
 
 
 def confusions(confusion: Confusion) -> str:
-    """The heat map, and the most frequent mistakes as a table."""
+    """Return the heat map, and the most frequent mistakes as a table."""
     if not confusion.labels:
         return ""
     more = f" The {MOST_LABELS} most frequent tags." if len(confusion.labels) > MOST_LABELS else ""
@@ -184,7 +184,7 @@ def confusions(confusion: Confusion) -> str:
 
 
 def trust(calibration: Calibration, parts: str) -> str:
-    """The reliability diagram."""
+    """Return the reliability diagram."""
     error = f"{100 * calibration.expected_error:.1f}"
     intro = (
         f"Of the {parts} given with 80% confidence, 80% should be right: dots on the dashed line. Larger dots mean "
@@ -201,7 +201,7 @@ LEGEND = (
 
 
 def sentences(title: str, intro: str, examples: Sequence[Example], *, right: bool) -> str:
-    """Sentences with what was found in them; `right` shows what is right too."""
+    """Return sentences with what was found in them; `right` shows what is right too."""
     if not examples:
         return ""
     return section(title, escape(intro), LEGEND, *(marked_example(each, right=right) for each in examples))
@@ -211,7 +211,7 @@ def sentences(title: str, intro: str, examples: Sequence[Example], *, right: boo
 
 
 def whole_page(title: str, sections: Iterable[str]) -> str:
-    """A page with its styles inside; light or dark as the reader has it."""
+    """Return a page with its styles inside; light or dark as the reader has it."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -226,22 +226,22 @@ def _style(name: str) -> str:
 
 
 def heading(title: str, lead: str) -> str:
-    """The title, and what the page is about."""
+    """Return the title, and what the page is about."""
     return f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>\n'
 
 
 def section(title: str, intro: str, *content: str) -> str:
-    """A part of a page; `intro` is HTML."""
+    """Return a part of a page; `intro` is HTML."""
     return f"<section>\n<h2>{escape(title)}</h2>\n<p>{intro}</p>\n{''.join(content)}\n</section>\n"
 
 
 def scrolling(drawing: str) -> str:
-    """What may be wider than the page."""
+    """Wrap what may be wider than the page."""
     return f'<div class="scroll">{drawing}</div>'
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, last_is_best: bool = False) -> str:
-    """A table of texts."""
+    """Return a table of texts."""
     listed = list(rows)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     lines = []

@@ -1,11 +1,11 @@
-"""What a writer of answers is, and what several of them need."""
+"""Base of the writers of answers, and helpers that several of them need."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
@@ -14,21 +14,23 @@ from trelliswork.models.base import Answer
 from trelliswork.tags.schemes import spans_of
 
 NOTHING = "_"
+Target = IO[Any]  # a file of text, or of bytes
+Written = Any  # text, or bytes
 
 
 class Writer(ABC):
     """Answers as text, or as bytes of a binary format, one after another: `begin`, `write` for each, `end`."""
 
-    def begin(self) -> Any:
-        """What comes before all answers."""
+    def begin(self) -> Written:
+        """Return the text before all answers."""
         return ""
 
     @abstractmethod
-    def write(self, sentence: Sentence, answer: Answer) -> Any:
-        """An answer."""
+    def write(self, sentence: Sentence, answer: Answer) -> Written:
+        """Return an answer."""
 
-    def end(self) -> Any:
-        """What comes behind all answers."""
+    def end(self) -> Written:
+        """Return the text behind all answers."""
         return ""
 
 
@@ -42,18 +44,18 @@ class Marked(NamedTuple):
     place: tuple[int, int] | None
     probability: float | None
 
-    def record(self) -> dict[str, Any]:
-        """As a member of JSON records."""
-        found: dict[str, Any] = {"start": self.start, "end": self.end, "label": self.label, "text": self.text}
+    def record(self) -> dict[str, object]:
+        """Return a member of JSON records."""
+        members: dict[str, object] = {"start": self.start, "end": self.end, "label": self.label, "text": self.text}
         if self.place is not None:
-            found |= {"start_char": self.place[0], "end_char": self.place[1]}
+            members |= {"start_char": self.place[0], "end_char": self.place[1]}
         if self.probability is not None:
-            found["probability"] = round(self.probability, 6)
-        return found
+            members["probability"] = round(self.probability, 6)
+        return members
 
 
 def marked_spans(sentence: Sentence, answer: Answer, scheme: str) -> list[Marked]:
-    """The spans that the tags of an answer spell."""
+    """Return the spans that the tags of an answer spell."""
     if scheme == "plain" or not isinstance(answer.value, list):
         return []
     sure = {(span.start, span.end): span.probability for span in answer.spans}
@@ -69,7 +71,7 @@ def marked_spans(sentence: Sentence, answer: Answer, scheme: str) -> list[Marked
 
 
 def _places_in_text(sentence: Sentence) -> Sequence[tuple[int, int]]:
-    """Where words begin and end in the text of the sentence, in code points, whatever unit its offsets count."""
+    """Return the places of words in the text of the sentence, in code points, whatever unit its offsets count."""
     if not (sentence.text and sentence.offsets):
         return ()
     base = sentence.offsets[0][0]
@@ -80,7 +82,7 @@ def _places_in_text(sentence: Sentence) -> Sequence[tuple[int, int]]:
 
 
 def _text(sentence: Sentence, places: Sequence[tuple[int, int]], start: int, end: int) -> str:
-    """Words as they are written; with blanks between them if that is not known."""
+    """Return words as they are written; with blanks between them if that is not known."""
     return sentence.text[places[0][0] : places[-1][1]] if places else " ".join(sentence.words[start:end])
 
 
@@ -89,19 +91,19 @@ def _place(sentence: Sentence, start: int, end: int) -> tuple[int, int] | None:
 
 
 def answers_by_task(answer: Answer) -> Mapping[str, Answer]:
-    """The answer of each task; of a single task under the empty name."""
+    """Return the answer of each task; of a single task under the empty name."""
     return answer.tasks or {"": answer}
 
 
 def word_columns(answer: Answer) -> dict[str, Sequence[str]]:
-    """What is said of each word, by name: its tag, or the columns of CoNLL-U in their order."""
+    """Return what is said of each word, by name: its tag, or the columns of CoNLL-U in their order."""
     if not answer.columns:
         return {"tag": answer.value}
     return {name: answer.columns[name] for name in sorted(answer.columns, key=CONLLU_NAMES.index)}
 
 
 def confidence_columns(answer: Answer) -> dict[str, tuple[str, ...]]:
-    """The probability of each tag, and of the span that the token is in; nothing if they are not known.
+    """Return the probability of each tag, and of the span that the token is in; nothing if they are not known.
 
     Of a dependency tree, that of each head if it is known, and that of head and label together.
     """
@@ -119,12 +121,12 @@ def confidence_columns(answer: Answer) -> dict[str, tuple[str, ...]]:
 
 
 def place_columns(sentence: Sentence) -> list[Sequence[str]]:
-    """Where the words of raw text begin and end."""
+    """Return the columns with the places of the words of raw text."""
     return [[str(place) for place in ends] for ends in zip(*sentence.offsets, strict=True)]
 
 
 def one_line(sentence: Sentence, answer: Answer) -> str:
-    """The input and its value, or each of the best values with its probability; for values that are no list of tags."""
+    """Return the input with its value, or with each of the best and its probability; for values that are no tags."""
     text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)
     if not answer.alternatives:
         known = f"\t{answer.probability:.6f}" if answer.is_string and answer.parts else ""
@@ -132,6 +134,6 @@ def one_line(sentence: Sentence, answer: Answer) -> str:
     return "".join(f"{text}\t{in_a_line(each.value)}\t{each.probability:.6f}\n" for each in answer.alternatives)
 
 
-def in_a_line(value: Any) -> str:
-    """A value as text; one of several parts, such as events, as JSON."""
+def in_a_line(value: object) -> str:
+    """Return a value as text; one of several parts, such as events, as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping) else str(value)

@@ -86,7 +86,7 @@ class ConlluWriter(Writer):
         return "".join(blocks) or self._block(sentence, answer)
 
     def sentence(self, sentence: Sentence) -> str:
-        """The tokens alone."""
+        """Return the tokens alone."""
         self.number += 1
         return self._block(sentence, None)
 
@@ -114,7 +114,7 @@ class ConlluWriter(Writer):
 
 
 def conllu_cells(answer: Answer, columns: Sequence[int | None]) -> dict[int, Sequence[str]]:
-    """What is written into which cells of the lines of words, counted from 0; `columns` are those of the tags."""
+    """Return the values to write by the cell of each word's line, counted from 0; `columns` are those of the tags."""
     lemmas = {LEMMA: answer.lemmas} if answer.lemmas else {}
     if answer.columns:
         return lemmas | {CONLLU_NAMES.index(name): values for name, values in answer.columns.items()}
@@ -123,23 +123,23 @@ def conllu_cells(answer: Answer, columns: Sequence[int | None]) -> dict[int, Seq
 
 
 def analysis_comments(i: int, n: int, analysis: Answer) -> list[str]:
-    """The comments of one of several trees of a sentence."""
+    """Return the comments of one of several trees of a sentence."""
     return [f"# analysis = {i} of {n}", f"# probability = {analysis.probability:.6f}"]
 
 
 def misc_entries(answer: Answer, *, with_tags: bool) -> list[list[str]]:
-    """The entries of MISC of each word: its tag unless that has a column, and the probabilities.
+    """Return the entries of MISC of each word: its tag unless that has a column, and the probabilities.
 
     TagProb and SpanProb are those of tag and span; HeadProb and ArcProb those of a head and of head and label together.
     """
-    found: list[list[str]] = []
+    entries: list[list[str]] = []
     for task, each in answers_by_task(answer).items():
         title = task.capitalize()
         named = [(f"{title}Tag", each.value)] if with_tags and not each.columns else []
         sure = confidence_columns(each)
         named += [(f"{title}{name.partition('_')[0].capitalize()}Prob", values) for name, values in sure.items()]
-        found += [["" if value == NOTHING else f"{name}={value}" for value in values] for name, values in named]
-    return found
+        entries += [["" if value == NOTHING else f"{name}={value}" for value in values] for name, values in named]
+    return entries
 
 
 class CsvWriter(Writer):
@@ -209,8 +209,8 @@ class PairWriter(Writer):
                 "--format tsv is for models of pairs of strings; leave it out, or add --format conll"
             )
         source = (sentence.text or "".join(sentence.words)).strip()
-        found: Sequence[Answer | Alternative] = answer.alternatives or [answer]
-        shown = ((each.value, each.probability if self.probabilities else None) for each in found)
+        targets: Sequence[Answer | Alternative] = answer.alternatives or [answer]
+        shown = ((each.value, each.probability if self.probabilities else None) for each in targets)
         return "".join(_line(source, target, probability) for target, probability in shown)
 
 
@@ -231,5 +231,5 @@ class BracketWriter(Writer):
             raise TrellisworkError(
                 "--confidence cannot be written in brackets; add --format jsonl, pretty or html, or leave it out"
             )
-        found = [each.value for each in answer.alternatives] or [answer.value]
-        return "".join(f"{bracket_text(tree)}\n" for tree in found) + ("\n" if answer.alternatives else "")
+        trees = [each.value for each in answer.alternatives] or [answer.value]
+        return "".join(f"{bracket_text(tree)}\n" for tree in trees) + ("\n" if answer.alternatives else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from trelliswork.cli.writers.base import Writer, marked_spans
 from trelliswork.data import Sentence, json_text
@@ -26,8 +25,8 @@ class JsonWriter(Writer):
         written, about = self.members(sentence, answer)
         return json_text(written, **about)
 
-    def members(self, sentence: Sentence, answer: Answer) -> tuple[Sentence, dict[str, Any]]:
-        """The sentence as it is written, and what is said about it."""
+    def members(self, sentence: Sentence, answer: Answer) -> tuple[Sentence, dict[str, object]]:
+        """Return the sentence as it is written, and what is said about it."""
         if answer.tasks:
             *first, last = (tuple(each.value) for each in answer.tasks.values())
             about = {
@@ -45,100 +44,100 @@ class JsonWriter(Writer):
         return replace(sentence, tags=None), whole_members(answer)
 
 
-def whole_members(answer: Answer) -> dict[str, Any]:
-    """A value of the whole input, and what was asked for about it."""
+def whole_members(answer: Answer) -> dict[str, object]:
+    """Return a value of the whole input, and what was asked for about it."""
     return {"value": answer.value, **value_members(answer)}
 
 
-def value_members(answer: Answer) -> dict[str, Any]:
+def value_members(answer: Answer) -> dict[str, object]:
     """Of any other value: its probability, the symbols of a string where asked for, and the best values."""
     if isinstance(answer.value, Mapping):
         return event_members(answer)
-    found: dict[str, Any] = {}
+    members: dict[str, object] = {}
     if answer.is_string and answer.probability is not None:
-        found["probability"] = round(answer.probability, 6)
+        members["probability"] = round(answer.probability, 6)
     if not answer.certain:
-        found["certain"] = False
+        members["certain"] = False
     if answer.unknown:
-        found["unknown"] = list(answer.unknown)
+        members["unknown"] = list(answer.unknown)
     if answer.parts:
-        found["symbols"] = [
+        members["symbols"] = [
             {"symbol": each.label, "start": each.start, "end": each.end, "probability": round(each.probability, 6)}
             for each in answer.parts
         ]
     if answer.alternatives:
-        found["alternatives"] = [
+        members["alternatives"] = [
             {"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives
         ]
-    return found
+    return members
 
 
-def event_members(answer: Answer) -> dict[str, Any]:
+def event_members(answer: Answer) -> dict[str, object]:
     """Of events or frames, where asked for: the probability, how the value was found, parts, and the best values.
 
     An argument or a role has the last word of what it belongs to as its head, counted from 1.
     """
-    found: dict[str, Any] = {} if answer.probability is None else {"probability": round(answer.probability, 6)}
+    members: dict[str, object] = {} if answer.probability is None else {"probability": round(answer.probability, 6)}
     if answer.probability is not None or answer.parts or answer.spans:
-        found["search"] = answer.search
+        members["search"] = answer.search
     for name, parts in (("spans", answer.spans), ("parts", answer.parts)):
         if parts:
-            found[name] = [
+            members[name] = [
                 {"start": each.start, "end": each.end, "label": each.label, "probability": round(each.probability, 6)}
                 | ({} if each.head is None else {"head": each.head})
                 for each in parts
             ]
     if answer.alternatives:
-        found["alternatives"] = [
+        members["alternatives"] = [
             {"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives
         ]
-    return found
+    return members
 
 
-def tree_members(answer: Answer) -> dict[str, Any]:
-    """A dependency tree: heads and labels, further columns, probabilities where asked for, and the best trees."""
-    found: dict[str, Any] = _heads_and_labels(answer.value)
-    found |= {name.lower(): list(answer.columns[name]) for name in answer.columns if name not in (HEAD, DEPREL)}
-    found |= {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
+def tree_members(answer: Answer) -> dict[str, object]:
+    """Return a dependency tree: heads, labels, further columns, probabilities where asked for, and the best trees."""
+    members: dict[str, object] = _heads_and_labels(answer.value)
+    members |= {name.lower(): list(answer.columns[name]) for name in answer.columns if name not in (HEAD, DEPREL)}
+    members |= {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
     if answer.parts:
         heads = [part.head_probability for part in answer.parts]
-        found |= {} if None in heads else {"head_probabilities": [round(each or 0.0, 6) for each in heads]}
-        found["arc_probabilities"] = [round(part.probability, 6) for part in answer.parts]
+        members |= {} if None in heads else {"head_probabilities": [round(each or 0.0, 6) for each in heads]}
+        members["arc_probabilities"] = [round(part.probability, 6) for part in answer.parts]
     if answer.parts and answer.probability is not None:
-        found["probability"] = round(answer.probability, 6)
+        members["probability"] = round(answer.probability, 6)
     if answer.alternatives:
-        found["analyses"] = [
+        members["analyses"] = [
             {"probability": round(each.probability, 6), **_heads_and_labels(each.value)} for each in answer.alternatives
         ]
-    return found
+    return members
 
 
-def bracket_members(answer: Answer) -> dict[str, Any]:
-    """A constituency tree in brackets, probabilities of tags and constituents where asked for, and the best trees."""
-    found: dict[str, Any] = {"tree": bracket_text(answer.value)}
+def bracket_members(answer: Answer) -> dict[str, object]:
+    """Return a tree in brackets, probabilities of tags and constituents where asked for, and the best trees."""
+    members: dict[str, object] = {"tree": bracket_text(answer.value)}
     if answer.parts:
-        found |= {"tags": [part.label for part in answer.parts]}
-        found |= {"confidences": [round(part.probability, 6) for part in answer.parts]}
-        found["brackets"] = [
+        members |= {"tags": [part.label for part in answer.parts]}
+        members |= {"confidences": [round(part.probability, 6) for part in answer.parts]}
+        members["brackets"] = [
             {"start": each.start, "end": each.end, "label": each.label, "probability": round(each.probability, 6)}
             for each in answer.spans
         ]
     if answer.parts and answer.probability is not None:
-        found["probability"] = round(answer.probability, 6)
+        members["probability"] = round(answer.probability, 6)
     if answer.alternatives:
-        found["analyses"] = [
+        members["analyses"] = [
             {"probability": round(each.probability, 6), "tree": bracket_text(each.value)}
             for each in answer.alternatives
         ]
-    return found
+    return members
 
 
-def _heads_and_labels(arcs: Sequence[Arc]) -> dict[str, Any]:
+def _heads_and_labels(arcs: Sequence[Arc]) -> dict[str, object]:
     return {"heads": [head for head, _ in arcs], "labels": [label for _, label in arcs]}
 
 
 class ArrayWriter(Writer):
-    """What another writer writes as JSON lines, as one array."""
+    """Writer of one JSON array, from the lines of another writer."""
 
     def __init__(self, lines: Writer) -> None:
         self.lines, self.between = lines, "[\n"
@@ -153,16 +152,16 @@ class ArrayWriter(Writer):
         return f"{self._joined(self.lines.end())}\n]\n"
 
     def _joined(self, text: str) -> str:
-        found = []
+        records = []
         for line in filter(str.strip, text.split("\n")):
-            found.append(self.between + line.strip())
+            records.append(self.between + line.strip())
             self.between = ",\n"
-        return "".join(found)
+        return "".join(records)
 
 
-def json_extras(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, Any]:
-    """What was asked for beside the tags."""
-    extra: dict[str, Any] = {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
+def json_extras(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, object]:
+    """Return the members that were asked for in addition to the tags."""
+    extra: dict[str, object] = {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
     if answer.parts:
         extra["confidences"] = [round(part.probability, 6) for part in answer.parts]
     if answer.parts or (sentence.offsets and scheme != "plain"):

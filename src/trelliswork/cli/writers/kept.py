@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from trelliswork.cli.writers.base import (
     Marked,
@@ -48,17 +47,17 @@ class KeptColumns(Writer):
             self.kept.forget()  # a value of the whole sentence has no column
             return one_line(sentence, answer)
         values = [
-            (LAST if column is None or each.columns else column, found)
+            (LAST if column is None or each.columns else column, cells)
             for column, each in zip(self.columns, answers, strict=True)
-            for found in word_columns(each).values()
+            for cells in word_columns(each).values()
         ]
         values += [(LAST, column) for each in answers for column in confidence_columns(each).values()]
         spaced = self.format.delimiter == " " and self.format.n_columns > 1
         delimiter = None if spaced else "\t" if self.format.n_columns == 1 else self.format.delimiter
 
         def changed(i: int, line: str) -> str:
-            for column, found in values:
-                line = replaced_column(line, delimiter, column, found[i])
+            for column, cells in values:
+                line = replaced_column(line, delimiter, column, cells[i])
             return line
 
         if len(values) == 1 and (between := " " if spaced else delimiter) is not None:
@@ -93,7 +92,7 @@ class KeptConllu(KeptColumns):
         )
 
     def _changed_lines(self, lines: list[str], answer: Answer) -> str | None:
-        """The lines of all words with an answer; None unless all of them have all cells, and MISC stays as it is."""
+        """Return the lines of all words with an answer; None unless they have all cells, and MISC stays as it is."""
         if misc_entries(answer, with_tags=self.columns[0] is None):
             return None
         rows = [line.split("\t") for line in lines]
@@ -107,7 +106,7 @@ class KeptConllu(KeptColumns):
         return "".join(["\t".join(row) for row in rows])
 
     def _change(self, answer: Answer) -> Change:
-        """What puts an answer into the lines of its words."""
+        """Return a function that puts an answer into the lines of its words."""
         places = conllu_cells(answer, self.columns)
         entries = misc_entries(answer, with_tags=self.columns[0] is None)
         n_cells = max([*places, MISC if entries else 0]) + 1
@@ -133,12 +132,12 @@ class KeptConllu(KeptColumns):
 
 
 def filled(place: int, given: str, predicted: str) -> str:
-    """A cell of CoNLL-U: what is predicted replaces what is given, but a lemma that is given stays."""
+    """Return a cell of CoNLL-U: what is predicted replaces what is given, but a lemma that is given stays."""
     return given if place == LEMMA and given != "_" else predicted
 
 
 def with_entries(misc: str, entries: Sequence[str]) -> str:
-    """The column MISC with further entries, which take the place of those of the same name.
+    """Return the column MISC with further entries, which take the place of those of the same name.
 
     >>> with_entries("SpaceAfter=No|TagProb=0.1", ["TagProb=0.9312", ""])
     'SpaceAfter=No|TagProb=0.9312'
@@ -164,19 +163,19 @@ class KeptCsv(Writer):
         answers = answers_by_task(answer)
         values, new = [], []
         for column, name, each in zip(self.columns, self.names, answers.values(), strict=True):
-            own = {title.lower(): found for title, found in word_columns(each).items()} if each.columns else None
-            for title, found in (own or {name: each.value}).items():
+            own = {title.lower(): cells for title, cells in word_columns(each).items()} if each.columns else None
+            for title, cells in (own or {name: each.value}).items():
                 at = self._place(title) if own else column
-                values.append((at or LAST, found))
+                values.append((at or LAST, cells))
                 new += [] if at else [title]
         for task, each in answers.items():
-            for name, found in confidence_columns(each).items():
-                values.append((LAST, found))
+            for name, cells in confidence_columns(each).items():
+                values.append((LAST, cells))
                 new.append(f"{task}_{name}" if task else name)
 
         def changed(i: int, row: str) -> str:
-            for column, found in values:
-                row = replaced_cell(row, self.format.delimiter or ",", column, found[i])
+            for column, cells in values:
+                row = replaced_cell(row, self.format.delimiter or ",", column, cells[i])
             return row
 
         def other(line: str) -> str:
@@ -190,7 +189,7 @@ class KeptCsv(Writer):
         return self.kept.changed(sentence, changed, other)
 
     def _place(self, title: str) -> int | None:
-        """The column with this name, if the file has it."""
+        """Return the column with this name, if the file has it."""
         known = [name.lower() for name in self.format.names]
         return known.index(title) + 1 if title in known else None
 
@@ -216,13 +215,13 @@ class KeptRecords(Writer):
         return self._done() + self.kept.rest()
 
     def _done(self) -> str:
-        """The lines up to the record whose answers are all there."""
+        """Return the lines up to the record whose answers are all there."""
         if not self.waiting:
             return ""
         sentence = self.waiting[0][0]
-        found = self.kept.changed(sentence, lambda i, line: self._changed(line, Place(sentence.file, sentence.line)))
+        lines = self.kept.changed(sentence, lambda i, line: self._changed(line, Place(sentence.file, sentence.line)))
         self.waiting = []
-        return found
+        return lines
 
     def _changed(self, line: str, place: Place) -> str:
         record = parse_record(line.removeprefix("\ufeff"), *place)
@@ -249,18 +248,18 @@ class KeptRecords(Writer):
             line = replaced_member(line, name, value)
         return line
 
-    def _members(self, members: Callable[[Answer], dict[str, Any]], of_text: bool) -> dict[str, Any]:
-        """The members of a record of words, or of a text whose sentences have them."""
+    def _members(self, members: Callable[[Answer], dict[str, object]], of_text: bool) -> dict[str, object]:
+        """Return the members of a record of words, or of a text whose sentences have them."""
         if not of_text:
             return members(self.waiting[0][1])
-        found = [
+        sentences = [
             {"tokens": sentence.words, "offsets": sentence.offsets, **members(answer)}
             for sentence, answer in self.waiting
         ]
-        return {"sentences": found}
+        return {"sentences": sentences}
 
     def _pieces(self, sentence: Sentence, answer: Answer) -> Iterator[Piece]:
-        """The labelled pieces of a text: its spans, or all words if tags are plain."""
+        """Yield the labelled pieces of a text: its spans, or all words if tags are plain."""
         marked = marked_spans(sentence, answer, self.scheme)
         if self.scheme == "plain":
             sure: list[float | None] = [part.probability for part in answer.parts] or [None] * len(sentence)
@@ -275,11 +274,11 @@ class KeptRecords(Writer):
             if each.place is not None:
                 yield Piece(*each.place, each.label, more)
 
-    def _analyses(self, text: str) -> dict[str, Any]:
-        """The best analyses of each sentence of a text."""
+    def _analyses(self, text: str) -> dict[str, object]:
+        """Return the best analyses of each sentence of a text."""
         if not any(answer.alternatives for _, answer in self.waiting):
             return {}
-        found = [
+        analyses = [
             [
                 {
                     "probability": round(other.probability, 6),
@@ -292,4 +291,4 @@ class KeptRecords(Writer):
             ]
             for sentence, answer in self.waiting
         ]
-        return {"analyses": found}
+        return {"analyses": analyses}

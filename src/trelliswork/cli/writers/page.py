@@ -55,7 +55,7 @@ class PageWriter(Writer):
         return "".join(lines)
 
     def _other(self, sentence: Sentence, answer: Answer, i: int, task: str) -> str:
-        """One of the best analyses."""
+        """Return one of the best analyses."""
         other = answer.alternatives[i]
         shown = self._marked(sentence, replace(answer, value=other.value, parts=(), spans=()), task)
         return f"<li>{100 * other.probability:.1f}% {shown}</li>"
@@ -97,7 +97,7 @@ def _mark(label: str, html: str, hover: str) -> str:
 
 
 def _trees(answer: Answer) -> str:
-    """A picture of the tree, or of each of the best with its probability."""
+    """Return a picture of the tree, or of each of the best with its probability."""
     if not answer.alternatives:
         return f'<div class="tree">{answer.draw().svg}</div>\n'
     items = [

@@ -17,7 +17,7 @@ from trelliswork.data import Sentence
 from trelliswork.data.jsonl import json_record
 from trelliswork.data.parquet import ROWS, opened_parquet, pa, pq
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Answer
+from trelliswork.models.base import Answer, Model
 
 NUMBER, TEXT, SHARE, FLAG = pa.int64(), pa.string(), pa.float64(), pa.bool_()
 NUMBERS, TEXTS, SHARES = pa.list_(NUMBER), pa.list_(TEXT), pa.list_(SHARE)
@@ -26,7 +26,7 @@ Types = Mapping[str, pa.DataType]
 
 
 def rows_of(**members: pa.DataType) -> pa.DataType:
-    """The type of a list of structs."""
+    """Return the type of a list of structs."""
     return pa.list_(pa.struct(list(members.items())))
 
 
@@ -59,8 +59,8 @@ ANSWERS: Mapping[str, Types] = {  # by what models learn from
 }  # fmt: skip
 
 
-def answer_types(model: Any) -> dict[str, pa.DataType]:
-    """The columns that the answers of a model fill."""
+def answer_types(model: Model) -> dict[str, pa.DataType]:
+    """Return the columns that the answers of a model fill."""
     if any(model.heads):
         tasks = pa.struct([(name, pa.struct(list(TAGS.items()))) for name in model.heads])
         return {**READ, "tags": TEXTS, "tasks": tasks}
@@ -73,12 +73,12 @@ class ParquetWriter(Writer):
     A column of answers replaces one of the same name. Without `source`, what else records of JSON say is in `extra`.
     """
 
-    def __init__(self, model: Any, lines: JsonWriter, source: str | None) -> None:
+    def __init__(self, model: Model, lines: JsonWriter, source: str | None) -> None:
         self.name, self.lines = type(model).__name__, lines
         self.types = answer_types(model)
         self.others = {EXTRA: TEXT} if source is None else _other_types(source, self.types)
         self.is_copied = source is not None
-        self.waiting: list[dict[str, Any]] = []
+        self.waiting: list[dict[str, object]] = []
         self.chunks = _Chunks()
         self.schema = pa.schema(list({**self.others, **self.types}.items()))
 
@@ -97,7 +97,7 @@ class ParquetWriter(Writer):
         self.file.close()
         return self.chunks.taken()
 
-    def _row(self, sentence: Sentence, answer: Answer) -> dict[str, Any]:
+    def _row(self, sentence: Sentence, answer: Answer) -> dict[str, object]:
         written, about = self.lines.members(replace(sentence, extra={}), answer)
         row = json_record(written, **about)
         for name in sorted(row.keys() - self.types.keys()):
@@ -135,5 +135,5 @@ class _Chunks(io.RawIOBase):
         return len(self._bytes[-1])
 
     def taken(self) -> bytes:
-        found, self._bytes = b"".join(self._bytes), []
-        return found
+        content, self._bytes = b"".join(self._bytes), []
+        return content

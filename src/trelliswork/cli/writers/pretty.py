@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from trelliswork.cli.messages import visible
-from trelliswork.cli.writers.base import Writer, answers_by_task, one_line, word_columns
+from trelliswork.cli.writers.base import Target, Writer, answers_by_task, one_line, word_columns
 from trelliswork.data import Sentence
 from trelliswork.draw.dependencies import arc_lines
 from trelliswork.draw.svg import PALETTE, percent
@@ -41,12 +40,12 @@ class PrettyWriter(Writer):
         return "".join(before[task] + self._lines(sentence.words, each, task) for task, each in answers.items())
 
     def _trees(self, words: Sequence[str], answer: Answer) -> str:
-        """A line for each word with its arc, and an empty one; several trees have their probability above them."""
-        found: list[Text] = []
+        """Return a line for each word with its arc, and an empty one; several trees have their probability above."""
+        drawn: list[Text] = []
         for i, each in enumerate(answer.analyses, 1):
-            found.append(Text(f"{i:3d}. {100 * (each.probability or 0):5.1f}%", style="dim"))
-            found += _tree_lines(words, each)
-        lines = found or _tree_lines(words, answer)
+            drawn.append(Text(f"{i:3d}. {100 * (each.probability or 0):5.1f}%", style="dim"))
+            drawn += _tree_lines(words, each)
+        lines = drawn or _tree_lines(words, answer)
         return "".join(self.render(line) for line in [*lines, Text("")])
 
     def _lines(self, words: Sequence[str], answer: Answer, task: str) -> str:
@@ -58,7 +57,7 @@ class PrettyWriter(Writer):
         return "".join(self.render(line) for line in lines)
 
 
-def pretty_writer(schemes: Mapping[str, str], target: IO[Any]) -> PrettyWriter:
+def pretty_writer(schemes: Mapping[str, str], target: Target) -> PrettyWriter:
     """Return a writer in the colours that a stream can show."""
     console = Console(file=target, soft_wrap=True, highlight=False)
 
@@ -118,12 +117,12 @@ def _span_pieces(
 
 
 def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, spans: Sequence[PartProbability]) -> str:
-    """A sentence with its spans in brackets, without colour."""
+    """Return a sentence with its spans in brackets, without colour."""
     return _marked(words, tags, scheme, spans=spans).plain
 
 
 def colour_of(label: str) -> str:
-    """The colour that the label has in every picture, as far as a terminal has it."""
+    """Return the colour that the label has in every picture, as far as a terminal has it."""
     return COLOURS.get(drawn_colour(label), "bright_black")
 
 
@@ -131,7 +130,7 @@ def colour_of(label: str) -> str:
 
 
 def tree_lines(answer: Answer) -> Iterator[str]:
-    """A node a line, deeper ones further right, with its probability if it is known."""
+    """Yield a node a line, deeper ones further right, with its probability if it is known."""
     sure = {(each.start, each.end, each.label): each.probability for each in [*answer.spans, *answer.parts]}
     ends: list[int] = []
     nodes = zip(answer.value.subtrees, answer.value.spans(), strict=True)
