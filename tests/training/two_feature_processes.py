@@ -105,7 +105,7 @@ def main(folder: Path) -> None:
     apart = join()
     apart._memory.is_possible = False  # as on two machines
     found["apart"] = trained("lbfgs", ManyProcesses(apart))
-    found["shares memory"] = together._processes._memory.found is not None
+    found["shares memory"] = together._processes._memory.memory is not None
     found["refused"] = refused(together)
     found["interrupted"] = interrupted(folder, together.rank)
     (folder / f"{together.rank}.json").write_text(json.dumps(found), encoding="utf-8")

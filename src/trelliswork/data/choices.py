@@ -41,7 +41,7 @@ class Choices:
     are_columns: bool = False  # the file is known to have columns
     detail: Detail = "labels"
     tokeniser: Any = field(default=None, compare=False, repr=False)
-    pairs: Any = None  # how the texts of pairs are cut, a `PairFormat`
+    pairs: Any = None  # the `PairFormat` by which texts of pairs are cut, or what a language model reads texts by
 
     def completed(self, conllu: bool) -> Choices:
         """Return the choices with the columns of the fallback, if it is about files of this kind."""

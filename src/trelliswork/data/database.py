@@ -22,11 +22,13 @@ import warnings
 import weakref
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.errors import DataError, TrellisworkWarning
 
-Rows: TypeAlias = tuple[tuple[Any, ...], ...]
+Value: TypeAlias = int | float | str | bytes | None
+Rows: TypeAlias = tuple[tuple[Value, ...], ...]
 MAGIC = b"SQLite format 3\x00"
 SECONDS, ROWS = 1.0, 1000  # of a query
 LONGEST = 86_400.0  # seconds; clocks overflow beyond some limit
@@ -114,7 +116,7 @@ class _QueryProcess:
         """Return whether this process started it and nobody has killed it."""
         return self.end.alive and self.owner == os.getpid() and self._process.poll() is None
 
-    def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any] | None:
+    def ask(self, message: JsonObject, seconds: float) -> JsonObject | None:
         """Return the reply to a message; None if there is none within the time, and the process is ended."""
         assert self._process.stdin and self._process.stdout
         reply = None
@@ -163,11 +165,11 @@ def _end(process: subprocess.Popen[bytes], folder: TemporaryDirectory[str], owne
         folder.cleanup()
 
 
-def _blob(value: dict[str, Any]) -> Any:
+def _blob(value: JsonObject) -> JsonObject | bytes:
     return bytes.fromhex(value["blob"]) if "blob" in value else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Value:
     """Return a whole number as an int, however it is stored."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 from trelliswork.tags.schemes import infer_scheme, spans_of
@@ -45,7 +45,7 @@ class Event:
     arguments: tuple[Argument, ...]
     attributes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Return the event as it is written in JSON."""
         trigger = None if self.trigger == IMPLIED else self.trigger
         record = {"trigger": trigger, "type": self.type, "arguments": [list(each) for each in self.arguments]}
@@ -77,7 +77,7 @@ def all_events_of(sentence: Sentence) -> list[Event]:
     return [_event(each, sentence) for each in given]
 
 
-def _event(given: Any, sentence: Sentence) -> Event:
+def _event(given: Json, sentence: Sentence) -> Event:
     n = len(sentence)
     if not isinstance(given, Mapping):
         raise event_error(sentence, f"expected an event as an object, got {_shown(given)}")
@@ -97,7 +97,7 @@ def _event(given: Any, sentence: Sentence) -> Event:
     return Event(trigger, type_, ordered, tuple(sorted(attributes.items())))
 
 
-def _is_argument(given: Any, n: int) -> bool:
+def _is_argument(given: Json, n: int) -> bool:
     if not isinstance(given, Sequence) or len(given) != 3:
         return False
     start, end, role = given
@@ -187,12 +187,12 @@ def check_record(sentence: Sentence) -> Sentence:
     return sentence
 
 
-def _is_span(given: Any, n: int) -> bool:
+def _is_span(given: Json, n: int) -> bool:
     is_pair = isinstance(given, Sequence) and len(given) == 2 and all(type(each) is int for each in given)
     return is_pair and 0 <= given[0] < given[1] <= n
 
 
-def _is_link(given: Any, n: int) -> bool:
+def _is_link(given: Json, n: int) -> bool:
     if not isinstance(given, Sequence) or len(given) != 3:
         return False
     source, role, target = given
@@ -201,7 +201,7 @@ def _is_link(given: Any, n: int) -> bool:
     )
 
 
-def _shown(given: Any) -> str:
+def _shown(given: Json) -> str:
     text = "nothing" if given is None or given is NOTHING else repr(given)
     return text if len(text) < 60 else f"{text[:57]}..."
 

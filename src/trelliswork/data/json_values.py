@@ -11,9 +11,12 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from trelliswork.errors import DataError
+
+Json: TypeAlias = Any  # a value of JSON, whose members are checked where they are used
+JsonObject: TypeAlias = dict[str, Json]
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be one half of a pair
 
@@ -26,7 +29,7 @@ class BadJSONError(ValueError):
         self.problem, self.line, self.column = problem, line, column
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str) -> Json:
     """Return the value of a JSON text.
 
     >>> parse_json('{"tokens": ["Ann"]}')
@@ -73,14 +76,14 @@ _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=
 # Checks of what the members of JSON records hold.
 
 
-def strings(record: Mapping[str, Any], key: str, file: str, line: int) -> tuple[str, ...]:
+def strings(record: Mapping[str, Json], key: str, file: str, line: int) -> tuple[str, ...]:
     """Return the texts in the list under a key."""
     if key not in record:
         raise DataError(file, f'expected the key "{key}", got {", ".join(record) or "no keys"}', line=line)
     return string_list(record[key], key, file, line)
 
 
-def string_list(items: Any, key: str, file: str, line: int) -> tuple[str, ...]:
+def string_list(items: Json, key: str, file: str, line: int) -> tuple[str, ...]:
     """Return a list that holds texts alone, none of them empty."""
     if not isinstance(items, list):
         raise DataError(file, f'expected a list of strings in "{key}", got {kind_of(items)}', line=line)
@@ -91,14 +94,14 @@ def string_list(items: Any, key: str, file: str, line: int) -> tuple[str, ...]:
     return tuple(items)
 
 
-def require_list(items: Any, key: str, file: str, line: int) -> list[Any]:
+def require_list(items: Json, key: str, file: str, line: int) -> list[Json]:
     """Return the value under a key, which must be a list."""
     if not isinstance(items, list):
         raise DataError(file, f'expected a list in "{key}", got {kind_of(items)}', line=line)
     return items
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """Return the type of a JSON value in words."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

@@ -20,8 +20,8 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from trelliswork.data.json_values import Json
 from trelliswork.data.sentence import Sentence
 
 _TOKENS = re.compile(r"[^ \t\r\n]+")
@@ -171,7 +171,7 @@ def _put(line: str, spans: list[tuple[int, int]], column: int, value: str, gap: 
     return line[:start] + value + line[end:]
 
 
-def replaced_member(line: str, key: str, value: Any) -> str:
+def replaced_member(line: str, key: str, value: Json) -> str:
     """Return a line that is one JSON object with `value` under a key; a new key comes last."""
     written = json.dumps(value, ensure_ascii=False)
     place = _after_white(line, line.index("{") + 1)

@@ -11,12 +11,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import regex
 
 from trelliswork.data.choices import Choices, Column
 from trelliswork.data.columns import ColumnFormat
+from trelliswork.data.json_values import JsonObject
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.unicode_forms import Spelling, form_of, lowered, without_marks
 from trelliswork.errors import DataError
@@ -96,7 +97,7 @@ class PairFormat:
         spelling = self.spelling or Spelling.learned(row.target for row in rows)
         return replace(self, source=source, target=target, spelling=spelling)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """Return the chosen settings by the names of the options."""
         units = {"source_units": self.source, "target_units": self.target, "normalise": self.normal_form}
         return units | {"lower": self.lower, "strip_marks": self.strip_marks}

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.tags.schemes import canonical, spans_of, tags_of
@@ -20,15 +21,42 @@ from trelliswork.tags.schemes import canonical, spans_of, tags_of
 Place = tuple[int, int]
 
 
+class RawToken(Protocol):
+    """A token of raw text [start, end), and the words that it is; `trelliswork.text.Token` is one."""
+
+    @property
+    def text(self) -> str:
+        """The token as it is written."""
+
+    @property
+    def start(self) -> int:
+        """Place of its first character."""
+
+    @property
+    def end(self) -> int:
+        """Place behind its last character."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its words, mostly one."""
+
+
+class Tokeniser(Protocol):
+    """Finds the tokens of raw text."""
+
+    def tokenise(self, text: str) -> Sequence[Sequence[RawToken]]:
+        """Return the tokens of a text, by sentence."""
+
+
 def sentence_of_tokens(
     text: str,
-    tokens: Sequence[Any],
+    tokens: Sequence[RawToken],
     place: Callable[[int], int] = int,
     *,
     line: int = 1,
     file: str = "",
     lines: tuple[int, ...] = (),
-    extra: dict[str, Any] | None = None,
+    extra: JsonObject | None = None,
 ) -> Sentence:
     """Return the sentence of `tokens` (see `trelliswork.text.Token`) in `text`.
 
@@ -84,7 +112,7 @@ def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str
     return replace(sentence, text=text, offsets=tuple(offsets), multiword=tuple(several))
 
 
-def _places(token: Any) -> list[Place]:
+def _places(token: RawToken) -> list[Place]:
     if "".join(token.words) != token.text:
         return [(token.start, token.end)] * len(token.words)
     return list(pairwise(accumulate(map(len, token.words), initial=token.start)))

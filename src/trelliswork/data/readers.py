@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from trelliswork.data.brackets import is_brackets, read_brackets
 from trelliswork.data.brat import is_brat, read_brat
@@ -31,7 +31,7 @@ _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json"
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
-def read_parquet(path: str | Path, **how: Any) -> Iterator[Sentence]:
+def read_parquet(path: str | Path, **how: object) -> Iterator[Sentence]:
     """Return the sentences of a Parquet file, see `trelliswork.data.parquet`; pyarrow is imported now."""
     sentences: Iterator[Sentence] = named("trelliswork.data.parquet:read_parquet")(path, **how)
     return sentences

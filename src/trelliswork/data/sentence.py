@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from trelliswork.data.json_values import Json
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime.shapes import Float
@@ -43,7 +44,7 @@ class Sentence(Rich):
     line: int = 1
     file: str = ""
     lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    extra: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    extra: Mapping[str, Json] = field(default_factory=dict, compare=False, repr=False)
     text: str = field(default="", compare=False, repr=False)
     offsets: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
     multiword: tuple[tuple[int, int, str], ...] = field(default=(), compare=False, repr=False)

@@ -6,7 +6,7 @@ import mmap
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import overload
 
 from trelliswork.data.sentence import Sentence
 from trelliswork.runtime.scratch import Scratch
@@ -46,7 +46,7 @@ class SpilledSentences(Sequence[Sentence]):
     def __getitem__(self, i: int) -> Sentence: ...
     @overload
     def __getitem__(self, i: slice) -> SpilledSentences: ...
-    def __getitem__(self, i: int | slice) -> Any:
+    def __getitem__(self, i: int | slice) -> Sentence | SpilledSentences:
         if isinstance(i, slice):
             return SpilledSentences(self._content, self._places, self._chosen[i])
         block, place = divmod(self._chosen[i], BLOCK)

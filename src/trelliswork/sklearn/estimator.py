@@ -21,7 +21,7 @@ from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames,
 from trelliswork.data.attributes.dicts import joined_names
 from trelliswork.data.attributes.key_index import new_index
 from trelliswork.data.attributes.rows import first_entries_of, offsets_of
-from trelliswork.data.crfsuite_models import read_crfsuite_model
+from trelliswork.data.crfsuite import read_crfsuite_model
 from trelliswork.errors import DataError, MissingExtraError, ScoreError
 from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of, names_left

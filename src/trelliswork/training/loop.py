@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -24,15 +24,15 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.failures import BadBatchError
-from trelliswork.training.finished import finished_run
+from trelliswork.training.objectives import Trainable
 from trelliswork.training.processes import SharedInterrupts
 from trelliswork.training.progress import LineProgress, Progress
-from trelliswork.training.result import SeedRow, SeedsResult, TrainingResult
+from trelliswork.training.result import SeedRow, SeedsResult, TrainingResult, finished_run
 from trelliswork.training.run import Run
 
 
 def train(
-    model: Any,
+    model: Trainable,
     train: Sequence[Sentence],
     dev: Sequence[Sentence] | None,
     config: TrainingConfig | None = None,
@@ -90,7 +90,7 @@ class Parts(NamedTuple):
 
 
 def train_seeds(
-    make_model: Callable[[int], Any],
+    make_model: Callable[[int], Trainable],
     parts: Parts,
     config: TrainingConfig | None = None,
     *,
@@ -113,7 +113,7 @@ def train_seeds(
         model, folder = make_model(seed), None if out is None else Path(out) / f"seed-{seed}"
         own, shown = replace(config, seed=seed), progress()
         result = finished_run(folder, model, own) if resume and folder is not None else None
-        if result is not None:
+        if result is not None and folder is not None:
             shown.note(f"seed {seed}: finished already")
             model = type(model).load(folder) if parts.test else model
         else:

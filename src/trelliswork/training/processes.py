@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
@@ -94,7 +94,11 @@ class SharedMemory:
 
 
 def shared_memory(
-    n_bytes: int, rank: int, size: int, from_first: Callable[[Any], Any], any_of: Callable[[bool], bool]
+    n_bytes: int,
+    rank: int,
+    size: int,
+    from_first: Callable[[SharedFile | None], SharedFile | None],
+    any_of: Callable[[bool], bool],
 ) -> SharedMemory | None:
     """Return memory with room for n bytes of each process; None in all of them if any cannot have it.
 
@@ -140,6 +144,7 @@ def opened(shared: SharedFile, n_bytes: int) -> Array | None:
 
 
 T = TypeVar("T")
+Input = TypeVar("Input")
 SMALL = 1 << 16  # bytes of each process that are shared at least
 MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows that have a gradient
 
@@ -227,14 +232,14 @@ class Processes:
             result = compute()
         except Exception as error:
             problem = error
-        results: list[Any] = [None] * self.size
+        results: list[tuple[T | None, str | None]] = [(None, None)] * self.size
         dist.all_gather_object(results, (result, None if problem is None else str(problem)))
         if problem is not None:
             raise problem
         failures = [f"process {rank}: {message}" for rank, (_, message) in enumerate(results) if message is not None]
         if failures:
             raise TrellisworkError("; ".join(failures))
-        return [each for each, _ in results]
+        return [cast(T, each) for each, _ in results]
 
     def summed(self, compute: Callable[[], float]) -> float:
         """Return the sum of what `compute` returns in each process. If it fails in one, it fails in all, as in
@@ -252,7 +257,7 @@ class Processes:
             self.gathered(partial(_raised, problem))
         return float(totals[0])
 
-    def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+    def in_shares(self, answer: Callable[[Sequence[Input]], Sequence[T]], inputs: Sequence[Input]) -> list[T]:
         """Return `answer(inputs)`, an answer for each input, every process answering its share."""
         by_process = self.gathered(lambda: answer(self.share(inputs)))
         in_order: list[T | None] = [None] * len(inputs)
@@ -290,7 +295,7 @@ class Processes:
         return flags[: len(present)].bool().tolist(), [None if mask is None else next(pieces).bool() for mask in masks]
 
 
-def _reduced(numbers: Array, op: Any) -> Array:
+def _reduced(numbers: Array, op: dist.ReduceOp.RedOpType) -> Array:
     """Reduce numbers over all processes through gloo."""
     reduced = torch.from_numpy(numbers.copy())
     dist.all_reduce(reduced, op)

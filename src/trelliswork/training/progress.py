@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, TextIO
+from typing import TextIO
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
 
@@ -39,7 +40,7 @@ class EpochRecord:
         speed = f"{self.tokens_per_second:,.0f} tokens/s, {self.seconds:.1f} s"
         return f"epoch {self.epoch}: loss {self.loss:.4f},{score} {speed}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the record as it is written to history.jsonl."""
         return asdict(self)
 
@@ -64,13 +65,15 @@ class Progress:
     def epoch(self, record: EpochRecord) -> None:
         """An epoch is done and evaluated."""
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         """An iteration of a learner without epochs is done, of `most` at most; what `stays` is worth keeping.
 
         `fields` are the numbers that the text tells, for the log.
         """
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         """Something happened that the user should know."""
 
 
@@ -103,12 +106,14 @@ class LineProgress(Progress):
     def epoch(self, record: EpochRecord) -> None:
         self.note(record.line(), event="epoch", **record.to_dict())
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         if number != self._last:  # the last one may come again, with the weights that are kept
             self.note(text, event="iteration", iteration=number, **fields)
         self._last = number
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         if self.stream is None:
             tell(text, **fields)
         else:
@@ -161,12 +166,14 @@ class BarProgress(Progress):
             self._dev = f", dev {record.metric} {100 * record.score:.2f}"
         self.note(record.line(), event="epoch", **record.to_dict())
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         self._bar.update(self._task, completed=number, total=most, description=self.title("learning"), text=text)
         if stays:
             self.note(text, event="iteration", iteration=number, **fields)
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         self._bar.console.print(text, highlight=False, markup=False)
         tell(text, shown=True, **fields)
 
@@ -193,10 +200,12 @@ class Relay(Progress):
     def epoch(self, record: EpochRecord) -> None:
         self.shown.epoch(record)
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         self.shown.iteration(number, text, most=most, stays=stays, **fields)
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         self.shown.note(text, **fields)
 
 

@@ -12,6 +12,7 @@ from torch import nn
 from trelliswork.nn.initialization import fan_in_parameter_groups
 from trelliswork.training.config import TrainingConfig
 
+Group = dict[str, Any]  # parameters and settings, as optimizers take them
 RISE = 0.1  # of a slanted triangle, unless the settings say otherwise
 RATIO = 32.0  # its highest rate over its lowest
 
@@ -126,12 +127,12 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
     return kind(groups, lr=rate, weight_decay=l2, betas=(0.9, 0.99), fused=True)
 
 
-def _by_layer(model: nn.Module, groups: list[dict[str, Any]], config: TrainingConfig) -> list[dict[str, Any]]:
+def _by_layer(model: nn.Module, groups: list[Group], config: TrainingConfig) -> list[Group]:
     """Split optimizer groups so that each layer group has a rate of its own: η^(l-1) = η^l / layer_decay [S4.477]."""
     if config.layer_decay == 1:
         return groups
     layers = layer_groups(model)
-    by_depth = []
+    by_depth = list[Group]()
     for depth, layer in enumerate(layers):
         members = {id(parameter) for parameter in layer}
         for group in groups:

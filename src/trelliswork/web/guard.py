@@ -9,16 +9,15 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trelliswork.data.json_values import Json
 from trelliswork.logs import tell
-from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
-from trelliswork.web.problems import PROBLEM_JSON, Problem
-from trelliswork.web.seldom import place_of
+from trelliswork.web.problems import PROBLEM_JSON, Problem, place_of
+from trelliswork.web.requests import Limits
 
 BODY = "trelliswork.body"  # where the body of a request is in its scope
 ROUTE = "trelliswork.route"  # and the path of its route, for the metrics
@@ -135,8 +134,8 @@ class Guard:
         given = headers.get("authorization", "")
         kind, _, value = given.partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(value.strip().encode("latin-1"), token.encode()):
-            told = "expected the token of this server; send the header Authorization: Bearer TOKEN"
-            raise Problem(401, told, {"WWW-Authenticate": "Bearer"})
+            expected = "expected the token of this server; send the header Authorization: Bearer TOKEN"
+            raise Problem(401, expected, {"WWW-Authenticate": "Bearer"})
 
     async def _body(self, headers: dict[str, str], receive: Receive, body: _Body, most: int) -> bytes:
         """Return the body of a request, refused as soon as it is known to be too large."""
@@ -204,7 +203,7 @@ class _Answer:
         if self.status:
             return
         body = problem.body()
-        headers: list[Any] = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", str(len(body)).encode())]
+        headers: list[Json] = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", str(len(body)).encode())]
         headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
         await self({"type": "http.response.start", "status": problem.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})

@@ -18,11 +18,12 @@ import numpy as np
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.key_kernels import hash_joined
 from trelliswork.data.attributes.rows import offsets_of
+from trelliswork.data.json_values import Json
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, ModelError
 from trelliswork.runtime.arrays import Array
 
-Token = Mapping[str, Any] | Sequence[str]
+Token = Mapping[str, Json] | Sequence[str]
 TOKENS_AT_A_TIME = 1024  # whose names are spelled out
 _NO_VALUES = np.empty(0)
 _NUMBERS = (int, float, np.number, np.bool_)  # a truth value is a whole number
@@ -47,7 +48,7 @@ def attribute_items(token: Token, prefix: str = "") -> Iterator[tuple[str, float
             yield prefix + name, 1.0
 
 
-def _items_of(name: str, value: Any) -> Iterator[tuple[str, float]]:
+def _items_of(name: str, value: object) -> Iterator[tuple[str, float]]:
     if isinstance(value, str):
         yield f"{name}:{value}", 1.0
     elif isinstance(value, bytes):
@@ -91,7 +92,7 @@ class Joined(NamedTuple):
     values: Array  # [entries], or empty: all 1
 
 
-def joined_names(tokens: Sequence[Any]) -> Joined | None:
+def joined_names(tokens: Sequence[Json]) -> Joined | None:
     """Return the attributes of a sentence as one text; None unless all tokens are lists of names, or all are dicts of
     text and finite numbers. There may be a zero in a name, too."""
     try:
@@ -149,7 +150,7 @@ def _block(tokens: list[Token], first: int, lengths: Array) -> _Block:
     return _Block(counts, keys, _checked(values, counts, text, first, lengths), text)
 
 
-def _spelled(tokens: Sequence[Any]) -> tuple[str, Array | None]:
+def _spelled(tokens: Sequence[Json]) -> tuple[str, Array | None]:
     """Return the names of attributes with a zero between two, and their values, if all tokens are lists of names or
     all are
     dicts of text and numbers; anything else is a `TypeError`."""

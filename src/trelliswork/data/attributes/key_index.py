@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
-from trelliswork.data.attributes.conjunctions import Conjunctions
 from trelliswork.data.attributes.key_kernels import EMPTY, add_keys, find_keys, hash_texts
+from trelliswork.data.attributes.rows import Conjunctions
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import Array
 
@@ -68,7 +68,7 @@ class KeyIndex:
     def __len__(self) -> int:
         return self._n_known
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return KeyIndex.of, (self.keys(),)  # most of the table is empty
 
     def add(self, keys: Array) -> Array:

@@ -21,8 +21,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from trelliswork.data.corpus.events import EVENTS, event_mentions
-from trelliswork.data.corpus.generate import PARTS, AnnotatedSentence, Expansion, annotate, spelled
+from trelliswork.data.corpus.generate import (
+    EVENTS,
+    PARTS,
+    AnnotatedSentence,
+    Expansion,
+    annotate,
+    event_mentions,
+    spelled,
+)
 from trelliswork.data.corpus.grammar import ENTITY_LABEL, Derivation, Rule, parsed_rules, placed, rules_by_parent
 from trelliswork.data.events import IMPLIED, Event
 

@@ -140,7 +140,7 @@ class FeatureTagger(ChainTagger):
         """The attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
-        found = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
+        found = attributes_of(self.templates, lengths, columns).with_function(self.features, sentences)
         return self.crf.rows(lengths, found.counts, found.keys, found.values)
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import WIDEST, Settings, setting
+from trelliswork.data.settings import WIDEST, Numbers, Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.training.search_space import Numbers
 
 Encoder = Literal["gru", "lstm", "transformer"]
 Decoder = Literal["luong", "bahdanau", "transformer"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import Settings, setting
-from trelliswork.training.search_space import Around, Numbers
+from trelliswork.data.settings import Around, Numbers, Settings, setting
 
 Paths = Literal["all", "best"]
 

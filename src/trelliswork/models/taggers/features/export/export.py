@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from trelliswork import __version__
-from trelliswork.data.crfsuite_models import CRFsuiteModel
-from trelliswork.data.crfsuite_writing import write_crfsuite_model
+from trelliswork.data.crfsuite import CRFsuiteModel, write_crfsuite_model
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.export_folder import check_folder, whole_folder
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
