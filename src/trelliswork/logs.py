@@ -17,5 +17,12 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 def tell(text: str, *, level: int = logging.INFO, shown: bool = False, **fields: object) -> None:
-    """Log a message with the fields of its event; `shown` says that a progress bar has shown it on the terminal."""
+    """Log a message with the fields of its event; `shown` says that a progress bar has shown it on the terminal.
+
+    Args:
+        text: The message.
+        level: The level of `logging`.
+        shown: Whether a progress bar has shown it on the terminal.
+        fields: What happened, as values.
+    """
     LOGGER.log(level, "%s", text, extra={"fields": fields, "shown": shown})

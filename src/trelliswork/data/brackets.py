@@ -46,6 +46,14 @@ def read_brackets(
     also "traces", which are words with the tag -NONE- then. Without these, constituents above nothing else are left
     out. An unlabelled bracket around a tree is dropped; around several trees it becomes TOP.
 
+    Args:
+        path: A file, or "-" for standard input.
+        detail: "labels", "functions" or "traces": how much of each tree is kept.
+        keep: Called with all bytes that are read.
+
+    Yields:
+        A sentence for each tree.
+
     >>> [sentence.brackets for sentence in read_brackets("wsj_2300.mrg")]  # doctest: +SKIP
     """
     name, n_trees = name_of(path), 0
@@ -195,7 +203,16 @@ def escaped(word: str) -> str:
 
 
 def tree_of(words: Sequence[str], tags: Sequence[str], brackets: Sequence[tuple[int, int, str]]) -> Tree:
-    """Return the tree of a sentence, a tag above each word; without a bracket over all words it gets the root TOP."""
+    """Return the tree of a sentence, a tag above each word; without a bracket over all words it gets the root TOP.
+
+    Args:
+        words: The words of a sentence.
+        tags: The tag of each word.
+        brackets: (start, end, label) of each constituent, outermost first.
+
+    Returns:
+        The tree.
+    """
     whole = bool(brackets) and brackets[0][:2] == (0, len(words))
     nodes = list(brackets) if whole or len(words) == 1 else [(0, len(words), ROOTS[0]), *brackets]
     tagged = [(i, i + 1, tag) for i, tag in enumerate(tags)]

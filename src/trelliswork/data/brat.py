@@ -53,6 +53,14 @@ def read_brat(path: str | Path, *, with_tags: bool = True, tokeniser: Tokeniser 
     "dir/*.ann".
 
     `tokeniser` (see `trelliswork.text`) finds the words. With `with_tags=False` annotations are not read.
+
+    Args:
+        path: An .ann or .txt file, a folder of such, or a pattern.
+        with_tags: Whether annotations are read.
+        tokeniser: Finds the words; None is the rule-based one.
+
+    Yields:
+        The sentences of all documents.
     """
     reading, unused, n_sentences = Reading(tokeniser=tokeniser), Counter[str](), 0
     for document in _documents(path, with_tags, unused):

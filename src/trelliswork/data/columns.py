@@ -246,7 +246,16 @@ def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
 
 
 def columns_text(columns: Sequence[Sequence[str]], sentence: Sentence, delimiter: str) -> str:
-    """Return columns as lines; they are those of `sentence`, which is named if one of the values cannot be written."""
+    """Return columns as lines; they are those of `sentence`, which is named if one of the values cannot be written.
+
+    Args:
+        columns: The columns, each with a value for every token.
+        sentence: The sentence that they belong to, which is named in errors.
+        delimiter: What stands between two columns.
+
+    Returns:
+        A line for each token.
+    """
     rows = list(zip(*columns, strict=True))
     text = "\n".join(map(delimiter.join, rows))
     n_ends, n_between = text.count("\n"), text.count(delimiter)

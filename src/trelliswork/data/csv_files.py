@@ -82,6 +82,15 @@ def open_csv(
 ) -> tuple[CsvFormat, Iterator[Sentence]]:
     """Return the layout that the header tells and the sentences, in one pass over the file; `keep` is given all of
     it.
+
+    Args:
+        path: A file, or "-" for standard input.
+        choices: What is known of the columns; the rest follows from the header.
+        with_tags: Whether there must be a column of tags.
+        keep: Called with all bytes that are read.
+
+    Returns:
+        The layout, and the sentences as they are read.
     """
     file, choices = name_of(path), (choices or Choices()).completed(conllu=False)
     lines = numbered_lines(path, keep)

@@ -4,7 +4,7 @@
 >>> database.answer("SELECT COUNT(*) FROM state")                              # doctest: +SKIP
 ((51,),)
 
-Files and queries may come from strangers: a process of its own (`query_process.py`) opens a copy of the file. One is
+Files and queries may not be trustworthy: a process of its own (`query_process.py`) opens a copy of the file. One is
 kept for each database, and a new one is started where it died or was stopped.
 """
 
@@ -39,7 +39,13 @@ PROGRAM = Path(__file__).with_name("query_process.py")
 
 
 class Database:
-    """A file that nothing writes to. A missing file, one of another format, and one without tables are errors."""
+    """A file that nothing writes to. A missing file, one of another format, and one without tables are errors.
+
+    Args:
+        file: An SQLite file.
+        seconds: The time limit of a query.
+        rows: The largest number of rows of an answer.
+    """
 
     def __init__(self, file: str | Path, *, seconds: float = SECONDS, rows: int = ROWS) -> None:
         self.file, self.seconds, self.rows = Path(file), min(seconds, LONGEST), rows
@@ -127,7 +133,7 @@ class _QueryProcess:
             reply = json.loads(line, object_hook=_blob) if line.endswith(b"\n") else None
         except (OSError, ValueError, RecursionError):
             pass
-        finally:  # whoever interrupts a question must not get its reply to the next
+        finally:  # a question that was interrupted must not have its reply taken for that of the next
             if reply is None:
                 self.end()
         return reply

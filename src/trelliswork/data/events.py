@@ -13,7 +13,7 @@ A record may be a document. Then it also has
     "sentences": [[0, 4], [4, 9]], "coreference": [[[0, 1], [4, 5]]], "links": [[1, "After", 0]]
 
 the sentences one after another; spans, of entities or triggers, that mention the same thing; and events that have a
-role in other events, by their places in "events". An event that no word tells has null as its trigger. All of these
+role in other events, by their places in "events". An event that no word expresses has null as its trigger. All of these
 are optional: without "sentences" a record is one sentence.
 """
 
@@ -30,7 +30,7 @@ from trelliswork.tags.schemes import infer_scheme, spans_of
 EVENTS, HEADS, RELATIONS = "events", "heads", "relations"
 SENTENCES, COREFERENCE, LINKS = "sentences", "coreference", "links"
 NOTHING = object()
-IMPLIED = -1  # the trigger of an event that no word tells; null in JSON
+IMPLIED = -1  # the trigger of an event that no word expresses; null in JSON
 Span = tuple[int, int]
 Entity = tuple[int, int, str]  # [start, end) and the type
 Argument = tuple[int, int, str]  # [start, end) and the role
@@ -65,8 +65,8 @@ def events_of(sentence: Sentence) -> list[Event]:
     >>> events_of(Sentence(("Ann", "sings"), extra={"events": [given]}))
     [Event(trigger=1, type='Sing', arguments=((0, 1, 'Agent'),))]
     """
-    told = [event for event in all_events_of(sentence) if event.trigger != IMPLIED]
-    return sorted(told, key=lambda event: (event.trigger, event.type))
+    triggered = [event for event in all_events_of(sentence) if event.trigger != IMPLIED]
+    return sorted(triggered, key=lambda event: (event.trigger, event.type))
 
 
 def all_events_of(sentence: Sentence) -> list[Event]:

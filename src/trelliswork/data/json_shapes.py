@@ -108,7 +108,17 @@ class Shape(ABC):
 
     @abstractmethod
     def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
-        """Return the line of a record with the tags of its sentences, or the labelled pieces of its text."""
+        """Return the line of a record with the tags of its sentences, or the labelled pieces of its text.
+
+        Args:
+            line: The line that the record came from.
+            record: The record.
+            tags: The tags of each sentence of the record.
+            pieces: The labelled pieces of its text.
+
+        Returns:
+            The line, with nothing changed but the answers.
+        """
 
 
 class Words(Shape):
@@ -403,7 +413,16 @@ def _trimmed(text: str, piece: Piece) -> tuple[int, int]:
 
 
 def shape_of(record: Record, place: Place, reading: Reading) -> Shape:
-    """Return the shape of a record, by its members."""
+    """Return the shape of a record, by its members.
+
+    Args:
+        record: A record.
+        place: File and line of it.
+        reading: How records are read.
+
+    Returns:
+        The shape that its members say.
+    """
     tokens = record.get(reading.fields.tokens or "tokens")
     if isinstance(record.get(reading.fields.text or "text"), str) and not _is_words(tokens):
         return Texts(reading, place)

@@ -1,4 +1,4 @@
-"""Parsing JSON that somebody else wrote: whatever is wrong with it is one `BadJSONError`.
+"""Parsing JSON from outside: all that is wrong with it is a `BadJSONError`.
 
 Every JSON text that the package reads goes through `parse_json`. Besides text that is not JSON it refuses what Python
 parses or trips over but nothing later can use: NaN and infinite numbers, halves of surrogate pairs (which cannot be
@@ -77,14 +77,34 @@ _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=
 
 
 def strings(record: Mapping[str, Json], key: str, file: str, line: int) -> tuple[str, ...]:
-    """Return the texts in the list under a key."""
+    """Return the texts in the list under a key.
+
+    Args:
+        record: A JSON object.
+        key: The member that holds a list of texts.
+        file: The file, for messages.
+        line: The line, for messages.
+
+    Returns:
+        The texts.
+    """
     if key not in record:
         raise DataError(file, f'expected the key "{key}", got {", ".join(record) or "no keys"}', line=line)
     return string_list(record[key], key, file, line)
 
 
 def string_list(items: Json, key: str, file: str, line: int) -> tuple[str, ...]:
-    """Return a list that holds texts alone, none of them empty."""
+    """Return a list that holds texts alone, none of them empty.
+
+    Args:
+        items: The value of a member.
+        key: The name of the member.
+        file: The file, for messages.
+        line: The line, for messages.
+
+    Returns:
+        The texts in the list.
+    """
     if not isinstance(items, list):
         raise DataError(file, f'expected a list of strings in "{key}", got {kind_of(items)}', line=line)
     for i, item in enumerate(items):
@@ -95,7 +115,17 @@ def string_list(items: Json, key: str, file: str, line: int) -> tuple[str, ...]:
 
 
 def require_list(items: Json, key: str, file: str, line: int) -> list[Json]:
-    """Return the value under a key, which must be a list."""
+    """Return the value under a key, which must be a list.
+
+    Args:
+        items: The value of a member.
+        key: The name of the member.
+        file: The file, for messages.
+        line: The line, for messages.
+
+    Returns:
+        The value, which is a list.
+    """
     if not isinstance(items, list):
         raise DataError(file, f'expected a list in "{key}", got {kind_of(items)}', line=line)
     return items

@@ -42,6 +42,16 @@ def read_jsonl(
     With `with_tags=False` the tags may be missing and are not read. `fields` says how members are called, `tokeniser`
     (see `trelliswork.text`) finds the words of records that are text. Spans that do not begin and end with a token are
     left out, with a warning in the end that names them. `keep` is given all bytes that are read.
+
+    Args:
+        path: A file, or "-" for standard input.
+        with_tags: Whether records must have tags; without, they are not read.
+        fields: The names of the members.
+        tokeniser: Finds the words of records that hold text.
+        keep: Called with all bytes that are read.
+
+    Yields:
+        Sentences, in the order of the file.
     """
     file, reading = name_of(path), Reading(fields or JsonFields(), tokeniser)
     lines = array_records(path, keep) if is_array(path) else numbered_lines(path, keep)

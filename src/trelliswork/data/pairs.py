@@ -85,7 +85,7 @@ class PairFormat:
         return tuple(symbol.strip(JOINER) or JOINER for symbol in self.cut_target(self.join_target(symbols)))
 
     def normalised(self, text: str) -> str:
-        """Return a text in the normal form; "auto" that nobody has settled is NFC."""
+        """Return a text in the normal form; "auto" that has not been resolved is NFC."""
         if self.normal_form == "none":
             return text
         return unicodedata.normalize("NFD" if self.normal_form == "NFD" else "NFC", text)
@@ -214,6 +214,14 @@ def read_pairs(path: str | Path, format: PairFormat | None = None) -> list[Sente
 def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True) -> tuple[PairColumns, list[Sentence]]:
     """Return the columns of a file of pairs, and the pairs; a line with too few columns or an empty side is an
     error.
+
+    Args:
+        path: A TSV file.
+        choices: What is known of its columns and of how sides are cut.
+        with_targets: Whether each line must have a target.
+
+    Returns:
+        The columns, and the pairs.
     """
     columns, rows = _columns(choices, with_targets, str(path)), []
     rows = list(_rows(path, columns))

@@ -39,6 +39,15 @@ def read_parquet(
     """Yield the sentences of a Parquet file, one by one; the arguments are those of `read_jsonl`.
 
     All columns of the row are in `extra`.
+
+    Args:
+        path: A Parquet file.
+        with_tags: Whether rows must have tags.
+        fields: The names of the columns.
+        tokeniser: Finds the words of rows that hold text.
+
+    Yields:
+        Sentences, in the order of the rows.
     """
     reading = Reading(fields or JsonFields(), tokeniser)
     yield from sentences_of_records(numbered_rows(path), name_of(path), reading, with_tags=with_tags, whole=True)

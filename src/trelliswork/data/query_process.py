@@ -1,4 +1,4 @@
-"""The process that answers queries on a stranger's database; `database.py` starts it, and nothing imports it.
+"""The process that answers queries on an untrusted database; `database.py` starts it, and nothing imports it.
 
 It reads one JSON record from each line and writes one for it. SQLite meets both the file and the queries in here: a
 crash, a call that does not end or a value that fills the memory ends this process and no other. It imports the standard
@@ -122,7 +122,7 @@ def text(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError:
-        raise UnreadableError(f"expected names in UTF-8, got {name!r}; rename it, or write the database anew") from None
+        raise UnreadableError(f"expected names in UTF-8, got {name!r}; rename it, or write the file again") from None
 
 
 def schema_of(connection: sqlite3.Connection) -> tuple[Schema, list[str]]:

@@ -62,6 +62,18 @@ def sentence_of_tokens(
 
     A token of several words becomes these, each with its own place if together they are spelled like the token, else
     with that of the whole token. `place` turns a place in `text` into the one to tell.
+
+    Args:
+        text: Raw text.
+        tokens: The tokens of a sentence of it.
+        place: Turns a place in `text` into the one to report.
+        line: The line of the sentence.
+        file: The file that it is from.
+        lines: The line of each word.
+        extra: Further members of a JSON record.
+
+    Returns:
+        The sentence with its text, the places of its words, and its multi-word tokens.
     """
     words: list[str] = []
     offsets: list[Place] = []
@@ -89,6 +101,14 @@ def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str
     """Return a sentence with its text and the places of its words in that; as it is if the text has other words.
 
     `multiword` has the tokens of several words: by the first, one behind the last, and how they are written.
+
+    Args:
+        sentence: A sentence without places.
+        text: The text that it may be written as.
+        multiword: Tokens of several words: by the first word, the one behind the last, and how the token is written.
+
+    Returns:
+        The sentence with text and places.
 
     >>> placed(Sentence(("do", "n't", "!")), "don't!", {0: (2, "don't")}).offsets
     ((0, 2), (2, 5), (5, 6))
@@ -134,6 +154,14 @@ def cut_tokens(sentence: Sentence, scheme: str, pattern: str = FINE_TOKENS) -> S
 
     Spans keep their extent, plain tags and further columns are repeated. Only the first line number is kept, and no
     place in raw text.
+
+    Args:
+        sentence: A sentence, tagged or not.
+        scheme: The scheme of its tags, such as IOB2.
+        pattern: A regular expression; each of its matches in a word becomes a token.
+
+    Returns:
+        The sentence of the smaller tokens.
     """
     pieces = [_pieces(word, _compiled(pattern)) for word in sentence.words]
     places = [i for i, parts in enumerate(pieces) for _ in parts]

@@ -76,7 +76,16 @@ def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
 def open_tagged(
     path: str, choices: Choices, kind: InputKind | None = None
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """Return the sentences of a tagged file, and its layout if it has columns."""
+    """Return the sentences of a tagged file, and its layout if it has columns.
+
+    Args:
+        path: A file.
+        choices: What is known of its layout.
+        kind: Its format; None is that of its name.
+
+    Returns:
+        Its layout if it has columns, and its sentences.
+    """
     kind = kind or file_kind(path)
     if kind in foreign_formats():
         return None, read_foreign(kind, path)

@@ -95,6 +95,14 @@ def options_of(config: Settings) -> JsonObject:
 def misfit(name: str, value: Json, kind: str) -> str:
     """Return what is wrong with the value of a setting; empty if it is of its kind.
 
+    Args:
+        name: The name of the setting.
+        value: Its value.
+        kind: Its type as the dataclass writes it, such as "int".
+
+    Returns:
+        What was expected and what was found, or an empty text.
+
     >>> misfit("layers", 3, "int"), misfit("causal", 3, "bool")
     ('', 'expected true or false for causal, got 3')
     """
@@ -186,7 +194,17 @@ class About:
 
 
 def setting(default: T, help: str = "", *, option: str | bool | None = False, **about: Json) -> T:
-    """Return a field of settings; `option` is True for an option of the same name, the rest as in `About`."""
+    """Return a field of settings; `option` is True for an option of the same name, the rest as in `About`.
+
+    Args:
+        default: The default value.
+        help: The sentence that --help shows.
+        option: True for an option of the same name, or another name; False for a setting of TOML files alone.
+        about: Further fields of `About`.
+
+    Returns:
+        A field of a dataclass.
+    """
     name = ("=" if option else "") if isinstance(option, bool) else option
     return field(default=default, metadata={"about": About(help, option=name, **about)})
 
@@ -255,7 +273,7 @@ def _is_optional(each: Field[object]) -> bool:
 
 
 def check_settings(config: type, settings: Mapping[str, Json]) -> None:
-    """Refuse stored settings that nobody knows, or of another kind than the dataclass says."""
+    """Refuse stored settings that are unknown, or of another kind than the dataclass says."""
     if not isinstance(settings, Mapping):
         raise TrellisworkError(f"expected settings of {config.__name__} by their names; got {_shown(settings)}")
     unknown = sorted(set(settings) - set(kinds_of(config)))

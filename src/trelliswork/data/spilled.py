@@ -19,6 +19,11 @@ class SpilledSentences(Sequence[Sentence]):
     """Sentences that were written to the scratch directory; slices are views of the same file.
 
     The file has no name and only this process reads it, so its blocks are plain pickles.
+
+    Args:
+        content: The file, mapped into memory.
+        places: Where each block begins, and where the last one ends.
+        chosen: The numbers of the sentences of this view.
     """
 
     def __init__(self, content: Content, places: list[int], chosen: range) -> None:

@@ -51,7 +51,7 @@ def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[Col
     """Return the layout and the sentences of a CoNLL-U file; the first that is no tree is an error with its place.
 
     `Sentence.tags` are the labels, which are all `_` in a treebank without labels, and `columns` has LEMMA, UPOS, XPOS
-    and FEATS as far as the file has them. `choices.feature_columns` are columns that a parser reads beside the words.
+    and FEATS as far as the file has them. `choices.feature_columns` are further columns that a parser reads.
     """
     format = format_of_treebank(name_of(path), choices or Choices())
     sentences = list(trees_in(numbered_lines(path), name_of(path), format))
@@ -78,7 +78,16 @@ def surveyed(path: str | Path) -> Iterator[Sentence | DataError]:
 
 
 def trees_in(lines: Iterable[NumberedLine], file: str, format: ColumnFormat) -> Iterator[Sentence]:
-    """Yield the sentences in numbered lines."""
+    """Yield the sentences in numbered lines.
+
+    Args:
+        lines: Lines with their numbers.
+        file: The file, for messages.
+        format: The columns to read.
+
+    Yields:
+        The sentences.
+    """
     for block in _blocks(lines):
         sentence = block.sentence(file, format)
         if sentence is not None:

@@ -105,7 +105,7 @@ def _read(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Tensor], d
 
 
 def _damaged(path: Path) -> str:
-    return f"{path}: expected a checkpoint, got a missing or damaged file; train anew without --resume"
+    return f"{path}: expected a checkpoint, got a missing or damaged file; train again without --resume"
 
 
 def _force_to_disk(path: Path) -> None:
@@ -152,7 +152,7 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
 
 
 def tensors_of(run: Run) -> dict[str, Tensor]:
-    """Return every tensor that the next step depends on; the best weights are kept beside them."""
+    """Return every tensor that the next step depends on; the best weights are kept in a file of their own."""
     tensors = _named("weights", run.module.state_dict()) | _named("random", run.random)
     if run.average is not None:
         tensors |= _named("average", run.average.mean)
@@ -177,7 +177,14 @@ def values_of(run: Run) -> JsonObject:
 
 
 def restore(run: Run, tensors: Mapping[str, Tensor], values: Mapping[str, Json], best: Mapping[str, Tensor]) -> None:
-    """Put a run where it was when `tensors_of` and `values_of` were asked."""
+    """Put a run where it was when `tensors_of` and `values_of` were asked.
+
+    Args:
+        run: The run, as it was begun.
+        tensors: What `tensors_of` gave.
+        values: What `values_of` gave.
+        best: The weights of the best epoch.
+    """
     run.module.load_state_dict(_under("weights", tensors))
     run.random = _under("random", tensors)
     set_random_state(run.random)

@@ -44,7 +44,7 @@ class LBFGS:
     `period` iterations, or after `max_iterations`.
 
     Several processes that each look after a part of the weights share it out: the objective is given and returns parts,
-    and `sums` adds numbers over all processes, which wait for each other there: it is called as seldom as possible.
+    and `sums` adds numbers over all processes, which wait for each other there: it is called as rarely as possible.
     """
 
     l2: float = 0.0

@@ -44,7 +44,7 @@ def train(
     """Train `model` in place and leave it with its best weights, saved in `out` if given.
 
     Without `dev` the last epoch counts as the best. The same model, data and `config` give the same weights, bit for
-    bit, on one machine's CPU. `progress` is told how it goes: `make_progress(on_epoch=...)` calls a function after each
+    bit, on one machine's CPU. `progress` gets each event: `make_progress(on_epoch=...)` calls a function after each
     epoch, `TensorBoardProgress` also writes loss, score and speed for TensorBoard. Ctrl-C (or `KeyboardInterrupt` from
     such a function) ends the run with the best model so far; a loss that is not finite ends it with an error that names
     the batch.
@@ -54,6 +54,18 @@ def train(
     same folder is refused while one is going on.
 
     Started by torchrun, all processes train one model together: see `training.processes`.
+
+    Args:
+        model: The model to train; see `Trainable`.
+        train: Sentences to train on.
+        dev: Sentences to choose the best epoch by.
+        config: Settings of training.
+        out: The folder for the model and the checkpoints.
+        resume: Whether to go on from the checkpoint in `out`.
+        progress: Receives epochs and batches; None prints a line for each epoch.
+
+    Returns:
+        The history, the best epoch and its score.
     """
     run = Run(model, train, dev, config or TrainingConfig(), out)
     with exclusive(run.out):
@@ -61,7 +73,16 @@ def train(
 
 
 def carry_out(run: Run, progress: Progress, *, resume: bool = False) -> TrainingResult:
-    """Carry out all epochs of a run, for a caller who has locked its folder (see `exclusive`)."""
+    """Carry out all epochs of a run, for a caller who has locked its folder (see `exclusive`).
+
+    Args:
+        run: The run.
+        progress: Receives epochs and batches.
+        resume: Whether to go on from the checkpoint.
+
+    Returns:
+        The history, the best epoch and its score.
+    """
     shown_by = progress if run.processes.is_first else Progress()
     with shown_by as shown, torch.random.fork_rng(devices=[]), SharedInterrupts(run.processes) as interrupts:
         torch.manual_seed(run.config.seed)
@@ -103,6 +124,18 @@ def train_seeds(
 
     The model of a seed is saved in `out`/seed-N. `resume` goes on with a seed that was stopped, and takes those that
     are finished from there.
+
+    Args:
+        make_model: Makes the model of a seed.
+        parts: Sentences to train on, to choose by, and to score.
+        config: Settings of training.
+        seeds: The number of seeds, or the seeds.
+        out: The folder for the folders of all seeds.
+        resume: Whether to go on with what is there.
+        progress: Makes the progress of a seed.
+
+    Returns:
+        A row for each seed.
     """
     config = config or TrainingConfig()
     chosen = range(config.seed, config.seed + seeds) if isinstance(seeds, int) else list(seeds)

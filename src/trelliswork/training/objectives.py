@@ -83,8 +83,8 @@ def make_objective(name: str, model: Trainable) -> Callable[[Batch], Tensor]:
 
     def loss(batch: Batch) -> Tensor:
         # what a model learns in addition to the structure, such as tags, adds to the loss
-        structure, gold, *beside = scored(batch)
-        return sum(beside, objective(structure, gold).sum())
+        structure, gold, *more = scored(batch)
+        return sum(more, objective(structure, gold).sum())
 
     return loss
 
@@ -152,7 +152,7 @@ class Trainable(Protocol):
     """Protocol of a model that the loop can train, which is also an `nn.Module`.
 
     Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value, and the
-    loss of what is learned beside it, if there is any. A model whose loss is not the same in all epochs has
+    loss of what is learned in addition, if there is any. A model whose loss is not the same in all epochs has
     `begin_epoch(epoch, n_epochs)`, which is called before each of them.
     """
 

@@ -52,7 +52,13 @@ class SharedFile(NamedTuple):
 
 
 class SharedMemory:
-    """`rows` shows each process what all of them have. All must call it in the same order."""
+    """`rows` shows each process what all of them have. All must call it in the same order.
+
+    Args:
+        memory: Bytes that all processes see.
+        rank: The number of this process.
+        size: The number of processes.
+    """
 
     def __init__(self, memory: Array, rank: int, size: int) -> None:
         lines = memory[: 8 * LINE * size].view(np.int64).reshape(size, LINE)
@@ -106,6 +112,16 @@ def shared_memory(
     them, also after a kill. None if processes are on several machines, or if the system has no such files or the
     processor may show what another one wrote in another order. `from_first` gives all processes the value of the first,
     `any_of` says whether a flag is set in any of them.
+
+    Args:
+        n_bytes: Room for the numbers of each process.
+        rank: The number of this process.
+        size: The number of processes.
+        from_first: Gives all processes the value of the first.
+        any_of: Returns whether a flag is set in any process.
+
+    Returns:
+        The memory, or None in all processes.
     """
     n_bytes = size * (8 * LINE + n_bytes)
     file = _reserve(n_bytes) if rank == 0 else None
@@ -119,7 +135,7 @@ def shared_memory(
 
 
 def _reserve(n_bytes: int) -> int | None:
-    """Return the descriptor of a file of so many bytes behind its mark, all 0."""
+    """Return the descriptor of a file of `n_bytes` bytes behind its mark, all 0."""
     if not hasattr(os, "memfd_create") or platform.machine() not in ("x86_64", "AMD64"):
         return None
     file = os.memfd_create("trelliswork")
@@ -146,7 +162,7 @@ def opened(shared: SharedFile, n_bytes: int) -> Array | None:
 T = TypeVar("T")
 Input = TypeVar("Input")
 SMALL = 1 << 16  # bytes of each process that are shared at least
-MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows that have a gradient
+MANY_ROWS = 1000  # a table of at least this many rows is exchanged by the rows that have a gradient
 
 
 @dataclass
@@ -216,7 +232,7 @@ class Processes:
             yield rows
 
     def _memory_for(self, n_bytes: int) -> SharedMemory | None:
-        """Return shared memory for so many bytes of each process, larger than before if need be."""
+        """Return shared memory for `n_bytes` bytes of each process, larger than before if need be."""
         known = self._memory
         if known.is_possible and (known.memory is None or len(known.memory.room) < self.size * n_bytes):
             known.memory = shared_memory(max(n_bytes, SMALL), self.rank, self.size, self.from_first, _any_through_gloo)

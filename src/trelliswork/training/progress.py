@@ -57,7 +57,13 @@ class Progress:
         """Leave the screen tidy."""
 
     def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
-        """An epoch of `n_tokens` begins."""
+        """An epoch of `n_tokens` begins.
+
+        Args:
+            epoch: The number of the epoch, from 1.
+            n_epochs: The number of epochs.
+            n_tokens: The number of tokens of an epoch.
+        """
 
     def batch(self, n_tokens: int, loss: float) -> None:
         """A batch of `n_tokens` is done; `loss` is the mean per token so far in this epoch."""
@@ -71,6 +77,13 @@ class Progress:
         """An iteration of a learner without epochs is done, of `most` at most; what `stays` is worth keeping.
 
         `fields` are the numbers that the text tells, for the log.
+
+        Args:
+            number: The number of the iteration, from 1.
+            text: What to say of it.
+            most: The largest number of iterations.
+            stays: Whether the line is worth keeping.
+            fields: The fields of the event.
         """
 
     def note(self, text: str, **fields: Json) -> None:
@@ -80,7 +93,7 @@ class Progress:
 class LineProgress(Progress):
     """One line per epoch or iteration: a message to the logger `trelliswork`, or a plain line to a stream.
 
-    With `within`, also how far an epoch is, at most every so many seconds.
+    With `within`, also how far an epoch is, at most once in that many seconds.
     """
 
     shows = True
@@ -179,7 +192,7 @@ class BarProgress(Progress):
 
 
 class Relay(Progress):
-    """Hands everything on to `shown`; the base of those that do something beside."""
+    """Hands everything on to `shown`; the base of those that do something in addition."""
 
     def __init__(self, shown: Progress) -> None:
         self.shown, self.shows = shown, shown.shows

@@ -204,7 +204,17 @@ NO_MATTER = ("checkpoint_every",)  # settings that may change between one start 
 def fingerprint(
     model: nn.Module, train: Sequence[Sentence], dev: Sequence[Sentence] | None, config: TrainingConfig
 ) -> JsonObject:
-    """Return settings, model and data as plain values."""
+    """Return settings, model and data as plain values.
+
+    Args:
+        model: The model before training.
+        train: Sentences to train on.
+        dev: Sentences to choose the best epoch by.
+        config: Settings of training.
+
+    Returns:
+        A JSON object that is the same for the same run.
+    """
     settings = getattr(getattr(model, "config", None), "to_dict", dict)
     description = {
         "settings": {name: value for name, value in config.to_dict().items() if name not in NO_MATTER},
@@ -227,13 +237,20 @@ def _of_data(sentences: Sequence[Sentence]) -> JsonObject:
 def refuse_differences(
     then: Mapping[str, Json], now: Mapping[str, Json], place: str, kind: str = "interrupted"
 ) -> None:
-    """Raise an error that says what differs between the run that left something there and this one."""
+    """Raise an error that says what differs between the run that left something there and this one.
+
+    Args:
+        then: The fingerprint that was stored.
+        now: The fingerprint of this run.
+        place: The folder, for the message.
+        kind: Which run it was, interrupted or finished.
+    """
     differences = [text for part in now for text in _differences(part, then.get(part, {}), now[part])]
     if differences:
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         raise TrellisworkError(
             f"{place}: expected the settings and data of the {kind} run; {'; '.join(differences[:3])}{more}; "
-            "give the same again, or train anew without --resume"
+            "give the same again, or train again without --resume"
         )
 
 
@@ -252,7 +269,16 @@ LONGER = ("epochs", "patience")  # settings that a finished run may go on with
 
 
 def finished_run(folder: Path, model: object, config: TrainingConfig) -> TrainingResult | None:
-    """Return the result of the run in a folder, if its history ends with the last epoch or without patience."""
+    """Return the result of the run in a folder, if its history ends with the last epoch or without patience.
+
+    Args:
+        folder: The folder of the run.
+        model: The model as it was made for this run.
+        config: Settings of this run.
+
+    Returns:
+        The result, or None if the run has not ended.
+    """
     result = earlier_run(folder, model, config)
     if result is None:
         return None
@@ -265,6 +291,14 @@ def earlier_run(folder: Path, model: object, config: TrainingConfig) -> Training
 
     That it was made with other settings is an error; more epochs or patience are what it may go on with, and the
     settings that those of the model list as `LATER`.
+
+    Args:
+        folder: The folder of the run.
+        model: The model as it was made for this run.
+        config: Settings of this run.
+
+    Returns:
+        The result, or None if there is no such run.
     """
     if CheckpointFolder(folder).folder.exists() or not (folder / HISTORY).is_file():
         return None
@@ -274,7 +308,7 @@ def earlier_run(folder: Path, model: object, config: TrainingConfig) -> Training
     training = _section(metrics, "training", folder)
     history, best = read_history(folder / HISTORY), training.get("best_epoch", 0)
     if not isinstance(best, int):
-        raise ModelError(f"{folder / METRICS}: expected a whole number under 'best_epoch', got {best!r}; train anew")
+        raise ModelError(f"{folder / METRICS}: expected a whole number under 'best_epoch', got {best!r}; train again")
     settings = getattr(model, "config", None)
     network: JsonObject = getattr(settings, "to_dict", dict)()
     later: Sequence[str] = getattr(settings, "LATER", ())
@@ -291,7 +325,7 @@ def earlier_run(folder: Path, model: object, config: TrainingConfig) -> Training
 def _section(holder: Mapping[str, Json], name: str, folder: Path) -> Mapping[str, Json]:
     section = holder.get(name, {})
     if not isinstance(section, dict):
-        raise ModelError(f"{folder}: expected an object under {name!r}, got {type(section).__name__}; train anew")
+        raise ModelError(f"{folder}: expected an object under {name!r}, got {type(section).__name__}; train again")
     return section
 
 
@@ -304,7 +338,7 @@ def read_history(path: Path) -> list[EpochRecord]:
     try:
         return [EpochRecord(**parse_json(line)) for line in read_regular(path).decode("utf-8").splitlines()]
     except (UnicodeDecodeError, BadJSONError, TypeError) as error:
-        raise ModelError(f"{path}: expected a line of JSON for each epoch, got something else; train anew") from error
+        raise ModelError(f"{path}: expected a line of JSON for each epoch, got something else; train again") from error
 
 
 def _object_in(path: Path) -> JsonObject:

@@ -41,7 +41,15 @@ LONGEST_SHARE = 0.05  # of the time, at most, goes into checkpoints within epoch
 
 
 class Run:
-    """Model, data, optimizer and all that changes with each step."""
+    """Model, data, optimizer and all that changes with each step.
+
+    Args:
+        model: The model to train.
+        train: Sentences to train on.
+        dev: Sentences to choose the best epoch by.
+        config: Settings of training.
+        out: The folder for the model and the checkpoints.
+    """
 
     def __init__(
         self,
@@ -126,7 +134,9 @@ class Run:
             shown.note(f"resumed in epoch {self.position.epoch}, after {self.position.steps} of its steps")
             if n_threads != torch.get_num_threads():
                 now = torch.get_num_threads()
-                shown.note(f"the run had {n_threads} threads and has {now}: sums round otherwise, weights will too")
+                shown.note(
+                    f"the run had {n_threads} threads and has {now}: rounding differs, so the weights will differ too"
+                )
         elif (before := earlier_run(self.checkpoint.out, self.module, self.config)) is not None:
             self._go_on(before, self.checkpoint.out)
             done = f"finished after {len(before.history)} epochs"
@@ -143,7 +153,9 @@ class Run:
             self._in_steps_of(int(values.get("batches_per_step", self.batches_per_step)))
             n_threads = int(values.get("threads", torch.get_num_threads()))
         except (KeyError, TypeError, RuntimeError) as error:
-            raise ModelError(f"{checkpoint.folder}: written by another version; train anew without --resume") from error
+            raise ModelError(
+                f"{checkpoint.folder}: written by another version; train again without --resume"
+            ) from error
         self._write_history("w", self.result.history)
         return n_threads
 
@@ -277,7 +289,7 @@ class Run:
         except (ScoreError, ConstraintError) as error:
             place = f"after epoch {self.position.epoch}, batch {self.position.steps}"
             raise BadValueError(
-                f"expected finite scores of the dev sentences {place}, got others; "
+                f"expected finite scores of the dev sentences {place}, found some that are not; "
                 f"lower the learning rate (now {self.config.learning_rate:g}) or clip harder"
             ) from error
 

@@ -30,7 +30,7 @@ class Schedule:
         self.go_to(self.position + 1)
 
     def go_to(self, position: int) -> None:
-        """The rates after so many steps."""
+        """Set the rates of a position, in steps."""
         self.position = position
         factor = self.factor(position)
         for group, rate in zip(self.optimizer.param_groups, self.initial_rates, strict=True):
@@ -38,7 +38,16 @@ class Schedule:
 
 
 def make_schedule(optimizer: torch.optim.Optimizer, config: TrainingConfig, n_steps: int) -> Schedule:
-    """Return the schedule of a run of `n_steps`."""
+    """Return the schedule of a run of `n_steps`.
+
+    Args:
+        optimizer: The optimizer, with its initial rates.
+        config: Settings of training.
+        n_steps: The number of steps of the run.
+
+    Returns:
+        The schedule, at step 0.
+    """
     n_steps = max(n_steps, 1)
     if config.decay == "triangular":
         return Schedule(optimizer, lambda step: slanted_triangle(step, n_steps, config.warmup or RISE))
@@ -66,6 +75,15 @@ def slanted_triangle(step: int, n_steps: int, rise: float = RISE, ratio: float =
     Howard and Ruder (2018), Universal language model fine-tuning for text classification.
     The printed slope divides by cut (1/rise - 1), which is n_steps - cut only where rise n_steps is a whole number:
     with 19 steps the last printed rate is negative, with 9 it divides by 0. The slope here ends at the last step.
+
+    Args:
+        step: The number of the step, from 0.
+        n_steps: The number of steps of the run.
+        rise: The share of steps in which the rate rises.
+        ratio: The highest rate over the lowest.
+
+    Returns:
+        The factor of the rate.
 
     >>> slanted_triangle(10, 100), slanted_triangle(100, 100)
     (1.0, 0.03125)

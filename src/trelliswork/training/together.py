@@ -88,7 +88,16 @@ class OneProcess:
         return part
 
     def parts(self, places: Array, amounts: Array, n: int) -> list[Part]:
-        """Return what each process adds to a vector of n numbers at its places; as one part if that is smaller."""
+        """Return what each process adds to a vector of n numbers at its places; as one part if that is smaller.
+
+        Args:
+            places: Places in the vector that this process adds to.
+            amounts: What it adds there.
+            n: Length of the vector.
+
+        Returns:
+            (places, amounts) of each process, or the whole sum.
+        """
         return [(places, amounts)]
 
 

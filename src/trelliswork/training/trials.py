@@ -34,7 +34,7 @@ Study: TypeAlias = Any  # optuna.study.Study: optuna is imported when a search b
 Trial: TypeAlias = Any  # optuna.trial.Trial or FrozenTrial
 JOURNAL = "study.log"
 STUDY = "trelliswork"
-FAILURES = 3  # so many trials that fail, with none that does not, end a search
+FAILURES = 3  # this many trials end a search if all of them fail
 UNPRUNED_TRIALS = 4  # the first ones run to their end
 RANDOM_TRIALS = 8  # before the sampler looks at what was found
 
@@ -46,7 +46,13 @@ class Pruned(Exception):  # noqa: N818, no error
 
 
 class Attempt:
-    """One trial: its number, its settings, and whether it goes on from where it was stopped."""
+    """One trial: its number, its settings, and whether it goes on from where it was stopped.
+
+    Args:
+        trial: Optuna's trial.
+        space: The settings to choose.
+        resumed: Whether the trial was stopped before.
+    """
 
     def __init__(self, trial: Trial, space: Space, resumed: bool = False) -> None:
         self.number: int = trial.number
@@ -92,6 +98,18 @@ def search(
     With `out`, the study is kept there, for `resume` and for Optuna's own tools; `purpose`, plain values that say what
     is searched for, must then be the same again. `on_trial` sees each trial that has ended. A trial that raises a
     `TrellisworkError` has failed; Ctrl-C ends the search with what there is.
+
+    Args:
+        run: Trains with `Attempt.settings` and returns the score to maximise.
+        space: The settings to choose.
+        config: The number of trials, the seed, and the first settings.
+        out: The folder of the study.
+        resume: Whether to go on with the study in `out`.
+        purpose: What is searched for, as plain values.
+        on_trial: Called with the result so far and the row of the trial that has ended.
+
+    Returns:
+        A row for each trial.
     """
     config = config or SearchConfig()
     if config.trials < 1 or not space:
@@ -166,7 +184,7 @@ def _check_purpose(study: Study, purpose: Mapping[str, Json]) -> None:
         name = differing[0]
         raise TrellisworkError(
             f"expected the settings of the search that is resumed; {name} was {then.get(name)!r} and is "
-            f"{now.get(name)!r}; give the same again, or search anew in another folder"
+            f"{now.get(name)!r}; give the same again, or search again in another folder"
         )
 
 
@@ -205,7 +223,16 @@ def _refuse_failures(result: SearchResult) -> None:
 
 
 def result_of(study: Study, space: Space, *, interrupted: bool = False) -> SearchResult:
-    """Return the trials of a study as rows."""
+    """Return the trials of a study as rows.
+
+    Args:
+        study: Optuna's study.
+        space: The settings to choose.
+        interrupted: Whether Ctrl-C ended the search.
+
+    Returns:
+        A row for each trial.
+    """
     return SearchResult([_row(trial, space) for trial in _begun(study)], interrupted)
 
 

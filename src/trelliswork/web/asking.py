@@ -194,7 +194,16 @@ PLAIN = "plain"
 
 
 def sentence_record(sentence: Sentence, answer: Answer, scheme: str) -> JsonObject:
-    """Return the answer to one sentence as a record."""
+    """Return the answer to one sentence as a record.
+
+    Args:
+        sentence: A sentence.
+        answer: The answer of the model to it.
+        scheme: The scheme of its tags.
+
+    Returns:
+        A JSON object.
+    """
     record: JsonObject = {"text": sentence.text or None, "tokens": list(sentence.words)}
     record["offsets"] = [list(each) for each in sentence.offsets] or None
     if answer.tasks:
@@ -286,7 +295,16 @@ EXACT_SCHEMES = ("IOB2", "IOBES")  # in which tags alone say that a span ends
 
 
 def pins_by_sentence(model: Model, pins: Sequence[Pin], inputs: Sequence[Sequence[Sentence]]) -> list[SentencePins]:
-    """Return the pins of each sentence as `predict` of the model takes them."""
+    """Return the pins of each sentence as `predict` of the model takes them.
+
+    Args:
+        model: The model that is asked.
+        pins: The pins of a request.
+        inputs: The sentences of each input.
+
+    Returns:
+        The pins of each sentence, in order.
+    """
     if pins and not model.takes_pins:
         raise Problem(422, f"body.pins: expected none, as the answers of a {type(model).__name__} cannot be pinned")
     by_sentence = {(i, j): _Pins(len(s)) for i, each in enumerate(inputs) for j, s in enumerate(each)}

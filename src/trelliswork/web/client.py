@@ -37,6 +37,12 @@ class Client:
 
     Questions are repeated safely, since answers change nothing, and so are decisions of a teacher: the same decision
     about the same sentence is written once.
+
+    Args:
+        address: The address of the server, such as http://127.0.0.1:8000.
+        token: The token that the server was started with, if any.
+        timeout: Seconds to wait for an answer.
+        retries: How often a request is repeated after 429, 503 or a lost connection.
     """
 
     def __init__(

@@ -19,7 +19,16 @@ READS = ("words",)
 
 
 def describe_model(name: str, folder: str, model: Model) -> JsonObject:
-    """Return an entry of the list of models."""
+    """Return an entry of the list of models.
+
+    Args:
+        name: The name that the model is served under.
+        folder: The folder that it was loaded from.
+        model: The model.
+
+    Returns:
+        The entry of GET /v1/models.
+    """
     about = model.describe(0)
     return {
         "name": name,

@@ -51,7 +51,16 @@ class Access:
 
     @classmethod
     def of(cls, bound: str, more: Iterable[str] = (), token: str | None = None) -> Access:
-        """Return the access to a server that is bound to an address; `more` are further names of it."""
+        """Return the access to a server that is bound to an address; `more` are further names of it.
+
+        Args:
+            bound: The address that the server is bound to.
+            more: Further names of it.
+            token: The token that requests need; None lets all in.
+
+        Returns:
+            The access.
+        """
         return cls(frozenset({*LOCAL, bound, *more}), token)
 
 
@@ -100,7 +109,7 @@ class Guard:
             body.clear()
 
     async def _within(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        """Answer a request whose body is here; those that are slow to send one take nobody's place."""
+        """Answer a request whose body is here; those that are slow to send one take no place."""
         if scope["path"] not in OPEN and self.running >= self.limits.at_once:
             raise Problem(429, "too many requests at once; try again in a second", {"Retry-After": "1"})
         self.running += 1

@@ -69,7 +69,16 @@ class Worker:
 
 
 class Pool:
-    """Some workers over the same models. `ask` is all that others need."""
+    """Some workers over the same models. `ask` is all that others need.
+
+    Args:
+        models: The folder of each model by its name.
+        measures: The metrics of the server.
+        workers: The number of processes that answer.
+        threads: The number of threads of each.
+        device: The device that models are put on.
+        limits: The limits of the server.
+    """
 
     def __init__(
         self,

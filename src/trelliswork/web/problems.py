@@ -12,7 +12,13 @@ PROBLEM_JSON = "application/problem+json"
 
 
 class Problem(Exception):  # noqa: N818  # RFC 9457 calls it that
-    """A status and a sentence; `headers` go with the answer."""
+    """A status and a sentence; `headers` go with the answer.
+
+    Args:
+        status: The status of HTTP.
+        detail: One sentence: what was expected, what was found, how to fix it.
+        headers: Headers of the answer.
+    """
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)

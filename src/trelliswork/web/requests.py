@@ -83,7 +83,17 @@ class Kind(ABC):
 
 
 def refuse(place: str, expected: str, value: Json, status: int = 422) -> Problem:
-    """Return the problem of a value that was not expected."""
+    """Return the problem of a value that was not expected.
+
+    Args:
+        place: The place of the value, such as body.top_k.
+        expected: What was expected there.
+        value: What was found.
+        status: The status of HTTP.
+
+    Returns:
+        The problem, to be raised.
+    """
     return Problem(status, f"{place}: expected {expected}, got {describe_value(value)}")
 
 

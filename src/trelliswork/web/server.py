@@ -1,4 +1,4 @@
-"""Starting and stopping: models are loaded, the socket is bound, and uvicorn runs until it is told to stop.
+"""Starting and stopping: models are loaded, the socket is bound, and uvicorn runs until it is stopped.
 
 A connection that waits, for a request or for the rest of one, holds a file and some memory. When there are too many
 connections, the one that has waited longest makes room for the newest, so that idle clients, however many, never keep
@@ -39,7 +39,7 @@ from trelliswork.web.teaching.session import TeachingSession
 
 WILDCARDS = ("0.0.0.0", "[::]")  # addresses that mean all of this machine
 OPENS_AFTER = 0.5  # seconds until a browser asks for the page: the server listens by then
-GRACE = 10  # seconds that requests have to end once the server is told to stop
+GRACE = 10  # seconds that requests have to end once the server is asked to stop
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Settings:
     workers: int = 1
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
-    open_page: bool | None = None  # None: if somebody sits at this machine
+    open_page: bool | None = None  # None: if there is a display and a terminal
     teach: str = "teaching"  # folder of what is taught
     data: Mapping[str, str | None] = field(default_factory=dict)  # files `train` and `dev` to train on again
     device: str = "auto"
@@ -103,7 +103,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """A server that is told to stop by our handlers of signals, so that its end is a good one."""
+    """A server that our handlers of signals stop, so that requests can end."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -70,7 +70,13 @@ WARM = ("Ann", "lives", "here", ".")
 
 
 def serve(connection: socket.socket, models: Models, limits: Limits) -> None:
-    """Answer batches until the other side is gone."""
+    """Answer batches until the other side is gone.
+
+    Args:
+        connection: The socket to the server.
+        models: The models by name.
+        limits: The limits of the server.
+    """
     while (message := receive(connection)) is not None:
         name, *calls = unpack_replies(message)
         questions = [json.loads(call.body) for call in calls]
@@ -81,6 +87,14 @@ def replies(model: Model, calls: Sequence[Body], limits: Limits = DEFAULT) -> li
     """Return the replies to some calls about one model; predictions that ask for the same are made together.
 
     What would take longer than a batch should comes back in pieces, before anything of it is answered.
+
+    Args:
+        model: The model that is asked.
+        calls: The questions, each with "op" and "body".
+        limits: The limits of the server.
+
+    Returns:
+        A reply to each call, in their order.
     """
     answers: list[Reply | None] = [None] * len(calls)
     groups: dict[tuple[object, ...], list[tuple[int, Question]]] = {}
@@ -181,6 +195,15 @@ DRAWING = 2e-4  # seconds for a word in a picture
 def plan_work(model: Model, question: Question, left: float, limits: Limits) -> Reply | float:
     """Return the cost of a question that fits into what is left of a batch; otherwise its pieces. Too much is a
     `Problem`.
+
+    Args:
+        model: The model that is asked.
+        question: The question.
+        left: Seconds that are left of the batch.
+        limits: The limits of the server.
+
+    Returns:
+        Seconds, or a reply with the pieces of the question.
     """
     costs = [_cost(model, question, each) for each in question.sentences]
     total, worst = sum(costs), max(costs, default=0.0)

@@ -347,6 +347,16 @@ def merged(
 ) -> tuple[Array, Array, Array | None, Array]:
     """Return two lists of attributes, token by token, as one: (counts, keys, values, place of each entry in both
     lists).
+
+    Args:
+        counts: Entries of each token in the first list [tokens].
+        keys: Keys of the first list [entries].
+        more_counts: Entries of each token in the second list [tokens].
+        more_keys: Keys of the second list [more entries].
+        more_values: Values of the second list [more entries]; None if all are 1.
+
+    Returns:
+        Counts [tokens], keys and values [all entries], and the place of each entry in both lists.
     """
     tokens = np.arange(len(counts))
     owner = np.concatenate([np.repeat(tokens, counts), np.repeat(tokens, more_counts)])

@@ -72,7 +72,7 @@ class KeyIndex:
         return KeyIndex.of, (self.keys(),)  # most of the table is empty
 
     def add(self, keys: Array) -> Array:
-        """Return the number of each key; strangers get new ones."""
+        """Return the number of each key; unknown keys get new ones."""
         ids, done = np.empty(len(keys), np.int32), 0
         while True:
             done, self._n_known = add_keys(self.table, self.numbers, self._n_known, keys, done, ids)
@@ -81,7 +81,7 @@ class KeyIndex:
             self._grow()
 
     def find(self, keys: Array) -> Array:
-        """Return the number of each key; -1 for strangers."""
+        """Return the number of each key; -1 for unknown keys."""
         ids = np.empty(len(keys), np.int32)
         find_keys(self.table, self.numbers, keys, ids)
         return ids
@@ -136,7 +136,7 @@ class HashedIndex:
 def mixed(keys: Array) -> Array:
     """Return keys whose high bits depend on all of theirs (MurmurHash3's finaliser, one to one).
 
-    The last letter of a name hardly reaches the high bits of its FNV-1a hash.
+    The last letter of a name barely reaches the high bits of its FNV-1a hash.
     """
     keys = keys ^ (keys >> np.uint64(33))
     keys = keys * np.uint64(0xFF51AFD7ED558CCD)

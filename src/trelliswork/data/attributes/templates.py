@@ -179,7 +179,17 @@ class Templates:
 
     def keys_of(self, lengths: Array, first: int, wanted: Sequence[int], views: Views) -> tuple[Array, Array]:
         """Return keys [templates, tokens] of the wanted templates for sentences of these lengths, which begin at token
-        `first`; and which of them are present."""
+        `first`; and which of them are present.
+
+        Args:
+            lengths: Tokens of each sentence [sentences].
+            first: The token that the first of these sentences begins at.
+            wanted: The numbers of the templates.
+            views: What `views` gave for the columns of all tokens.
+
+        Returns:
+            Keys and presence [templates, tokens].
+        """
         last = first + int(lengths.sum())
         keys = np.full((len(wanted), last - first), key_kernels.SEED)
         present = np.ones(keys.shape, np.bool_)
@@ -196,7 +206,16 @@ class Templates:
         return keys, present
 
     def names(self, places: Array, lengths: Array, columns: Sequence[Column]) -> list[str]:
-        """Return the names behind some keys, for people; places [names, 2] are (token, template)."""
+        """Return the names behind some keys, for people; places [names, 2] are (token, template).
+
+        Args:
+            places: (token, template) of each name [names, 2].
+            lengths: Tokens of each sentence [sentences].
+            columns: The columns of all tokens.
+
+        Returns:
+            The names.
+        """
         starts = offsets_of(lengths)
         ends = np.searchsorted(starts, places[:, 0], side="right")
         names = [""] * len(places)
@@ -390,6 +409,15 @@ def expand(
 ) -> tuple[Array, Array, Places]:
     """Return keys of the attributes that the wanted templates make, token by token; how many each token has; their
     places.
+
+    Args:
+        templates: The templates of a file.
+        wanted: The numbers of those to use.
+        lengths: Tokens of each sentence [sentences].
+        columns: The columns of all tokens.
+
+    Returns:
+        Keys [entries], their number for each token [tokens], and the place of each key.
     """
     n_tokens = int(lengths.sum())
     room = n_tokens * len(wanted)  # of which only what is written to takes memory

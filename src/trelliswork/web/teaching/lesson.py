@@ -51,7 +51,7 @@ JSON_LINES = Form(b"\n", _line, _object)
 class Journal:
     """A file of records. `append` returns when a record is on the disk, `pop` when the last one is gone.
 
-    What a crash left half written is cut off when the file is opened: nobody was told that it was kept. The file is
+    What a crash left half written is cut off when the file is opened: it was never acknowledged. The file is
     locked, so that a second server does not write into it.
 
     >>> journal = Journal("decisions.jsonl")                     # doctest: +SKIP
@@ -142,7 +142,7 @@ def sync_folder(folder: str | Path) -> None:
 
 SENTENCES, TAUGHT, TREES, SKIPPED = "sentences.jsonl", "taught.jsonl", "taught.conllu", "skipped.jsonl"
 ARCS = "arcs"  # what a parser answers with
-UNKNOWN = "?"  # the tag of a token that nobody has confirmed, as `train --partial` reads it
+UNKNOWN = "?"  # the tag of a token that has not been confirmed, as `train --partial` reads it
 
 Score = Mapping[str, float]  # by the name of the ranking, the most useful sentence having the highest
 
@@ -170,6 +170,15 @@ class Lesson:
         """Return a lesson that is new, or the one that is there already if it has the same sentences.
 
         `answers` is what the list of models says that the model answers with.
+
+        Args:
+            folder: The folder of the lesson.
+            model: The name of the model that is taught.
+            sentences: The sentences as records.
+            answers: What the model answers with, as the list of models says.
+
+        Returns:
+            The lesson, open.
         """
         path = folder / SENTENCES
         if path.exists():
@@ -281,7 +290,13 @@ def _arc(text: str) -> tuple[int, str]:
 
 
 def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collection[str]) -> None:
-    """Refuse what is no whole tree with labels that the parser knows."""
+    """Refuse what is no whole tree with labels that the parser knows.
+
+    Args:
+        arcs: The arc of each word, such as 2:nsubj; None is unknown.
+        tokens: The words.
+        labels: The labels that the parser knows.
+    """
     if missing := sum(arc is None for arc in arcs):
         problem = f"expected an arc for every word, as a parser learns from whole trees; {missing} of them are unknown"
         raise Problem(422, f"body.tags: {problem}; confirm them, or skip the sentence")

@@ -16,14 +16,20 @@ from trelliswork.web.teaching.lesson import ARCS, SENTENCES, TAUGHT, TREES, Less
 from trelliswork.web.teaching.training import Training
 
 LARGE = 200_000  # characters of a file whose sentences are found by a worker of its own
-AT_ONCE = 16  # sentences that are ranked with one call, so that nobody waits long for it
+AT_ONCE = 16  # sentences that are ranked with one call, so that other requests do not wait long for it
 UNKNOWN_SCORES = {"entropy": 0.0, "margin": 0.0, "error": 0.0}  # of sentences that the model cannot answer
 _NAME = re.compile(r"[\w][\w .+-]{0,99}")
 ASKED = {"top_k": 3, "confidences": True, "choices": 12, "expected": False, "pins": ()}
 
 
 class TeachingSession:
-    """Lessons in a folder, one of which is open. Files are written outside of the event loop, one write at a time."""
+    """Lessons in a folder, one of which is open. Files are written outside of the event loop, one write at a time.
+
+    Args:
+        folder: The folder of all lessons.
+        pool: The workers.
+        data: Files `train` and `dev` to train on.
+    """
 
     def __init__(self, folder: str, pool: Pool, data: dict[str, str | None]) -> None:
         self.folder, self.pool, self.lesson = Path(folder), pool, None

@@ -135,6 +135,14 @@ def prepare_material(lesson: Lesson, model: str, data: Mapping[str, str | None])
     """Write train.jsonl, dev.jsonl and config.toml into the folder of a lesson, whose model is in a folder.
 
     `data` may name the files `train` and `dev`; else they are those that the settings of the model name.
+
+    Args:
+        lesson: The lesson that was taught.
+        model: The folder of the model.
+        data: Files `train` and `dev`, where they are not those of the settings of the model.
+
+    Returns:
+        The file of settings, the dev sentences, and notes.
     """
     folder, notes = lesson.folder, list[str]()
     settings, about = _settings(model), _about(model)
