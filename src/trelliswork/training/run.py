@@ -153,9 +153,8 @@ class Run:
             self._in_steps_of(int(values.get("batches_per_step", self.batches_per_step)))
             n_threads = int(values.get("threads", torch.get_num_threads()))
         except (KeyError, TypeError, RuntimeError) as error:
-            raise ModelError(
-                f"{checkpoint.folder}: written by another version; train again without --resume"
-            ) from error
+            problem = "written by another version; train again without --resume"
+            raise ModelError(f"{checkpoint.folder}: {problem}") from error
         self._write_history("w", self.result.history)
         return n_threads
 
