@@ -134,7 +134,7 @@ def _open(file: int | str | Path, mode: str) -> IO[Any]:
     return open(file, "wb") if mode == "wb" else open(file, "w", encoding="utf-8", newline="\n")
 
 
-def exchanged(first: Path, second: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Exchange the names of two files or folders at once; False where the system cannot (renameat2 of Linux)."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

@@ -143,7 +143,7 @@ def _sentence(tree: Tree, file: str, line: int, detail: Detail) -> Sentence:
             brackets.append((start, end, name))
         else:
             tags.append(name)
-            words.append(unescaped(word))
+            words.append(unescape(word))
     if not words:
         shown = str(tree)
         problem = f"expected a tree with words, got {shown[:60]!r}"
@@ -183,16 +183,16 @@ def without_function(label: str) -> str:
     return _FUNCTION.sub(r"\1", label) if "-" in label or "=" in label else label
 
 
-def unescaped(word: str) -> str:
+def unescape(word: str) -> str:
     r"""Return a word as it is in the text: -LRB- is a bracket, \/ a slash.
 
-    >>> unescaped("-LRB-"), unescaped(r"1\/2")
+    >>> unescape("-LRB-"), unescape(r"1\/2")
     ('(', '1/2')
     """
     return _ESCAPED.get(word) or word.replace("\\/", "/").replace("\\*", "*")
 
 
-def escaped(word: str) -> str:
+def escape(word: str) -> str:
     """Return a word as it is written between brackets; blanks become _."""
     if word.isalnum():
         return word
@@ -233,9 +233,9 @@ def bracket_text(tree: Tree) -> str:
         if each is None:
             parts.append(")")
         elif isinstance(each, str):
-            parts.append(" " + escaped(each))
+            parts.append(" " + escape(each))
         else:
-            parts.append(f" ({escaped(each.label)}")
+            parts.append(f" ({escape(each.label)}")
             waiting.append(None)
             waiting.extend(reversed(each.children))
     text = "".join(parts)[1:]

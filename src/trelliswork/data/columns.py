@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trelliswork.data.raw_sentences import placed
+from trelliswork.data.raw_sentences import place_words
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
@@ -104,7 +104,7 @@ def read_lines(
     for block in blocks(lines, format, noted):
         sentence = _regular(block, file, format, with_tags)
         if sentence is not None and texts:
-            sentence = placed(sentence, texts.pop(), {})
+            sentence = place_words(sentence, texts.pop(), {})
         if sentence is None:
             rows = every = [(number, format.split(line)) for number, line in block]
             if format.conllu:
@@ -115,7 +115,7 @@ def read_lines(
                 _check_ids(rows, file, format, idents)
             sentence = sentence_of(rows, file, format, with_tags)
             if texts:
-                sentence = placed(sentence, texts[-1], dict(_multiword_forms(every, format.word_column)))
+                sentence = place_words(sentence, texts[-1], dict(_multiword_forms(every, format.word_column)))
                 texts.clear()
         n_sentences += 1
         yield sentence

@@ -107,7 +107,7 @@ class Shape(ABC):
         """Return the sentences of a record."""
 
     @abstractmethod
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         """Return the line of a record with the tags of its sentences, or the labelled pieces of its text.
 
         Args:
@@ -157,7 +157,7 @@ class Words(Shape):
                 )
         return tuple(names[each] for each in values)
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         key, numbers = self.tag_key(record), {name: i for i, name in enumerate(self.fields.names)}
         before = record.get(key)
         was_numbers = isinstance(before, list) and any(type(each) is int for each in before)
@@ -295,7 +295,7 @@ class Texts(Shape):
         lost = f"{text[piece.start : piece.end]!r} ({piece.label}, {piece.start} to {piece.end})"
         self.reading.astray.append(f"{self.place.file}:{piece.more.get('line', self.place.line)}: {lost} in {shown!r}")
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         text, key = self.text(record), self.span_key(record)
         before = [each for each in record.get(key) or [] if isinstance(each, list | Mapping)]
         named = "start_offset" in before[0] if before else False
@@ -352,7 +352,7 @@ class StudioTexts(Texts):
         results = require_list(done[-1].get("result") or [], "result", *self.place) if done else []
         return [each for each in results if isinstance(each, Mapping)]
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         first = next(iter(self._results(record)), {})
         names = {
             "from_name": first.get("from_name", "label"),

@@ -90,11 +90,11 @@ class PairFormat:
             return text
         return unicodedata.normalize("NFD" if self.normal_form == "NFD" else "NFC", text)
 
-    def settled(self, rows: Sequence[Row]) -> PairFormat:
+    def resolve(self, rows: Sequence[Row]) -> PairFormat:
         """Return the format with what is still open chosen by the rows of a file."""
         source = _units(row.source for row in rows) if self.source == "auto" else self.source
         target = _units(row.target for row in rows) if self.target == "auto" else self.target
-        spelling = self.spelling or Spelling.learned(row.target for row in rows)
+        spelling = self.spelling or Spelling.learn(row.target for row in rows)
         return replace(self, source=source, target=target, spelling=spelling)
 
     def settings(self) -> JsonObject:
@@ -228,7 +228,7 @@ def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True)
     if not rows:
         what = "a source, a tab and a target" if with_targets else "a source"
         raise DataError(name_of(path), f"expected lines of {what}, got none; the file is empty")
-    pairs = (choices.pairs or PairFormat()).settled(rows)
+    pairs = (choices.pairs or PairFormat()).resolve(rows)
     form = form_of(text for row in rows for text in (row.source, row.target))
     columns = replace(columns, n_columns=max(row.n_columns for row in rows), pairs=pairs, form=form)
     return columns, [_pair(row, columns, name_of(path)) for row in rows]

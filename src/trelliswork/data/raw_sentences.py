@@ -97,7 +97,7 @@ class _Token(NamedTuple):
     words: tuple[str, ...]
 
 
-def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str]]) -> Sentence:
+def place_words(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str]]) -> Sentence:
     """Return a sentence with its text and the places of its words in that; as it is if the text has other words.
 
     `multiword` has the tokens of several words: by the first, one behind the last, and how they are written.
@@ -110,7 +110,7 @@ def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str
     Returns:
         The sentence with text and places.
 
-    >>> placed(Sentence(("do", "n't", "!")), "don't!", {0: (2, "don't")}).offsets
+    >>> place_words(Sentence(("do", "n't", "!")), "don't!", {0: (2, "don't")}).offsets
     ((0, 2), (2, 5), (5, 6))
     """
     words, n = sentence.words, len(sentence.words)

@@ -321,7 +321,7 @@ class Numbers:
         if self.step is not None and (self.log or self.step <= 0):
             raise TrellisworkError(f"expected a step above 0, and no log with it; got {self.step:g}; leave one out")
 
-    def suggested(self, name: str, trial: Suggesting) -> Json:
+    def suggest(self, name: str, trial: Suggesting) -> Json:
         """Return the value that Optuna's trial suggests."""
         if self.whole:
             return trial.suggest_int(name, int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
@@ -353,7 +353,7 @@ class OneOf:
         if not self.values:
             raise TrellisworkError("expected values to choose from, got none; name some or leave the setting out")
 
-    def suggested(self, name: str, trial: Suggesting) -> Json:
+    def suggest(self, name: str, trial: Suggesting) -> Json:
         """Return the value that Optuna's trial suggests."""
         labels = [self.label(value) for value in self.values]
         return self.values[labels.index(trial.suggest_categorical(name, labels))]

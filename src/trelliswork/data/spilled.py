@@ -67,6 +67,6 @@ class SpilledSentences(Sequence[Sentence]):
         return self._block[1]
 
 
-def held(sentences: Iterable[Sentence], scratch: Scratch) -> Sequence[Sentence]:
+def keep_sentences(sentences: Iterable[Sentence], scratch: Scratch) -> Sequence[Sentence]:
     """Return sentences in memory, or in the files of a scratch directory."""
     return SpilledSentences.of(sentences, scratch) if scratch.on_disk else list(sentences)

@@ -64,7 +64,7 @@ def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[Col
     return format, sentences
 
 
-def surveyed(path: str | Path) -> Iterator[Sentence | DataError]:
+def survey_treebank(path: str | Path) -> Iterator[Sentence | DataError]:
     """Yield the sentences of a treebank, and what is wrong with those that are no tree."""
     name = name_of(path)
     for block in _blocks(numbered_lines(path)):

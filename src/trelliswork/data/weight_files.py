@@ -46,7 +46,7 @@ def with_checksum(tensors: Mapping[str, Weights], header: Mapping[str, str] | No
     return {**header, CHECKSUM: checksum(tensors, header)}
 
 
-def packed(weights: Mapping[str, Weights]) -> bytes:
+def pack_weights(weights: Mapping[str, Weights]) -> bytes:
     """Return the content of a file of weights, with its checksum."""
     arrays = {name: _array(each) for name, each in weights.items()}
     return safetensors.numpy.save(arrays, with_checksum(arrays))

@@ -180,7 +180,7 @@ class CRF(BaseEstimator):
         corpus = extended_corpus(corpus, conjunctions)
         parameters = parameters_of(corpus, conjunctions.n_attributes, len(labels), chosen)
         weights = np.zeros(len(parameters))
-        return corpus.rows.heard(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
+        return corpus.rows.without_zeros(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
     def _all_names(self, model: FeatureCRF, names: Sequence[str]) -> Sequence[str]:
         """The names of the attributes and of their conjunctions; numbers if they are hashed."""

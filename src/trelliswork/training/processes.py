@@ -127,7 +127,7 @@ def shared_memory(
     file = _reserve(n_bytes) if rank == 0 else None
     try:
         shared = from_first(None if file is None else SharedFile.of(file))
-        memory = None if shared is None else opened(shared, n_bytes)
+        memory = None if shared is None else open_shared(shared, n_bytes)
         return None if any_of(memory is None) or memory is None else SharedMemory(memory, rank, size)
     finally:
         if file is not None:
@@ -148,7 +148,7 @@ def _reserve(n_bytes: int) -> int | None:
         return None
 
 
-def opened(shared: SharedFile, n_bytes: int) -> Array | None:
+def open_shared(shared: SharedFile, n_bytes: int) -> Array | None:
     """Return the bytes behind the mark; None if they are not to be had from here."""
     try:
         with open(shared.path, "r+b") as file:

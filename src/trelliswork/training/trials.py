@@ -56,7 +56,7 @@ class Attempt:
 
     def __init__(self, trial: Trial, space: Space, resumed: bool = False) -> None:
         self.number: int = trial.number
-        self.settings = {name: each.suggested(name, trial) for name, each in space.items()}
+        self.settings = {name: each.suggest(name, trial) for name, each in space.items()}
         self.resumed, self._trial = resumed, trial
         self._reported = set(_frozen(trial).intermediate_values)
 

@@ -255,7 +255,7 @@ class FeatureFunction:
         if isinstance(features, FeatureFunction):
             return features
         if isinstance(features, str):
-            return cls(imported(features), features)
+            return cls(import_function(features), features)
         if not callable(features):
             got = type(features).__name__
             raise DataError("features", f"expected a function over a sentence or 'package.module:function', got {got}")
@@ -313,14 +313,14 @@ def words_of(sentence: Sentence) -> list[list[str]]:
 
 
 def path_of(function: Function) -> str | None:
-    """Return the path by which `imported` finds a function again; None for a lambda, a local function or an
+    """Return the path by which `import_function` finds a function again; None for a lambda, a local function or an
     instance.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     return f"{module}:{name}" if module and name and "<" not in name else None
 
 
-def imported(path: str) -> Function:
+def import_function(path: str) -> Function:
     """Return the function at "package.module:name"."""
     module, colon, name = path.partition(":")
     if not (module and colon and name):
@@ -342,7 +342,7 @@ def imported(path: str) -> Function:
     return function
 
 
-def merged(
+def merge_attributes(
     counts: Array, keys: Array, more_counts: Array, more_keys: Array, more_values: Array | None
 ) -> tuple[Array, Array, Array | None, Array]:
     """Return two lists of attributes, token by token, as one: (counts, keys, values, place of each entry in both

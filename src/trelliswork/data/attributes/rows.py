@@ -107,7 +107,7 @@ class AttributeRows:
         values = None if self.values is None else self.values[keep]
         return AttributeRows(self.lengths, offsets_of(counts), numbers[self.ids[keep]].astype(np.int32), values)
 
-    def heard(self) -> AttributeRows:
+    def without_zeros(self) -> AttributeRows:
         """Return the rows without the entries of value 0, which change no score; values None if all others are 1."""
         if self.values is None:
             return self

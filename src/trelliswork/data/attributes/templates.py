@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from trelliswork.data.attributes import key_kernels
-from trelliswork.data.attributes.dicts import FeatureFunction, merged
+from trelliswork.data.attributes.dicts import FeatureFunction, merge_attributes
 from trelliswork.data.attributes.key_index import encoded
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.choices import WORDS_ALONE
@@ -371,7 +371,7 @@ class AttributeEntries:
         if function is None:
             return self
         more_counts, more_keys, more_values, names = function.attributes(sentences)
-        counts, keys, values, order = merged(self.counts, self.keys, more_counts, more_keys, more_values)
+        counts, keys, values, order = merge_attributes(self.counts, self.keys, more_counts, more_keys, more_values)
         n_before = len(self.keys)
 
         def names_of(entries: Array) -> list[str]:

@@ -28,7 +28,7 @@ from trelliswork.data.corpus.generate import (
     Expansion,
     annotate,
     event_mentions,
-    spelled,
+    spell,
 )
 from trelliswork.data.corpus.grammar import ENTITY_LABEL, Derivation, Rule, parsed_rules, placed, rules_by_parent
 from trelliswork.data.events import IMPLIED, Event
@@ -73,7 +73,7 @@ def documents(seed: str | int, *, unseen: bool = True) -> Iterator[AnnotatedDocu
     source = random.Random(seed)
     while True:
         trees = _Story(source, unseen).trees()
-        yield AnnotatedDocument(tuple(annotate(spelled(tree)) for tree in trees))
+        yield AnnotatedDocument(tuple(annotate(spell(tree)) for tree in trees))
 
 
 class _Story:

@@ -177,7 +177,7 @@ def sentences(seed: str | int, *, unseen: bool = True) -> Iterator[AnnotatedSent
     while True:
         tree = expansion.tree(ROOT)
         if tree is not None and SHORTEST <= len(tree.words()) <= LONGEST:
-            yield annotate(spelled(tree))
+            yield annotate(spell(tree))
 
 
 def annotate(tree: Derivation) -> AnnotatedSentence:
@@ -286,11 +286,11 @@ def _rank_weights(n: int) -> tuple[float, ...]:
 # What the grammar leaves to spelling: agreement of the verb "was", "a" or "an", the capital at the start.
 
 
-def spelled(tree: Derivation) -> Derivation:
+def spell(tree: Derivation) -> Derivation:
     """Return the derivation of a well-spelled sentence.
 
     >>> leaves = Derivation("DT", "a", word="a"), Derivation("NN", "thing", word="apple")
-    >>> spelled(Derivation("NP", "base", leaves, head=1)).words()
+    >>> spell(Derivation("NP", "base", leaves, head=1)).words()
     ['An', 'apple']
     """
     agreed = _agree(tree)

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.pairs import WORD_UNITS
-from trelliswork.data.subwords import BytePairs, joined, spans
+from trelliswork.data.subwords import BytePairs, join_pieces, spans
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
 from trelliswork.models.transducers.attention.config import AttentionConfig
@@ -282,7 +282,7 @@ class Pieces:
         if not n_merges:
             return cls()
         counts = Counter(word for pair in train for side in (pair.words, pair.target or ()) for word in side)
-        return cls(BytePairs.learned(counts, n_merges))
+        return cls(BytePairs.learn(counts, n_merges))
 
     @classmethod
     def from_stored(cls, merges: Sequence[str]) -> Pieces:
@@ -299,7 +299,7 @@ class Pieces:
         return symbols if self.pairs is None else self.pairs.cut_all(symbols)
 
     def join(self, pieces: Symbols) -> Symbols:
-        return pieces if self.pairs is None else joined(pieces)
+        return pieces if self.pairs is None else join_pieces(pieces)
 
     def places(self, pieces: Symbols) -> list[range]:
         """Where the pieces of each symbol are."""
