@@ -166,7 +166,7 @@ def test_examples_are_sentences_of_the_training_file(tmp_path: Path, tagger: Pat
         ({"text": "a", "texts": ["a"]}, 422, "got text and texts"),
         ({"text": 3}, 422, "body.text: expected a string, got 3"),
         ({"text": "a", "top_k": True}, 422, "body.top_k: expected a whole number in 0..100, got True"),
-        ({"text": "a", "topk": 1}, 422, "got 'topk', which is none"),
+        ({"text": "a", "topk": 1}, 422, "got the unknown member 'topk'"),
         ({"text": "a", "model": "x"}, 404, "expected one of the models ner; got 'x'"),
         ({"text": "a\ud800"}, 422, "half a surrogate pair"),
         ({"text": "a" * 100_001}, 413, "at most 100,000 characters, got 100,001"),

@@ -1,4 +1,4 @@
-"""Files that a folder of ours must hold: whole, regular files, read safely; anything else is a `ModelError`."""
+"""Files that a model folder must hold: whole, regular files, read safely; anything else is a `ModelError`."""
 
 from __future__ import annotations
 

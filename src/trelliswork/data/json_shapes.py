@@ -179,7 +179,7 @@ def _features(record: Record, n: int, file: str, line: int) -> tuple[tuple[str, 
     return read
 
 
-SKIPPED = ("reject", "ignore")  # answers of Prodigy that are no annotations
+SKIPPED = ("reject", "ignore")  # answers of Prodigy that are not annotations
 SCHEME = "IOB2"
 SPANS = ("spans", "label", "labels", "entities")  # what spans are called, the first that there is
 STUDIO = "annotations"

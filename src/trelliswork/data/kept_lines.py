@@ -121,7 +121,7 @@ class KeptLines:
 
 
 def replaced_column(line: str, delimiter: str | None, column: int, value: str) -> str:
-    """Return a line with `value` in a column (from 1), or behind its last one if it has fewer; None is any white
+    """Return a line with `value` in a column (from 1), or after its last one if it has fewer; None is any white
     space.
 
     Args:
@@ -143,7 +143,7 @@ def replaced_column(line: str, delimiter: str | None, column: int, value: str) -
 
 
 def replaced_last(lines: list[str], delimiter: str, n_columns: int, column: int, values: Sequence[str]) -> str | None:
-    r"""Return lines with values in their last column, or in one behind it; None unless all are plain lines of
+    r"""Return lines with values in their last column, or in one after it; None unless all are plain lines of
     `n_columns`.
 
     Args:
@@ -201,7 +201,7 @@ def replaced_cell(row: str, delimiter: str, column: int, value: str) -> str:
 
 
 def _put(line: str, spans: list[tuple[int, int]], column: int, value: str, gap: str) -> str:
-    """Put `value` in the place of a span, or behind the last if there are fewer."""
+    """Put `value` in the place of a span, or after the last if there are fewer."""
     if column > len(spans):
         end = spans[-1][1]
         return line[:end] + gap + value + line[end:]

@@ -82,7 +82,7 @@ def is_plain(kind: pa.DataType) -> bool:
 
 @contextlib.contextmanager
 def opened_parquet(path: str | Path) -> Iterator[pq.ParquetFile]:
-    """A Parquet file open for reading; what is wrong with it is a `DataError`."""
+    """Open a Parquet file for reading; problems are a `DataError`."""
     if str(path) == "-":
         raise DataError(name_of(path), "expected a file, as Parquet is read from its end, got a stream; save it first")
     try:

@@ -34,7 +34,7 @@ class RawToken(Protocol):
 
     @property
     def end(self) -> int:
-        """Place behind its last character."""
+        """Place after its last character."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -100,12 +100,12 @@ class _Token(NamedTuple):
 def place_words(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str]]) -> Sentence:
     """Return a sentence with its text and the places of its words in that; as it is if the text has other words.
 
-    `multiword` has the tokens of several words: by the first, one behind the last, and how they are written.
+    `multiword` has the tokens of several words: by the first, one after the last, and how they are written.
 
     Args:
         sentence: A sentence without places.
         text: The text that it may be written as.
-        multiword: Tokens of several words: by the first word, the one behind the last, and how the token is written.
+        multiword: Tokens of several words: by the first word, the one after the last, and how the token is written.
 
     Returns:
         The sentence with text and places.

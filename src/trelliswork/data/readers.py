@@ -1,4 +1,4 @@
-"""The reader that fits a file: by its name, or by what is said of it."""
+"""Readers of files, chosen by name or by format."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Sentence(Rich):
     what else a JSON record says, such as an id; it goes out as it came in.
 
     Of raw text, `text` is the sentence as it is written, `offsets` the place (start, end) of each word in the whole
-    text, and `multiword` the tokens that are several words: the first, one behind the last, and how it is written.
+    text, and `multiword` the tokens that are several words: the first, one after the last, and how it is written.
 
     Of a treebank, `heads` has the head of each word, words counted from 1 and 0 being the root, with the labels of the
     arcs as `tags`; or `brackets` has the constituents, outermost first, as (start, end, label) with `end` exclusive,

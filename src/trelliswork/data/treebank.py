@@ -1,7 +1,7 @@
 r"""Dependency trees of CoNLL-U: words with heads, labels and parts of speech, each tree checked.
 
 The format is that of Universal Dependencies (Nivre et al. 2020, "Universal Dependencies v2"). Multi-word tokens (`3-4`)
-and empty nodes (`3.1`) are no words; they stay in the file.
+and empty nodes (`3.1`) are not words; they stay in the file.
 
 >>> block = ["1\tShe\t_\tPRON\t_\t_\t2\tnsubj\t_\t_", "2\tsings\t_\tVERB\t_\t_\t0\troot\t_\t_"]
 >>> sentence = next(trees_in(enumerate(block, 1), "en.conllu", TREEBANK))
@@ -65,7 +65,7 @@ def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[Col
 
 
 def survey_treebank(path: str | Path) -> Iterator[Sentence | DataError]:
-    """Yield the sentences of a treebank, and what is wrong with those that are no tree."""
+    """Yield the sentences of a treebank, and what is wrong with those that are not a tree."""
     name = name_of(path)
     for block in _blocks(numbered_lines(path)):
         try:
@@ -249,7 +249,7 @@ Heads = Sequence[int]
 
 
 def tree_problem(heads: Heads, words: Sequence[str]) -> tuple[int, str] | None:
-    """Return the word to look at, from 0, and why heads are no tree with one root; None if they are one.
+    """Return the word to look at, from 0, and why heads are not a tree with one root; None if they are one.
 
     >>> tree_problem((2, 0), ("She", "sings")) is None
     True

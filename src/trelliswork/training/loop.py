@@ -50,7 +50,7 @@ def train(
     the batch.
 
     With `out`, a run that was killed or interrupted has left a checkpoint there: `resume=True`, with the model made
-    anew from the same data, goes on from it to the weights that the whole run would have given. A second run into the
+    again from the same data, goes on from it to the weights that the whole run would have given. A second run into the
     same folder is refused while one is going on.
 
     Started by torchrun, all processes train one model together: see `training.processes`.

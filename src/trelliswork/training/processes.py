@@ -140,7 +140,7 @@ def _reserve(n_bytes: int) -> int | None:
         return None
     file = os.memfd_create("trelliswork")
     try:
-        os.posix_fallocate(file, 0, MARK + n_bytes)  # a page that cannot be had later would kill the program
+        os.posix_fallocate(file, 0, MARK + n_bytes)  # a page that is not available later would kill the program
         os.pwrite(file, os.urandom(MARK), 0)
         return file
     except OSError:
@@ -149,7 +149,7 @@ def _reserve(n_bytes: int) -> int | None:
 
 
 def open_shared(shared: SharedFile, n_bytes: int) -> Array | None:
-    """Return the bytes behind the mark; None if they are not to be had from here."""
+    """Return the bytes behind the mark; None if they are not available from here."""
     try:
         with open(shared.path, "r+b") as file:
             if file.read(MARK) != shared.mark:

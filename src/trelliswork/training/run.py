@@ -113,7 +113,7 @@ class Run:
     # Beginning and end
 
     def begin(self, shown: Progress, resume: bool) -> None:
-        """From the checkpoint, if that is wanted and there is one; else from the start. All processes begin alike."""
+        """Begin from the checkpoint, if that is wanted and there is one; else from the start, all processes alike."""
         if self.processes.is_first:
             self._begin(shown, resume)
         if not self.processes.alone:

@@ -175,11 +175,11 @@ async def _problem(_: Request, problem: Exception) -> Response:
 
 
 async def _not_found(request: Request, _: Exception) -> Response:
-    return await _problem(request, Problem(404, "there is nothing under this path; /docs has what there is"))
+    return await _problem(request, Problem(404, "this path does not exist; /docs lists all paths"))
 
 
 async def _not_allowed(request: Request, error: Exception) -> Response:
-    problem = f"{request.method[:20]} is not for this path; /docs says what is"
+    problem = f"{request.method[:20]} is not allowed for this path; see /docs"
     return await _problem(request, Problem(405, problem, dict(getattr(error, "headers", None) or {})))
 
 

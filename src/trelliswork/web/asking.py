@@ -29,7 +29,7 @@ LONGEST = 200  # tokens of a sentence whose likely spans are listed: there may b
 
 @dataclass
 class Question:
-    """A question about sentences. `around` is the JSON before, between and behind what is said of each of them.
+    """A question about sentences. `around` is the JSON before, between and after their records.
 
     `places` has the place of each sentence by its input and its number there.
     """
@@ -107,7 +107,7 @@ def _inputs(model: Model, body: Body) -> list[list[Sentence]]:
 
 
 def sentence_json(sentence: Sentence) -> JsonObject:
-    """Return a sentence as a piece of a request has it."""
+    """Return a sentence as a record, for a piece of a request."""
     return {
         "words": sentence.words, "features": sentence.features, "text": sentence.text, "offsets": sentence.offsets,
         "multiword": sentence.multiword, "columns": dict(sentence.columns),
@@ -225,7 +225,7 @@ def _answer_record(answer: Answer, scheme: str) -> JsonObject:
 
 
 def value_record(value: Json) -> Json:
-    """Return a value as JSON has it: tags, [head, label] pairs, a tree in brackets, a string."""
+    """Return a value as JSON: tags, [head, label] pairs, a tree in brackets, a string."""
     if isinstance(value, list):
         return [list(each) if isinstance(each, tuple) else each for each in value]
     if value is None or isinstance(value, str | int | float | bool | dict):

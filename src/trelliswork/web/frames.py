@@ -12,7 +12,7 @@ from typing import NamedTuple
 from trelliswork.data.json_values import Json
 
 _LENGTH, _PART, _COST = struct.Struct("!I"), struct.Struct("!HI"), struct.Struct("!dI")
-PIECES = 207  # status of a reply that is no answer yet
+PIECES = 207  # status of a reply that is not an answer yet
 
 
 class Reply(NamedTuple):

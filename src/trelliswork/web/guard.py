@@ -88,7 +88,7 @@ class Guard:
             if BODY not in scope and scope["method"] not in SAFE:  # the rest of the body would be the next request
                 problem.headers["Connection"] = "close"
             await answer.problem(problem)
-        except Exception as error:  # a mistake of ours
+        except Exception as error:  # an internal error
             tell(f"{type(error).__name__}: {error} at {scope['path']!r}", level=logging.ERROR, kind=place_of(error))
             await answer.problem(Problem(500, "the server failed on this request; its log has the reason"))
         finally:
@@ -130,7 +130,7 @@ class Guard:
             raise Problem(421, "this server is not called by that name; use its address, or start it with --allow-host")
 
     def _check_origin(self, method: str, headers: dict[str, str]) -> None:
-        """Pages of others may not ask (CSRF); what is no page says no Origin."""
+        """Refuse requests of pages of other sites (CSRF); a program that is not a page sends no Origin."""
         origin = headers.get("origin")
         same = origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
         if not same or (method not in SAFE and headers.get("sec-fetch-site", "same-origin") == "cross-site"):

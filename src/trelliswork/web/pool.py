@@ -150,7 +150,7 @@ class Pool:
                 await worker.end()
 
     async def _replies(self, calls: list[Call]) -> list[Reply]:
-        """Return the replies to some calls of one question; one that is no answer ends the others."""
+        """Return the replies to some calls of one question; one that is not an answer ends the others."""
         loop = asyncio.get_running_loop()
         timer = loop.call_at(calls[0].deadline, _give_up, calls, self.limits.seconds)
         replies = []

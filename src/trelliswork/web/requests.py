@@ -99,7 +99,7 @@ def refuse(place: str, expected: str, value: Json, status: int = 422) -> Problem
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """A string of Unicode characters; half a surrogate pair is none."""
+    """A string of Unicode characters; half a surrogate pair is not one."""
 
     most: int
     least: int = 0
@@ -223,7 +223,7 @@ class Record(Kind):
         unknown = next((name for name in value if name not in self.members), None)
         if unknown is not None:
             known = ", ".join(self.members)
-            raise Problem(422, f"{place}: expected {known}; got {describe_value(unknown)}, which is none")
+            raise Problem(422, f"{place}: expected {known}; got the unknown member {describe_value(unknown)}")
         given = [name for name in self.either if value.get(name) is not None]
         if self.either and len(given) != 1:
             got = " and ".join(given) or "none of them"
@@ -277,7 +277,7 @@ def _inputs(limits: Limits) -> dict[str, Member]:
                 None,
             ),
             "start": Member(Whole(0, limits.characters), "Of a whole span: its first token, from 0.", 0),
-            "end": Member(Whole(1, limits.characters), "The token behind its last one.", None),
+            "end": Member(Whole(1, limits.characters), "The token after its last one.", None),
             "label": Member(
                 Text(LONGEST_NAME, least=1), "Its label: exactly these tokens are one span of this label.", None
             ),
@@ -393,13 +393,13 @@ def _object(pairs: list[tuple[str, Json]]) -> JsonObject:
     members: JsonObject = {}
     for name, value in pairs:
         if name in members:
-            raise ValueError(f"the member {name[:100]!r} is there twice")
+            raise ValueError(f"the member {name[:100]!r} occurs twice")
         members[name] = value
     return members
 
 
 def _no_number(name: str) -> Json:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number)

@@ -241,7 +241,7 @@ class Connection(H11Protocol):
             self.drop()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request."""
+        """Refuse bytes that are not a request."""
         self._refuse(400, "expected a request of HTTP/1.1 with a head of at most 16 kB, got something else")
 
     def _refuse(self, status: int, problem: str) -> None:

@@ -175,7 +175,7 @@ def _catch_problems(answer: Callable[[], T]) -> T | Reply:
 
 
 def _broken(error: Exception) -> Reply:
-    """Return a mistake of ours: one line for who runs the server, nothing of it for who asks."""
+    """Return the reply to an internal error, whose details go to the log of the server alone."""
     where = place_of(error)
     line = THROTTLE.text(where, f"error: {type(error).__name__}: {error} at {where}")
     if line is not None:

@@ -1,4 +1,4 @@
-"""Attributes in words: what the names that templates make say to people."""
+"""Attributes in words, from the names that templates make."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def _arc(text: str) -> tuple[int, str]:
 
 
 def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collection[str]) -> None:
-    """Refuse what is no whole tree with labels that the parser knows.
+    """Refuse arcs that are not a whole tree with labels that the parser knows.
 
     Args:
         arcs: The arc of each word, such as 2:nsubj; None is unknown.
@@ -315,7 +315,7 @@ def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collec
 
 
 def check_words(tokens: Sequence[str]) -> None:
-    """Refuse words that no line of CoNLL-U can hold."""
+    """Refuse words that a line of CoNLL-U cannot hold."""
     for token in tokens:
         if not token.strip() or re.search(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", token):
             raise Problem(422, f"body.content: expected words without tabs and line breaks, got {token[:50]!r}")

@@ -85,7 +85,7 @@ class Training:
         return float(json.loads(last)["score"])
 
     async def _command(self, module: str, *arguments: str, quiet: bool = False) -> str:
-        """Run a module of ours; its lines go to the log, unless it is quiet. Return the last line that it printed."""
+        """Run a module of this package; its lines go to the log, unless it is quiet. Return the last line."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "trelliswork.runtime.parents", str(os.getpid()), module, *arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -172,7 +172,7 @@ def prepare_material(lesson: Lesson, model: str, data: Mapping[str, str | None])
 
 
 def _trees(lesson: Lesson, settings: Mapping[str, Json], own: str | None, dev: str) -> Material:
-    """Return the treebank of a parser with what was taught behind it."""
+    """Return the treebank of a parser followed by what was taught."""
     folder, taught = lesson.folder, lesson.taught.path.read_text(encoding="utf-8")
     if not (own or taught):
         raise TrellisworkError("nothing to train on; decide about some sentences first")
