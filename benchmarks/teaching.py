@@ -25,7 +25,7 @@ from trelliswork.data import Sentence, read_conll
 from trelliswork.draw.svg import INK, LINE, MARGIN, PALETTE, SOFT, drawing, element, hint, text
 from trelliswork.models import FeatureTagger
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.web.asking import Asked
+from trelliswork.web.asking import Question
 from trelliswork.web.teaching.uncertainty import uncertainties
 from trelliswork.writing import atomic_write
 
@@ -40,7 +40,7 @@ def ranked(order: str, model: FeatureTagger, rest: Sequence[Sentence], source: r
     if order == "random":
         return source.sample(range(len(rest)), len(rest))
     bare = [Sentence(each.words, features=each.features) for each in rest]
-    scores = uncertainties(model, Asked("uncertainty", {}, bare, [], [], {}))
+    scores = uncertainties(model, Question("uncertainty", {}, bare, [], [], {}))
     return sorted(range(len(rest)), key=lambda i: -scores[i][order])
 
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tests.test_sklearn import X, Y
 from trelliswork import sklearn_metrics
-from trelliswork.data.crfsuite_models import read_crfsuite_model
+from trelliswork.data.crfsuite import read_crfsuite_model
 from trelliswork.errors import DataError, ModelError, OutputError, ScoreError
 from trelliswork.models import load_tagger
 from trelliswork.sklearn import CRF

@@ -24,7 +24,7 @@ _received = [signal.SIGINT]  # the last signal that asked this process to end
 
 
 def install() -> None:
-    """Handle Ctrl-C and SIGTERM by `interrupt`, unless somebody else handles or ignores them."""
+    """Handle Ctrl-C and SIGTERM by `interrupt`, unless they are handled or ignored already."""
     for number, default in _DEFAULTS.items():
         if signal.getsignal(number) is default:
             signal.signal(number, interrupt)

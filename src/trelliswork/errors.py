@@ -32,6 +32,12 @@ class TermError(TrellisworkError):
 class DataError(TrellisworkError):
     """A file that cannot be read as what it should be.
 
+    Args:
+        file: The file, or what else cannot be read.
+        problem: What was expected, what was found, how to fix it.
+        line: The line, from 1.
+        column: The column, from 1.
+
     >>> DataError("train.conll", "expected 3 columns, got 2", line=812, column=2).args[0]
     'train.conll:812:2: expected 3 columns, got 2'
     """
@@ -52,6 +58,11 @@ class OutputError(TrellisworkError):
 
 class MissingExtraError(TrellisworkError, ImportError):
     """A package of an extra that is not installed; the message has the line to type.
+
+    Args:
+        use: What needs the extra.
+        extra: Its name.
+        problem: The error of the import.
 
     >>> MissingExtraError("export to ONNX", "onnx", "No module named 'onnx'").args[0]
     'export to ONNX needs the extra [onnx] (No module named \'onnx\'); install it with pip install "trelliswork[onnx]"'

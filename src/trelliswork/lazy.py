@@ -42,6 +42,14 @@ def lazy_module(module: str) -> Any:
 def optional(module: str, use: str, extra: str) -> Any:
     """Return a module of an optional package, imported now; without it, an error with the line to type.
 
+    Args:
+        module: The module to import.
+        use: What needs it, for the message.
+        extra: The extra that installs it.
+
+    Returns:
+        The module.
+
     >>> optional("json", "reading JSON", "json").loads("[1]")
     [1]
     """
@@ -53,6 +61,11 @@ def optional(module: str, use: str, extra: str) -> Any:
 
 def require(module: str, use: str, extra: str) -> None:
     """Refuse to go on without a module of an optional package, which is not imported.
+
+    Args:
+        module: The module to look for.
+        use: What needs it, for the message.
+        extra: The extra that installs it.
 
     >>> require("json", "reading JSON", "json")
     """

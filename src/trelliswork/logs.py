@@ -11,12 +11,18 @@ messages on standard error, as text or as JSON (`trelliswork.cli.messages`).
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 LOGGER = logging.getLogger("trelliswork")
 LOGGER.addHandler(logging.NullHandler())
 
 
-def tell(text: str, *, level: int = logging.INFO, shown: bool = False, **fields: Any) -> None:
-    """Log a message with the fields of its event; `shown` says that a progress bar has shown it on the terminal."""
+def tell(text: str, *, level: int = logging.INFO, shown: bool = False, **fields: object) -> None:
+    """Log a message with the fields of its event; `shown` says that a progress bar has shown it on the terminal.
+
+    Args:
+        text: The message.
+        level: The level of `logging`.
+        shown: Whether a progress bar has shown it on the terminal.
+        fields: What happened, as values.
+    """
     LOGGER.log(level, "%s", text, extra={"fields": fields, "shown": shown})

@@ -6,7 +6,7 @@ A package names them in its pyproject.toml, and installing it is all that a user
     mean = "my_package.encoders:MeanEncoder"
 
 Names are read from the metadata of installed packages when they are first asked for; the code of an extension is
-imported when it is used, so that a broken one hurts nobody else. A name that the library uses itself stays its own.
+imported when it is used, so that a broken one harms no other. A name that the library uses itself stays its own.
 """
 
 from __future__ import annotations

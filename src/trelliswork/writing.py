@@ -1,4 +1,4 @@
-"""Writing files all or nothing, and the temporary names beside them."""
+"""Writing files all or nothing, and the temporary names next to them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def atomic_write(path: str | Path, mode: str = "w", *, follow: bool = True) -> I
     (UTF-8 text, "\\n" line ends) or "wb". Whatever fails, the temporary file goes and an earlier file stays. A link
     keeps pointing where it points; a device, a pipe or /dev/stdout, which cannot be renamed onto, is written to as it
     is. With `follow=False`, for folders that others write to, a link is an error.
+
+    Args:
+        path: The file to write.
+        mode: The mode of `open`.
+        follow: Whether a link is followed.
+
+    Yields:
+        The open file.
 
     >>> with atomic_write("scores.json") as file:  # doctest: +SKIP
     ...     file.write("{}")
@@ -126,7 +134,7 @@ def _open(file: int | str | Path, mode: str) -> IO[Any]:
     return open(file, "wb") if mode == "wb" else open(file, "w", encoding="utf-8", newline="\n")
 
 
-def exchanged(first: Path, second: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Exchange the names of two files or folders at once; False where the system cannot (renameat2 of Linux)."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

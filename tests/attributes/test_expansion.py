@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trelliswork.data.attributes import AttributeRows, Templates, expansion
-from trelliswork.data.attributes.expansion import expand
+from trelliswork.data.attributes import AttributeRows, Templates
 from trelliswork.data.attributes.key_index import keys_of
-from trelliswork.data.attributes.templates import Column
+from trelliswork.data.attributes.templates import Column, expand
 
 TEMPLATES = ["U0:%x[-1,0]", "B", "U1:%x[0,0.lower]/%x[1,1]", "U2"]
 LENGTHS = np.array([3, 0, 1, 5, 2])
@@ -22,7 +21,7 @@ def columns() -> list[Column]:
 @pytest.mark.parametrize("skip_outside", [False, True])
 @pytest.mark.parametrize("tokens_at_a_time", [1, 4, 1000])
 def test_blocks_are_the_whole(skip_outside: bool, tokens_at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "TOKENS_AT_A_TIME", tokens_at_a_time)
+    monkeypatch.setattr("trelliswork.data.attributes.templates.TOKENS_AT_A_TIME", tokens_at_a_time)
     templates, data, wanted = Templates.parse(TEMPLATES, skip_outside=skip_outside), columns(), [0, 2, 3]
     all_keys, present = templates.keys(LENGTHS, data)
     keys, counts, places = expand(templates, wanted, LENGTHS, data)

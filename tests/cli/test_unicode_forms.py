@@ -134,13 +134,13 @@ def test_train_and_evaluate_say_the_same_of_the_same_file(cli: Any, tmp_path: Pa
 
 
 def test_compatibility_characters_are_not_folded() -> None:
-    spelling = Spelling.learned(["\u00e9", "\ufb01", "\uff21"])
+    spelling = Spelling.learn(["\u00e9", "\ufb01", "\uff21"])
     assert spelling is not None
     assert spelling.of("\ufb01\uff21\u2126e\u0301") == "\ufb01\uff21\u03a9\u00e9"
 
 
 def test_a_cluster_that_was_never_seen_is_in_the_usual_form() -> None:
-    spelling = Spelling.learned(["e\u0301", "o\u0301", "\u00e0"])
+    spelling = Spelling.learn(["e\u0301", "o\u0301", "\u00e0"])
     assert spelling is not None and spelling.form == NFD
     assert spelling.of("\u00fc\u00e0\u00e9") == "u\u0308\u00e0e\u0301"
 
@@ -152,7 +152,7 @@ def test_spelling_is_exact_for_every_text_in_one_form() -> None:
     for form in (NFC, NFD):
         normal = _in(form, text)
         assert "".join(_in(form, each) for each in clusters(text)) == normal
-        spelling = Spelling.learned([normal])
+        spelling = Spelling.learn([normal])
         assert spelling is not None and spelling.of(text) == normal == spelling.of(normal)
 
 
@@ -164,8 +164,8 @@ def test_the_form_of_texts() -> None:
 
 def test_marks_in_the_order_of_typing_are_so_behind_other_letters_too() -> None:
     """Hebrew: dagesh before the vowel, where canonical order has the vowel first; Arabic: shadda before fatha."""
-    hebrew = Spelling.learned(["\u05d1\u05bc\u05b8", "\u05d2\u05bc\u05b8", "\u05d3\u05bc\u05b8"])
-    arabic = Spelling.learned(["\u0628\u0651\u064e", "\u062a\u0651\u064e"])
+    hebrew = Spelling.learn(["\u05d1\u05bc\u05b8", "\u05d2\u05bc\u05b8", "\u05d3\u05bc\u05b8"])
+    arabic = Spelling.learn(["\u0628\u0651\u064e", "\u062a\u0651\u064e"])
     assert hebrew is not None and arabic is not None
     assert (
         hebrew.of("\u05db\u05b8\u05bc") == "\u05db\u05bc\u05b8"

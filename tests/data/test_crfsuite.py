@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trelliswork.data import read_crfsuite, reader_for
-from trelliswork.data.crfsuite_models import CRFsuiteModel, is_crfsuite_model, read_crfsuite_model
+from trelliswork.data.crfsuite import CRFsuiteModel, is_crfsuite_model, read_crfsuite_model
 from trelliswork.errors import DataError, ModelError
 
 DATA = "B\tw=He\tlen:2.5\nI\ta\\:b\tc\\\\d:-1e-1\tx\tx:2\t\n\n\nO\n"

@@ -18,7 +18,7 @@ from trelliswork.data.corpus import (
     event_sentences,
     write_events,
 )
-from trelliswork.data.corpus.events import EVENTS
+from trelliswork.data.corpus.generate import EVENTS
 from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.data.events import arcs_of, check_record, entities_of, events_of
 from trelliswork.errors import DataError

@@ -11,7 +11,7 @@ from tests.soon import soon
 from trelliswork import reading as files
 from trelliswork.data import read_jsonl, read_vectors
 from trelliswork.data.attributes import Templates
-from trelliswork.data.crfsuite_models import is_crfsuite_model, read_crfsuite_model
+from trelliswork.data.crfsuite import is_crfsuite_model, read_crfsuite_model
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.errors import DataError
 from trelliswork.fst.arpa import read_arpa

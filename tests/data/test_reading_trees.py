@@ -10,7 +10,7 @@ import pytest
 
 from tests.oracles import dependencies as oracle
 from trelliswork.data import Choices, Sentence, read_treebank
-from trelliswork.data.treebank import is_projective, surveyed, tree_problem
+from trelliswork.data.treebank import is_projective, survey_treebank, tree_problem
 from trelliswork.errors import DataError
 
 ROWS = (
@@ -94,7 +94,7 @@ def test_damage_is_told_with_its_place_and_the_name_of_the_sentence(file: Path, 
     with pytest.raises(DataError) as caught:
         read(file)
     assert str(caught.value).startswith(f"{file}:{line}: sentence first: ") and told in str(caught.value)
-    first, second = surveyed(file)
+    first, second = survey_treebank(file)
     assert isinstance(first, DataError) and first.line == line and isinstance(second, Sentence)
 
 
@@ -119,5 +119,5 @@ def test_a_real_treebank_has_the_counts_of_its_notes() -> None:
     sentences = read(path)
     assert (len(sentences), sum(map(len, sentences))) == (2077, 25094)
     assert sum(not is_projective(sentence.heads or ()) for sentence in sentences) == 26
-    assert list(surveyed(path)) == sentences
+    assert list(survey_treebank(path)) == sentences
     assert set(sentences[0].columns) == {"LEMMA", "UPOS", "XPOS", "FEATS"}

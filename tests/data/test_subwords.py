@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from trelliswork.data.subwords import JOIN, BytePairs, joined, merged, spans
+from trelliswork.data.subwords import JOIN, BytePairs, join_pieces, merge_pair, spans
 from trelliswork.errors import TrellisworkError
 
 
@@ -24,7 +24,7 @@ def plain(counts: dict[str, int], n_merges: int) -> list[tuple[str, str]]:
         if best is None or best[1] < 2:
             break
         merges.append(best[0])
-        words = {word: merged(pieces, best[0]) for word, pieces in words.items()}
+        words = {word: merge_pair(pieces, best[0]) for word, pieces in words.items()}
     return merges
 
 
@@ -32,8 +32,8 @@ def plain(counts: dict[str, int], n_merges: int) -> list[tuple[str, str]]:
 def test_merges_are_those_of_the_plain_loop(seed: int) -> None:
     random_ = random.Random(seed)
     counts = {"".join(random_.choices("abc", k=random_.randint(1, 9))): random_.randint(1, 9) for _ in range(40)}
-    assert BytePairs.learned(counts, 30).merges == plain(counts, 30)
-    assert len(BytePairs.learned(counts, 10_000).merges) == len(plain(counts, 10_000))
+    assert BytePairs.learn(counts, 30).merges == plain(counts, 30)
+    assert len(BytePairs.learn(counts, 10_000).merges) == len(plain(counts, 10_000))
 
 
 def test_a_word_is_cut_in_the_order_of_the_merges() -> None:
@@ -45,14 +45,14 @@ def test_a_word_is_cut_in_the_order_of_the_merges() -> None:
 
 
 def test_pieces_give_the_words_back() -> None:
-    pairs = BytePairs.learned({"lower": 9, "low": 7, "newer": 6}, 4)
+    pairs = BytePairs.learn({"lower": 9, "low": 7, "newer": 6}, 4)
     words = ("slower", "newest", "", "low", "ß")
     pieces = pairs.cut_all(words)
-    assert joined(pieces) == tuple(word for word in words if word)
+    assert join_pieces(pieces) == tuple(word for word in words if word)
     assert [pieces[i] for i in spans(pieces)[0]] == [f"s{JOIN}", "lower"]
-    assert joined([f"a{JOIN}"]) == ("a",)  # cut off
+    assert join_pieces([f"a{JOIN}"]) == ("a",)  # cut off
 
 
 def test_a_negative_number_of_merges_is_refused() -> None:
     with pytest.raises(TrellisworkError, match="at least 0"):
-        BytePairs.learned({"ab": 3}, -1)
+        BytePairs.learn({"ab": 3}, -1)

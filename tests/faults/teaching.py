@@ -17,13 +17,13 @@ def killed_lessons(folder: Path, kills: int, source: Random) -> dict[str, int]:
     """Decide sentence after sentence, be killed at a random one, take up the lesson again."""
     found = {"kill -9 while deciding": 0, "decisions kept": 0}
     folder.mkdir(parents=True)
-    lesson = Lesson.begun(folder / "set", "m", SENTENCES)
+    lesson = Lesson.begin(folder / "set", "m", SENTENCES)
     lesson.close()
     n_known = 0
     for _ in range(kills):
         if n_known > len(SENTENCES) - 20:
             folder = folder / "more"
-            Lesson.begun(folder / "set", "m", SENTENCES).close()
+            Lesson.begin(folder / "set", "m", SENTENCES).close()
             n_known = 0
         told = _killed(folder / "set", source.randrange(1, 4), n_known)
         lesson = Lesson(folder / "set")

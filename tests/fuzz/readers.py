@@ -19,7 +19,7 @@ from trelliswork.cli.model_help import known_model
 from trelliswork.cli.tune_folder import read_space
 from trelliswork.data import Choices, Sentence, read_pairs, read_treebank, read_vectors
 from trelliswork.data.attributes.templates import Templates
-from trelliswork.data.crfsuite_models import read_crfsuite_model
+from trelliswork.data.crfsuite import read_crfsuite_model
 from trelliswork.data.readers import open_tagged, open_untagged
 from trelliswork.errors import DataError
 from trelliswork.fst import read_acceptor, read_arpa, read_symbols, read_transducer

@@ -23,9 +23,9 @@ from trelliswork.cli.answering import parse_pins, pins_for
 from trelliswork.models import FeatureTagger, Tagger
 from trelliswork.training import TrainingConfig, train
 from trelliswork.web import requests
-from trelliswork.web.limits import Limits
 from trelliswork.web.problems import Problem
-from trelliswork.web.teaching.journal import Journal
+from trelliswork.web.requests import Limits
+from trelliswork.web.teaching.lesson import Journal
 from trelliswork.web.worker import replies
 
 BODIES: dict[str, Callable[[Limits], Any]] = {

@@ -15,8 +15,7 @@ import pytest
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
-from trelliswork.data.crfsuite_models import read_crfsuite_model
-from trelliswork.data.crfsuite_writing import lookup3
+from trelliswork.data.crfsuite import lookup3, read_crfsuite_model
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
 from trelliswork.models.taggers.features.crf_tagger import CRFTagger

@@ -11,7 +11,7 @@ import pytest
 from trelliswork.data import Sentence
 from trelliswork.models import FeatureTagger, LearningConfig, load
 from trelliswork.models.storage import NEW, is_newer
-from trelliswork.writing import exchanged
+from trelliswork.writing import exchange
 
 FEW = LearningConfig(max_iterations=2)
 
@@ -64,10 +64,10 @@ def test_names_are_exchanged_at_once(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
-    if not exchanged(tmp_path / "a", tmp_path / "b"):
+    if not exchange(tmp_path / "a", tmp_path / "b"):
         pytest.skip("the system cannot exchange names")
     assert [(tmp_path / name / "file").read_text() for name in "ab"] == ["b", "a"]
-    assert not exchanged(tmp_path / "a", tmp_path / "none")
+    assert not exchange(tmp_path / "a", tmp_path / "none")
 
 
 def test_a_version_of_thousands_of_digits_is_a_version() -> None:

@@ -17,7 +17,7 @@ from tests.training.test_processes import N, together
 from tests.training.two_feature_processes import SCENARIOS, TRAIN, UNIGRAMS, trained
 from trelliswork.cli.main import run
 from trelliswork.data.corpus import builtin_corpus, write_corpus
-from trelliswork.data.spilled import BLOCK, SpilledSentences, held
+from trelliswork.data.spilled import BLOCK, SpilledSentences, keep_sentences
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.models import LearningConfig
 from trelliswork.models.taggers.features import encoding
@@ -28,7 +28,7 @@ from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.learning import parameters_of
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.training import processes
-from trelliswork.training.processes import MARK, SharedFile, SharedMemory, opened
+from trelliswork.training.processes import MARK, SharedFile, SharedMemory, open_shared
 from trelliswork.training.together import OneProcess
 
 ALONE = OneProcess()
@@ -80,9 +80,9 @@ def test_without_shared_memory_vectors_travel_through_gloo(shared: Any) -> None:
 def test_a_file_of_another_machine_is_not_taken_for_shared_memory(tmp_path: Path) -> None:
     path = tmp_path / "room"
     path.write_bytes(b"m" * MARK + bytes(24))
-    assert opened(SharedFile(str(path), b"m" * MARK), 3) is not None
-    assert opened(SharedFile(str(path), b"o" * MARK), 3) is None
-    assert opened(SharedFile(str(tmp_path / "none"), b"m" * MARK), 3) is None
+    assert open_shared(SharedFile(str(path), b"m" * MARK), 3) is not None
+    assert open_shared(SharedFile(str(path), b"o" * MARK), 3) is None
+    assert open_shared(SharedFile(str(tmp_path / "none"), b"m" * MARK), 3) is None
 
 
 def test_nobody_waits_for_a_process_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +123,11 @@ def test_a_union_is_sorted_and_without_repetition() -> None:
 
 def test_sentences_on_disk_are_a_sequence(tmp_path: Path) -> None:
     sentences = [TRAIN[i % len(TRAIN)] for i in range(2 * BLOCK + 5)]
-    spilled = held(sentences, Scratch(tmp_path))
+    spilled = keep_sentences(sentences, Scratch(tmp_path))
     assert isinstance(spilled, SpilledSentences)
     assert list(spilled) == sentences and spilled[-1] == sentences[-1] and len(spilled) == len(sentences)
     assert list(spilled[3:-2:7]) == sentences[3:-2:7] and list(spilled[5:][1::2]) == sentences[5:][1::2]
-    assert held(sentences, Scratch()) == sentences
+    assert keep_sentences(sentences, Scratch()) == sentences
     assert not list(tmp_path.iterdir())
 
 

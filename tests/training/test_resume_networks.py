@@ -63,4 +63,4 @@ def test_another_number_of_threads_is_told(tmp_path: Path, monkeypatch: pytest.M
         start(tmp_path / "m")
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
     _, notes = start(tmp_path / "m", resume=True)
-    assert any("threads and has 64: sums round otherwise" in note for note in notes), notes
+    assert any("threads and has 64: rounding differs" in note for note in notes), notes

@@ -15,7 +15,7 @@ from trelliswork.cli.main import run
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
 from trelliswork.data.corpus import as_sentences, builtin_corpus
-from trelliswork.data.spilled import held
+from trelliswork.data.spilled import keep_sentences
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import FeatureTagger, LearningConfig
 from trelliswork.models.taggers.features import recipe
@@ -55,7 +55,7 @@ def trained(name: str, together: OneProcess, scratch: Path | None = None) -> dic
         losses.append(progress.loss)
         return False
 
-    data = TaggedData(held(sentences, kept), where=Where(together, kept))
+    data = TaggedData(keep_sentences(sentences, kept), where=Where(together, kept))
     tagger = FeatureTagger.fit(data, config, templates=templates, on_progress=told)
     names = [] if tagger.hashed else list(tagger.names)
     return {"losses": losses, "weights": tagger.crf.weights.tolist(), "names": names, "labels": tagger.crf.labels}
@@ -105,7 +105,7 @@ def main(folder: Path) -> None:
     apart = join()
     apart._memory.is_possible = False  # as on two machines
     found["apart"] = trained("lbfgs", ManyProcesses(apart))
-    found["shares memory"] = together._processes._memory.found is not None
+    found["shares memory"] = together._processes._memory.memory is not None
     found["refused"] = refused(together)
     found["interrupted"] = interrupted(folder, together.rank)
     (folder / f"{together.rank}.json").write_text(json.dumps(found), encoding="utf-8")

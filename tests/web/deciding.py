@@ -16,7 +16,7 @@ WORDS = [f"word{i}" for i in range(40)]
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    lesson = Lesson.begun(folder, "ner", [{"tokens": [*WORDS, str(i)]} for i in range(N)])
+    lesson = Lesson.begin(folder, "ner", [{"tokens": [*WORDS, str(i)]} for i in range(N)])
     print("ready", flush=True)
     while (number := lesson.next("order")) is not None:
         if number % 7 == 3 and number - 1 in lesson.decided:

@@ -13,7 +13,7 @@ import trelliswork as tw
 from tests.web.conftest import Served, sentences
 from trelliswork.cli.main import run
 from trelliswork.web import Client, ServerError
-from trelliswork.web.describing import described
+from trelliswork.web.describing import describe_model
 
 TEXT = "Ann met Jordan in New York. May left Chase."
 
@@ -150,13 +150,13 @@ def test_examples_are_sentences_of_the_training_file(tmp_path: Path, tagger: Pat
     (tmp_path / "nl.conll").write_text(names + "Ja\tO\n\n", encoding="utf-8")
     train = ["train", str(tmp_path / "nl.conll"), "--dev", str(tmp_path / "nl.conll"), "--quiet", "--model", "hmm"]
     assert run([*train, "--out", str(tmp_path / "nl")]) == 0
-    assert described("nl", "", tw.load(tmp_path / "nl"))["examples"] == ["Anke woont in Gent .", "Het is laat ."]
-    assert described("ner", "", tw.load(tagger))["examples"] == []
+    assert describe_model("nl", "", tw.load(tmp_path / "nl"))["examples"] == ["Anke woont in Gent .", "Het is laat ."]
+    assert describe_model("ner", "", tw.load(tagger))["examples"] == []
     lines = "".join(f"{word}\t{word.upper()}\n" for word in ("huis", "boom", "vis", "roos"))
     (tmp_path / "g2p.tsv").write_text(lines, encoding="utf-8")
     pairs = ["train", str(tmp_path / "g2p.tsv"), "--dev", str(tmp_path / "g2p.tsv"), "--quiet", "--model", "pair-ngram"]
     assert run([*pairs, "--out", str(tmp_path / "g2p")]) == 0
-    assert described("g2p", "", tw.load(tmp_path / "g2p"))["examples"] == ["huis", "boom", "vis"]
+    assert describe_model("g2p", "", tw.load(tmp_path / "g2p"))["examples"] == ["huis", "boom", "vis"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_examples_are_sentences_of_the_training_file(tmp_path: Path, tagger: Pat
         ({"text": "a", "texts": ["a"]}, 422, "got text and texts"),
         ({"text": 3}, 422, "body.text: expected a string, got 3"),
         ({"text": "a", "top_k": True}, 422, "body.top_k: expected a whole number in 0..100, got True"),
-        ({"text": "a", "topk": 1}, 422, "got 'topk', which is none"),
+        ({"text": "a", "topk": 1}, 422, "got the unknown member 'topk'"),
         ({"text": "a", "model": "x"}, 404, "expected one of the models ner; got 'x'"),
         ({"text": "a\ud800"}, 422, "half a surrogate pair"),
         ({"text": "a" * 100_001}, 413, "at most 100,000 characters, got 100,001"),

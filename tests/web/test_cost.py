@@ -27,10 +27,10 @@ from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 from trelliswork.models.transducers.edit import EditTransducer
 from trelliswork.nn.edit.search import StringBeam, beam_widths
 from trelliswork.web import Client, ServerError, worker
-from trelliswork.web.frames import PIECES, Reply, unpacked_pieces
-from trelliswork.web.limits import Limits
+from trelliswork.web.frames import PIECES, Reply, unpack_pieces
 from trelliswork.web.measures import Measures
 from trelliswork.web.pool import Call, CallQueue, Pool, Worker
+from trelliswork.web.requests import Limits
 
 
 def treebank(n: int) -> list[Sentence]:
@@ -142,10 +142,10 @@ def test_pieces_together_are_the_whole_answer(tagger: Path, monkeypatch: pytest.
     monkeypatch.setattr(worker, "PIECE", 100.0)
     (whole,) = worker.replies(model, [call])
     monkeypatch.setattr(worker, "PIECE", 0.0)
-    monkeypatch.setattr("trelliswork.web.planning.PIECE", 0.0)
+    monkeypatch.setattr("trelliswork.web.worker.PIECE", 0.0)
     (reply,) = worker.replies(model, [call])
     assert (whole.status, reply.status) == (200, PIECES)
-    pieces = unpacked_pieces(reply.body)
+    pieces = unpack_pieces(reply.body)
     answers = [worker.replies(model, [json.loads(payload)])[0] for _, payload in pieces]
     assert len(pieces) == 5 and all(cost > 0 for cost, _ in pieces)
     found, wanted = json.loads(b"".join(each.body for each in answers)), json.loads(whole.body)
@@ -244,7 +244,7 @@ def test_the_deadline_ends_the_work(tmp_path: Path) -> None:
     started: list[Worker] = []
 
     class Stuck(Pool):
-        async def _started(self) -> Worker:
+        async def _start_worker(self) -> Worker:
             code = "import time\nwhile True: time.sleep(1)" if not started else ANSWERS
             ours, theirs = socket.socketpair()
             process = await asyncio.create_subprocess_exec(
@@ -273,10 +273,10 @@ def test_the_deadline_ends_the_work(tmp_path: Path) -> None:
 
 ANSWERS = """
 import socket, sys
-from trelliswork.web.frames import Reply, packed_replies, receive
+from trelliswork.web.frames import Reply, pack_replies, receive
 line = socket.socket(fileno=int(sys.argv[1]))
 while receive(line) is not None:
-    line.sendall(packed_replies([Reply(200, b"{}")]))
+    line.sendall(pack_replies([Reply(200, b"{}")]))
 """
 
 

@@ -23,8 +23,8 @@ from trelliswork.cli.main import run
 from trelliswork.errors import TrellisworkError
 from trelliswork.web import Client, ServerError
 from trelliswork.web.guard import POLICY, Access, Guard, host_of, is_local
-from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
+from trelliswork.web.requests import Limits
 from trelliswork.web.server import named_models
 
 Headers = dict[str, str]

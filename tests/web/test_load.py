@@ -20,10 +20,10 @@ from trelliswork.web import Client, app
 from trelliswork.web.app import Site, make_app
 from trelliswork.web.endpoints import ENDPOINTS
 from trelliswork.web.guard import Access
-from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.pool import INLINE
-from trelliswork.web.seldom import Seldom
+from trelliswork.web.problems import Throttle
+from trelliswork.web.requests import Limits
 
 LONGEST_STALL = 15.0  # seconds; before, a body of 1.6 MB took minutes
 IDLE = 1100
@@ -202,10 +202,10 @@ def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
 
 def test_messages_of_a_kind_come_once_a_minute() -> None:
     now = 0.0
-    seldom = Seldom(clock=lambda: now)
-    assert seldom.text("a", "first") == "first"
-    assert [seldom.text("a", "again") for _ in range(1000)] == [None] * 1000
-    assert seldom.text("b", "other") == "other"
+    throttle = Throttle(clock=lambda: now)
+    assert throttle.text("a", "first") == "first"
+    assert [throttle.text("a", "again") for _ in range(1000)] == [None] * 1000
+    assert throttle.text("b", "other") == "other"
     now = 61.0
-    assert seldom.text("a", "later") == "later (and 1,000 more like it since the last such line)"
-    assert sum(seldom.text(f"kind {i}", "x") is not None for i in range(10_000)) < 110
+    assert throttle.text("a", "later") == "later (and 1,000 more like it since the last such line)"
+    assert sum(throttle.text(f"kind {i}", "x") is not None for i in range(10_000)) < 110

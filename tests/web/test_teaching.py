@@ -28,14 +28,13 @@ from trelliswork.data.jsonl import read_jsonl
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.web import Client, ServerError
 from trelliswork.web.problems import Problem
-from trelliswork.web.teaching.journal import Journal
-from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, TREES, Lesson, check_arcs, check_words
+from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, TREES, Journal, Lesson, check_arcs, check_words
 
 KILLS = int(os.environ.get("TRELLISWORK_KILLS", "10"))
 
 
 def lesson(folder: Path, n: int = 5) -> Lesson:
-    return Lesson.begun(folder, "ner", [{"tokens": ["a", str(i)]} for i in range(n)])
+    return Lesson.begin(folder, "ner", [{"tokens": ["a", str(i)]} for i in range(n)])
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -118,7 +117,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pyte
             raise OSError(28, "No space left on device")
         return real(handle, content[:5])
 
-    monkeypatch.setattr("trelliswork.web.teaching.journal.os.write", part)
+    monkeypatch.setattr("trelliswork.web.teaching.lesson.os.write", part)
     with pytest.raises(OutputError, match="the decision was not kept"):
         journal.append({"id": 1, "more": "text"})
     assert (tmp_path / "j.jsonl").read_bytes() == whole
@@ -129,7 +128,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pyte
 
 def test_trees_are_decided_whole(tmp_path: Path) -> None:
     words = ["She", "sings", "it"]
-    mine = Lesson.begun(tmp_path / "set", "parser", [{"tokens": words, "text": "She sings it"}] * 2, "arcs")
+    mine = Lesson.begin(tmp_path / "set", "parser", [{"tokens": words, "text": "She sings it"}] * 2, "arcs")
     tree = ["2:nsubj", "0:root", "2:obj"]
     for arcs, problem in (
         (["2:nsubj", None, "2:obj"], "1 of them are unknown"),

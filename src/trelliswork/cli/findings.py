@@ -11,7 +11,7 @@ from functools import cached_property
 
 from trelliswork.data import Choices, PairFormat, Sentence, open_pairs
 from trelliswork.data.pairs import PairColumns
-from trelliswork.data.treebank import NOTHING, is_projective, surveyed
+from trelliswork.data.treebank import NOTHING, is_projective, survey_treebank
 from trelliswork.errors import DataError
 from trelliswork.reading import name_of, numbered_lines
 from trelliswork.tags.schemes import infer_scheme, spans_of, violations
@@ -186,7 +186,7 @@ class TreeSurvey:
     def of(cls, file: str) -> TreeSurvey | None:
         """Return a treebank, read whole; None if no word has a head."""
         survey, any_head = cls(), False
-        for each in surveyed(file):
+        for each in survey_treebank(file):
             if isinstance(each, DataError):
                 any_head |= "is not annotated" not in each.problem
                 survey.broken.append(Finding(each.line or 0, each.problem))

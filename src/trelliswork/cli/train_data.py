@@ -23,7 +23,7 @@ from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.pairs import PairColumns
 from trelliswork.data.readers import open_untagged, read_pretokenised
-from trelliswork.data.spilled import held
+from trelliswork.data.spilled import keep_sentences
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.catalogue import TOKENISER
@@ -86,7 +86,7 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     if choices.detail != "labels" and (format is not None or kind not in ("brackets", "conll")):
         raise DataError(train_file, "--detail is for trees in brackets, got a file without; leave it out")
     scratch = Scratch.at(options.get("scratch"))
-    train = held(stream, scratch)
+    train = keep_sentences(stream, scratch)
     again = columns_of(format, choices)
     if dev_file is not None:
         dev = list(files.open(dev_file, again, file_kind(dev_file))[1])
@@ -224,7 +224,7 @@ def without_rare_tags(
         unfit = "--partial" if options.get("partial") else f"--model {MULTI_TASK}"
         raise TrellisworkError(f"--min-tag-count needs one known tag for each token, got {unfit}; leave one out")
     seen = Counter(tag for sentence in sentences for tag in sentence.tags or ())
-    kept = held((each for each in sentences if all(seen[tag] >= least for tag in each.tags or ())), scratch)
+    kept = keep_sentences((each for each in sentences if all(seen[tag] >= least for tag in each.tags or ())), scratch)
     if not kept:
         problem = f"expected sentences whose tags are seen at least {least} times, got none"
         raise DataError(options["train"], f"{problem}; lower --min-tag-count")

@@ -26,13 +26,12 @@ from trelliswork.cli.config_file import (
     values_in,
 )
 from trelliswork.data import atomic_write
-from trelliswork.data.settings import settings_in
+from trelliswork.data.settings import Around, Numbers, OneOf, Space, settings_in
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models.catalogue import entry_of, recipe_of
 from trelliswork.models.storage import CONFIG
 from trelliswork.training.exclusive import LOCK, exclusive
 from trelliswork.training.result import SearchResult
-from trelliswork.training.search_space import Around, Numbers, OneOf, Space
 from trelliswork.training.trials import JOURNAL
 from trelliswork.writing import is_part_of
 

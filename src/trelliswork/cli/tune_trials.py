@@ -13,8 +13,8 @@ from trelliswork.errors import ModelError
 from trelliswork.models.recipe import RunOptions
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import HISTORY, exclusive
-from trelliswork.training.finished import read_history
 from trelliswork.training.progress import BarProgress, Progress
+from trelliswork.training.result import read_history
 from trelliswork.training.trials import Attempt
 
 if TYPE_CHECKING:

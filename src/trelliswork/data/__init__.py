@@ -6,7 +6,7 @@ columns.py, conll.py, csv_files.py, pairs.py   tokens as lines: CoNLL columns, C
 treebank.py, brackets.py                       trees: CoNLL-U, brackets
 jsonl.py, json_shapes.py, json_values.py       JSON records of several shapes
 brat.py, parquet.py, database.py               BRAT folders, Parquet, the databases of questions
-crfsuite.py, crfsuite_*.py                     CRFsuite's data and models
+crfsuite.py                                    CRFsuite's data and models
 raw_sentences.py, kept_lines.py                raw text, tokens cut smaller; a file given back with one column replaced
 vocabulary.py, vectors.py, batching.py, baseline.py, subwords.py    for models
 spilled.py                                     sentences in a temporary file, for data larger than memory

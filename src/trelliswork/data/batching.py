@@ -17,6 +17,16 @@ def token_budget_batches(
     a sentence longer than the budget gets a batch of its own. With `shuffle`, ties of length, bucket
     members and the order of batches are random but depend on `seed` alone; without, the order is by length.
 
+    Args:
+        lengths: The length of each sentence.
+        budget: The largest padded size of a batch, rows times longest, in tokens.
+        seed: Of the random numbers.
+        shuffle: Whether batches are in random order.
+        bucket: The number of sentences that are sorted by length together; 0 is all.
+
+    Returns:
+        The numbers of the sentences of each batch.
+
     >>> token_budget_batches([5, 1, 2, 9], 6, shuffle=False)
     [[1, 2], [0], [3]]
     """

@@ -46,6 +46,14 @@ def read_brackets(
     also "traces", which are words with the tag -NONE- then. Without these, constituents above nothing else are left
     out. An unlabelled bracket around a tree is dropped; around several trees it becomes TOP.
 
+    Args:
+        path: A file, or "-" for standard input.
+        detail: "labels", "functions" or "traces": how much of each tree is kept.
+        keep: Called with all bytes that are read.
+
+    Yields:
+        A sentence for each tree.
+
     >>> [sentence.brackets for sentence in read_brackets("wsj_2300.mrg")]  # doctest: +SKIP
     """
     name, n_trees = name_of(path), 0
@@ -135,7 +143,7 @@ def _sentence(tree: Tree, file: str, line: int, detail: Detail) -> Sentence:
             brackets.append((start, end, name))
         else:
             tags.append(name)
-            words.append(unescaped(word))
+            words.append(unescape(word))
     if not words:
         shown = str(tree)
         problem = f"expected a tree with words, got {shown[:60]!r}"
@@ -175,16 +183,16 @@ def without_function(label: str) -> str:
     return _FUNCTION.sub(r"\1", label) if "-" in label or "=" in label else label
 
 
-def unescaped(word: str) -> str:
+def unescape(word: str) -> str:
     r"""Return a word as it is in the text: -LRB- is a bracket, \/ a slash.
 
-    >>> unescaped("-LRB-"), unescaped(r"1\/2")
+    >>> unescape("-LRB-"), unescape(r"1\/2")
     ('(', '1/2')
     """
     return _ESCAPED.get(word) or word.replace("\\/", "/").replace("\\*", "*")
 
 
-def escaped(word: str) -> str:
+def escape(word: str) -> str:
     """Return a word as it is written between brackets; blanks become _."""
     if word.isalnum():
         return word
@@ -195,7 +203,16 @@ def escaped(word: str) -> str:
 
 
 def tree_of(words: Sequence[str], tags: Sequence[str], brackets: Sequence[tuple[int, int, str]]) -> Tree:
-    """Return the tree of a sentence, a tag above each word; without a bracket over all words it gets the root TOP."""
+    """Return the tree of a sentence, a tag above each word; without a bracket over all words it gets the root TOP.
+
+    Args:
+        words: The words of a sentence.
+        tags: The tag of each word.
+        brackets: (start, end, label) of each constituent, outermost first.
+
+    Returns:
+        The tree.
+    """
     whole = bool(brackets) and brackets[0][:2] == (0, len(words))
     nodes = list(brackets) if whole or len(words) == 1 else [(0, len(words), ROOTS[0]), *brackets]
     tagged = [(i, i + 1, tag) for i, tag in enumerate(tags)]
@@ -216,9 +233,9 @@ def bracket_text(tree: Tree) -> str:
         if each is None:
             parts.append(")")
         elif isinstance(each, str):
-            parts.append(" " + escaped(each))
+            parts.append(" " + escape(each))
         else:
-            parts.append(f" ({escaped(each.label)}")
+            parts.append(f" ({escape(each.label)}")
             waiting.append(None)
             waiting.extend(reversed(each.children))
     text = "".join(parts)[1:]

@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from trelliswork.data.json_shapes import Piece, Place, Reading, Texts
+from trelliswork.data.json_shapes import Piece, Place, Reading, Record, Texts
 from trelliswork.data.jsonl import notes_on
+from trelliswork.data.raw_sentences import Tokeniser
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
 from trelliswork.reading import numbered_lines, read_bytes
@@ -48,11 +48,19 @@ def is_annotation_of(path: str, files: Sequence[str]) -> bool:
     return path.endswith(ANNOTATIONS) and f"{path.removesuffix(ANNOTATIONS)}{TEXT}" in files
 
 
-def read_brat(path: str | Path, *, with_tags: bool = True, tokeniser: Any = None) -> Iterator[Sentence]:
+def read_brat(path: str | Path, *, with_tags: bool = True, tokeniser: Tokeniser | None = None) -> Iterator[Sentence]:
     """Yield the sentences of BRAT documents: of one, of all in a folder, or of all that match a pattern such as
     "dir/*.ann".
 
     `tokeniser` (see `trelliswork.text`) finds the words. With `with_tags=False` annotations are not read.
+
+    Args:
+        path: An .ann or .txt file, a folder of such, or a pattern.
+        with_tags: Whether annotations are read.
+        tokeniser: Finds the words; None is the rule-based one.
+
+    Yields:
+        The sentences of all documents.
     """
     reading, unused, n_sentences = Reading(tokeniser=tokeniser), Counter[str](), 0
     for document in _documents(path, with_tags, unused):
@@ -193,8 +201,8 @@ def _on_their_lines(sentences: Sequence[Sentence], file: str, breaks: Sequence[i
 class _BoundTexts(Texts):
     """A text whose labelled pieces are read already."""
 
-    def members(self, record: Any) -> tuple[str, ...]:
+    def members(self, record: Record) -> tuple[str, ...]:
         return ("text", "tokens", "pieces")
 
-    def pieces(self, record: Any) -> list[Piece]:
+    def pieces(self, record: Record) -> list[Piece]:
         return list(record["pieces"])

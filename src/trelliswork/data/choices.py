@@ -35,13 +35,13 @@ class Choices:
     fields: JsonFields = field(default_factory=JsonFields)
     fallback: Choices | None = None
     conllu: bool | None = None
-    may_lack: bool = False  # columns beside the words; the model predicts them
+    may_lack: bool = False  # columns in addition to the words; the model predicts them
     numbered: bool = False  # ids of CoNLL-U must count the words from 1, as heads name words by them
     most_columns: int | None = None  # that a model was trained on; lines of more words may be text
     are_columns: bool = False  # the file is known to have columns
     detail: Detail = "labels"
     tokeniser: Any = field(default=None, compare=False, repr=False)
-    pairs: Any = None  # how the texts of pairs are cut, a `PairFormat`
+    pairs: Any = None  # the `PairFormat` by which texts of pairs are cut, or what a language model reads texts by
 
     def completed(self, conllu: bool) -> Choices:
         """Return the choices with the columns of the fallback, if it is about files of this kind."""
@@ -69,6 +69,16 @@ def is_constant(values: Sequence[str]) -> bool:
 
 def column_number(column: Column, names: Sequence[str], role: str, file: str, line: int | None = None) -> int:
     """Return the number of a column; a name that is not among `names` is an error that lists them.
+
+    Args:
+        column: A number from 1, or a name.
+        names: The names of the columns, if they have any.
+        role: What the column holds, for messages.
+        file: The file, for messages.
+        line: The line of the header, for messages.
+
+    Returns:
+        The number of the column, from 1.
 
     >>> column_number("upos", CONLLU_NAMES, "tag", "a.conllu")
     4

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trelliswork.data.raw_sentences import placed
+from trelliswork.data.raw_sentences import place_words
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
@@ -104,7 +104,7 @@ def read_lines(
     for block in blocks(lines, format, noted):
         sentence = _regular(block, file, format, with_tags)
         if sentence is not None and texts:
-            sentence = placed(sentence, texts.pop(), {})
+            sentence = place_words(sentence, texts.pop(), {})
         if sentence is None:
             rows = every = [(number, format.split(line)) for number, line in block]
             if format.conllu:
@@ -115,7 +115,7 @@ def read_lines(
                 _check_ids(rows, file, format, idents)
             sentence = sentence_of(rows, file, format, with_tags)
             if texts:
-                sentence = placed(sentence, texts[-1], dict(_multiword_forms(every, format.word_column)))
+                sentence = place_words(sentence, texts[-1], dict(_multiword_forms(every, format.word_column)))
                 texts.clear()
         n_sentences += 1
         yield sentence
@@ -246,7 +246,16 @@ def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
 
 
 def columns_text(columns: Sequence[Sequence[str]], sentence: Sentence, delimiter: str) -> str:
-    """Return columns as lines; they are those of `sentence`, which is named if one of the values cannot be written."""
+    """Return columns as lines; they are those of `sentence`, which is named if one of the values cannot be written.
+
+    Args:
+        columns: The columns, each with a value for every token.
+        sentence: The sentence that they belong to, which is named in errors.
+        delimiter: What stands between two columns.
+
+    Returns:
+        A line for each token.
+    """
     rows = list(zip(*columns, strict=True))
     text = "\n".join(map(delimiter.join, rows))
     n_ends, n_between = text.count("\n"), text.count(delimiter)

@@ -44,7 +44,16 @@ _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
 
 def infer_format(path: str | Path, choices: Choices | None = None, *, with_tags: bool = True) -> ColumnFormat:
-    """Return the layout of the file at `path`; what `choices` settle is taken as it is."""
+    """Return the layout of the file at `path`; what `choices` settle is taken as it is.
+
+    Args:
+        path: A file.
+        choices: What is known of its layout.
+        with_tags: Whether there must be a column of tags.
+
+    Returns:
+        The layout.
+    """
     if str(path) == "-":
         raise DataError("<stdin>", "standard input can be read only once; use open_conll to infer and read")
     sample = list(itertools.islice(numbered_lines(path), _sample_size(with_tags)))
@@ -61,6 +70,15 @@ def open_conll(
     """Return the inferred layout and the sentences, in one pass over the file (so standard input works too).
 
     `keep` is given all that is read; see `numbered_lines`.
+
+    Args:
+        path: A file, or "-" for standard input.
+        choices: What is known of its layout.
+        with_tags: Whether there must be a column of tags.
+        keep: Called with all bytes that are read.
+
+    Returns:
+        The layout, and the sentences as they are read.
     """
     lines = numbered_lines(path, keep)
     sample = list(itertools.islice(lines, _sample_size(with_tags)))
@@ -76,6 +94,14 @@ def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tag
 
     Without `format` the layout is inferred from the first lines. With `with_tags=False` the tag column may be
     missing and `Sentence.tags` is None.
+
+    Args:
+        path: A file, or "-" for standard input.
+        format: Its layout; None infers it.
+        with_tags: Whether there must be a column of tags.
+
+    Returns:
+        The sentences.
 
     >>> [sentence.words for sentence in read_conll("train.conll")]  # doctest: +SKIP
     [('Ann', 'sings', '.'), ...]
@@ -167,7 +193,7 @@ def _name_columns(
 
 
 def _telling(format: ColumnFormat, lines: Sequence[str], taken: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the columns beside `taken` that do not have one value throughout."""
+    """Return the columns other than `taken` that do not have one value throughout."""
     free = [i for i in range(1, format.n_columns + 1) if i not in taken]
     rows = [format.split(line) for line in lines] if free else []
     return tuple(i for i in free if not is_constant([row[i - 1] for row in rows if len(row) >= i]))
@@ -188,7 +214,7 @@ def _tag_rows(sample: Sequence[NumberedLine], format: ColumnFormat, tag_column: 
         yield [row[tag_column - 1] for row in rows if len(row) >= tag_column and row[tag_column - 1].strip()]
 
 
-# Telling plain text from columns: whoever forgets --text is told so, instead of reading the first word of each line.
+# Telling plain text from columns: without --text, the first word of each line would be read.
 
 _STOP = ".!?…。！？｡؟۔।॥።။៕։\u037e"
 _CLOSING = "\"'”’»›)\\]」』"

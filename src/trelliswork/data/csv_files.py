@@ -82,6 +82,15 @@ def open_csv(
 ) -> tuple[CsvFormat, Iterator[Sentence]]:
     """Return the layout that the header tells and the sentences, in one pass over the file; `keep` is given all of
     it.
+
+    Args:
+        path: A file, or "-" for standard input.
+        choices: What is known of the columns; the rest follows from the header.
+        with_tags: Whether there must be a column of tags.
+        keep: Called with all bytes that are read.
+
+    Returns:
+        The layout, and the sentences as they are read.
     """
     file, choices = name_of(path), (choices or Choices()).completed(conllu=False)
     lines = numbered_lines(path, keep)
@@ -195,15 +204,15 @@ class Header:
     @property
     def sentence(self) -> int | None:
         """The column of sentence ids."""
-        return next(iter(self._called(_SENTENCE)), None)
+        return next(iter(self._columns_named(_SENTENCE)), None)
 
     @property
     def word(self) -> int:
         choices = self.choices
         if choices.word_column:
-            column = self._asked(choices.word_column, "word")
+            column = self._number_of(choices.word_column, "word")
         else:
-            named = self._called(_WORD)
+            named = self._columns_named(_WORD)
             if not named:
                 wanted = "expected a header with a column called word or token"
                 raise self._error(f"{wanted}, got {self}; name it in the first row or give --word-column")
@@ -218,9 +227,9 @@ class Header:
         if asked and not required and not self._has(asked):
             return None
         if asked:
-            return self._asked(asked, "tag")
+            return self._number_of(asked, "tag")
         free = [i for i in self._columns() if i not in (self.word, self.sentence)]
-        for candidates in (self._called(_CERTAIN), self._called(_LIKELY), free if required else []):
+        for candidates in (self._columns_named(_CERTAIN), self._columns_named(_LIKELY), free if required else []):
             if candidates := [i for i in candidates if i in free]:
                 return candidates[-1]
         if required:
@@ -233,7 +242,7 @@ class Header:
         if self.choices.may_lack and not all(map(self._has, asked or ())):
             return ()
         if asked is not None:
-            return tuple(self._asked(each, "feature") for each in asked)
+            return tuple(self._number_of(each, "feature") for each in asked)
         return tuple(i for i in self._columns() if i not in (self.word, tag, self.sentence))
 
     def __str__(self) -> str:
@@ -243,7 +252,7 @@ class Header:
         """Return all but the row numbers that pandas writes, whose name is empty, index or Unnamed: 0."""
         return [i for i, name in enumerate(self.names, 1) if not re.fullmatch(r"|index|unnamed.*", name.lower())]
 
-    def _called(self, names: set[str]) -> list[int]:
+    def _columns_named(self, names: set[str]) -> list[int]:
         return [i for i, name in enumerate(self.names, 1) if re.sub(r"[^a-z]", "", name.lower()) in names]
 
     def _has(self, column: Column) -> bool:
@@ -251,7 +260,7 @@ class Header:
             return column <= len(self.names)
         return column.lower() in map(str.lower, self.names)
 
-    def _asked(self, column: Column, role: str) -> int:
+    def _number_of(self, column: Column, role: str) -> int:
         number = column_number(column, self.names, role, self.file, 1)
         if not 1 <= number <= len(self.names):
             raise self._error(f"expected the {role} column in 1..{len(self.names)}, got {number}; there are {self}")

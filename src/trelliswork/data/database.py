@@ -4,7 +4,7 @@
 >>> database.answer("SELECT COUNT(*) FROM state")                              # doctest: +SKIP
 ((51,),)
 
-Files and queries may come from strangers: a process of its own (`query_process.py`) opens a copy of the file. One is
+Files and queries may not be trustworthy: a process of its own (`query_process.py`) opens a copy of the file. One is
 kept for each database, and a new one is started where it died or was stopped.
 """
 
@@ -22,11 +22,13 @@ import warnings
 import weakref
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.errors import DataError, TrellisworkWarning
 
-Rows: TypeAlias = tuple[tuple[Any, ...], ...]
+Value: TypeAlias = int | float | str | bytes | None
+Rows: TypeAlias = tuple[tuple[Value, ...], ...]
 MAGIC = b"SQLite format 3\x00"
 SECONDS, ROWS = 1.0, 1000  # of a query
 LONGEST = 86_400.0  # seconds; clocks overflow beyond some limit
@@ -37,7 +39,13 @@ PROGRAM = Path(__file__).with_name("query_process.py")
 
 
 class Database:
-    """A file that nothing writes to. A missing file, one of another format, and one without tables are errors."""
+    """A file that nothing writes to. A missing file, one of another format, and one without tables are errors.
+
+    Args:
+        file: An SQLite file.
+        seconds: The time limit of a query.
+        rows: The largest number of rows of an answer.
+    """
 
     def __init__(self, file: str | Path, *, seconds: float = SECONDS, rows: int = ROWS) -> None:
         self.file, self.seconds, self.rows = Path(file), min(seconds, LONGEST), rows
@@ -114,7 +122,7 @@ class _QueryProcess:
         """Return whether this process started it and nobody has killed it."""
         return self.end.alive and self.owner == os.getpid() and self._process.poll() is None
 
-    def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any] | None:
+    def ask(self, message: JsonObject, seconds: float) -> JsonObject | None:
         """Return the reply to a message; None if there is none within the time, and the process is ended."""
         assert self._process.stdin and self._process.stdout
         reply = None
@@ -125,7 +133,7 @@ class _QueryProcess:
             reply = json.loads(line, object_hook=_blob) if line.endswith(b"\n") else None
         except (OSError, ValueError, RecursionError):
             pass
-        finally:  # whoever interrupts a question must not get its reply to the next
+        finally:  # a question that was interrupted must not have its reply taken for that of the next
             if reply is None:
                 self.end()
         return reply
@@ -163,11 +171,11 @@ def _end(process: subprocess.Popen[bytes], folder: TemporaryDirectory[str], owne
         folder.cleanup()
 
 
-def _blob(value: dict[str, Any]) -> Any:
+def _blob(value: JsonObject) -> JsonObject | bytes:
     return bytes.fromhex(value["blob"]) if "blob" in value else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Value:
     """Return a whole number as an int, however it is stored."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

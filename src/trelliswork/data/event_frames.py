@@ -37,7 +37,7 @@ class _Frames:
 
     def __init__(self, sentence: Sentence):
         self.sentence, same = sentence, coreference_of(sentence)
-        self.told = same is not None
+        self.has_coreference = same is not None
         self.group: dict[Span, object] = {span: ("same", i) for i, spans in enumerate(same or ()) for span in spans}
         self.types, self.mentions, self.slots = list[str](), list[Mention](), list[Slot]()
         self.known, self.by_span = dict[object, int](), dict[Span, int]()
@@ -50,7 +50,7 @@ class _Frames:
 
     def add_entity(self, entity: Entity) -> None:
         start, end, type_ = entity
-        name = (start, end) if self.told else (self.sentence.words[start:end], type_)
+        name = (start, end) if self.has_coreference else (self.sentence.words[start:end], type_)
         self.by_span[start, end] = self._frame(self.group.get((start, end), name), type_)
         self.mentions.append(Mention(start, end, self.by_span[start, end]))
 

@@ -13,7 +13,7 @@ A record may be a document. Then it also has
     "sentences": [[0, 4], [4, 9]], "coreference": [[[0, 1], [4, 5]]], "links": [[1, "After", 0]]
 
 the sentences one after another; spans, of entities or triggers, that mention the same thing; and events that have a
-role in other events, by their places in "events". An event that no word tells has null as its trigger. All of these
+role in other events, by their places in "events". An event that no word expresses has null as its trigger. All of these
 are optional: without "sentences" a record is one sentence.
 """
 
@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 from trelliswork.tags.schemes import infer_scheme, spans_of
@@ -30,7 +30,7 @@ from trelliswork.tags.schemes import infer_scheme, spans_of
 EVENTS, HEADS, RELATIONS = "events", "heads", "relations"
 SENTENCES, COREFERENCE, LINKS = "sentences", "coreference", "links"
 NOTHING = object()
-IMPLIED = -1  # the trigger of an event that no word tells; null in JSON
+IMPLIED = -1  # the trigger of an event that no word expresses; null in JSON
 Span = tuple[int, int]
 Entity = tuple[int, int, str]  # [start, end) and the type
 Argument = tuple[int, int, str]  # [start, end) and the role
@@ -45,7 +45,7 @@ class Event:
     arguments: tuple[Argument, ...]
     attributes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Return the event as it is written in JSON."""
         trigger = None if self.trigger == IMPLIED else self.trigger
         record = {"trigger": trigger, "type": self.type, "arguments": [list(each) for each in self.arguments]}
@@ -65,8 +65,8 @@ def events_of(sentence: Sentence) -> list[Event]:
     >>> events_of(Sentence(("Ann", "sings"), extra={"events": [given]}))
     [Event(trigger=1, type='Sing', arguments=((0, 1, 'Agent'),))]
     """
-    told = [event for event in all_events_of(sentence) if event.trigger != IMPLIED]
-    return sorted(told, key=lambda event: (event.trigger, event.type))
+    triggered = [event for event in all_events_of(sentence) if event.trigger != IMPLIED]
+    return sorted(triggered, key=lambda event: (event.trigger, event.type))
 
 
 def all_events_of(sentence: Sentence) -> list[Event]:
@@ -77,7 +77,7 @@ def all_events_of(sentence: Sentence) -> list[Event]:
     return [_event(each, sentence) for each in given]
 
 
-def _event(given: Any, sentence: Sentence) -> Event:
+def _event(given: Json, sentence: Sentence) -> Event:
     n = len(sentence)
     if not isinstance(given, Mapping):
         raise event_error(sentence, f"expected an event as an object, got {_shown(given)}")
@@ -97,7 +97,7 @@ def _event(given: Any, sentence: Sentence) -> Event:
     return Event(trigger, type_, ordered, tuple(sorted(attributes.items())))
 
 
-def _is_argument(given: Any, n: int) -> bool:
+def _is_argument(given: Json, n: int) -> bool:
     if not isinstance(given, Sequence) or len(given) != 3:
         return False
     start, end, role = given
@@ -187,12 +187,12 @@ def check_record(sentence: Sentence) -> Sentence:
     return sentence
 
 
-def _is_span(given: Any, n: int) -> bool:
+def _is_span(given: Json, n: int) -> bool:
     is_pair = isinstance(given, Sequence) and len(given) == 2 and all(type(each) is int for each in given)
     return is_pair and 0 <= given[0] < given[1] <= n
 
 
-def _is_link(given: Any, n: int) -> bool:
+def _is_link(given: Json, n: int) -> bool:
     if not isinstance(given, Sequence) or len(given) != 3:
         return False
     source, role, target = given
@@ -201,7 +201,7 @@ def _is_link(given: Any, n: int) -> bool:
     )
 
 
-def _shown(given: Any) -> str:
+def _shown(given: Json) -> str:
     text = "nothing" if given is None or given is NOTHING else repr(given)
     return text if len(text) < 60 else f"{text[:57]}..."
 

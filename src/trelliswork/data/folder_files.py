@@ -1,11 +1,10 @@
-"""Files that a folder of ours must hold: whole, regular files, read safely; anything else is a `ModelError`."""
+"""Files that a model folder must hold: whole, regular files, read safely; anything else is a `ModelError`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from trelliswork.data.json_values import BadJSONError, parse_json
+from trelliswork.data.json_values import BadJSONError, JsonObject, parse_json
 from trelliswork.errors import ModelError
 
 
@@ -27,7 +26,7 @@ def read_regular(path: Path) -> bytes:
         raise ModelError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> JsonObject:
     """Return the JSON object in a regular file."""
     try:
         value = parse_json(read_regular(path).decode("utf-8"))

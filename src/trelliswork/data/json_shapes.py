@@ -10,11 +10,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from trelliswork.data.json_values import kind_of, require_list, string_list, strings
+from trelliswork.data.json_values import Json, kind_of, require_list, string_list, strings
 from trelliswork.data.kept_lines import replaced_member
-from trelliswork.data.raw_sentences import sentence_of_tokens
+from trelliswork.data.raw_sentences import RawToken, Tokeniser, sentence_of_tokens
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.tags.schemes import tags_of
@@ -61,7 +61,8 @@ class JsonFields:
         return JsonFields(**both)
 
 
-Record = Mapping[str, Any]
+Record = Mapping[str, Json]
+Groups = Sequence[Sequence[RawToken]]  # tokens by sentence
 TAGS = ("tags", "ner_tags")  # what tags are called, the first that there is
 
 
@@ -71,7 +72,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     label: str
-    more: Mapping[str, Any] = {}
+    more: Mapping[str, Json] = {}
 
 
 class Place(NamedTuple):
@@ -89,7 +90,7 @@ class Reading:
     """Settings for reading records, and a list of spans that could not be read."""
 
     fields: JsonFields = field(default_factory=JsonFields)
-    tokeniser: Any = None
+    tokeniser: Tokeniser | None = None
     astray: list[str] = field(default_factory=list)  # spans that do not fall on tokens, in words
     n_spans: int = 0
     n_skipped: int = 0
@@ -106,8 +107,18 @@ class Shape(ABC):
         """Return the sentences of a record."""
 
     @abstractmethod
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
-        """Return the line of a record with the tags of its sentences, or the labelled pieces of its text."""
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+        """Return the line of a record with the tags of its sentences, or the labelled pieces of its text.
+
+        Args:
+            line: The line that the record came from.
+            record: The record.
+            tags: The tags of each sentence of the record.
+            pieces: The labelled pieces of its text.
+
+        Returns:
+            The line, with nothing changed but the answers.
+        """
 
 
 class Words(Shape):
@@ -146,7 +157,7 @@ class Words(Shape):
                 )
         return tuple(names[each] for each in values)
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         key, numbers = self.tag_key(record), {name: i for i, name in enumerate(self.fields.names)}
         before = record.get(key)
         was_numbers = isinstance(before, list) and any(type(each) is int for each in before)
@@ -168,7 +179,7 @@ def _features(record: Record, n: int, file: str, line: int) -> tuple[tuple[str, 
     return read
 
 
-SKIPPED = ("reject", "ignore")  # answers of Prodigy that are no annotations
+SKIPPED = ("reject", "ignore")  # answers of Prodigy that are not annotations
 SCHEME = "IOB2"
 SPANS = ("spans", "label", "labels", "entities")  # what spans are called, the first that there is
 STUDIO = "annotations"
@@ -227,7 +238,7 @@ class Texts(Shape):
             raise self.place.error(f'expected the key "{key}", got {", ".join(record)}')
         return [self._piece(each, key, n) for each in require_list(record.get(key) or [], key, *self.place)]
 
-    def _piece(self, span: Any, key: str, n: int) -> Piece:
+    def _piece(self, span: Json, key: str, n: int) -> Piece:
         """Return the piece that a span stands for in a text of `n` characters."""
         start, end, label = _parts(span)
         if not (type(start) is int and type(end) is int and isinstance(label, str) and 0 <= start < end and label):
@@ -238,7 +249,7 @@ class Texts(Shape):
             raise self.place.error(f"{problem}; offsets count code points from 0")
         return Piece(start, end, label)
 
-    def _tokens(self, record: Record) -> list[list[Any]]:
+    def _tokens(self, record: Record) -> Groups:
         """Return the tokens by sentence: those of the record, or those that the tokeniser finds."""
         text, given = self.text(record), record.get(self.fields.tokens or "tokens")
         if isinstance(given, list) and given and all(map(_is_place, given)):
@@ -250,7 +261,7 @@ class Texts(Shape):
             ]
         if self.reading.tokeniser is None:
             raise self.place.error("expected words, got a text; give a tokeniser that finds them")
-        groups: list[list[Any]] = self.reading.tokeniser.tokenise(text)
+        groups: Groups = self.reading.tokeniser.tokenise(text)
         return groups
 
     def _tagged(self, text: str, sentences: list[Sentence], pieces: Sequence[Piece]) -> list[Sentence]:
@@ -284,7 +295,7 @@ class Texts(Shape):
         lost = f"{text[piece.start : piece.end]!r} ({piece.label}, {piece.start} to {piece.end})"
         self.reading.astray.append(f"{self.place.file}:{piece.more.get('line', self.place.line)}: {lost} in {shown!r}")
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         text, key = self.text(record), self.span_key(record)
         before = [each for each in record.get(key) or [] if isinstance(each, list | Mapping)]
         named = "start_offset" in before[0] if before else False
@@ -330,18 +341,18 @@ class StudioTexts(Texts):
         return text
 
     def pieces(self, record: Record) -> list[Piece]:
-        values: list[Any] = [each.get("value") for each in self._results(record)]
+        values: list[Json] = [each.get("value") for each in self._results(record)]
         labelled, n = filter(_is_labelled, values), len(self.text(record))
         return [self._piece({**each, "label": each["labels"][0]}, STUDIO, n) for each in labelled]
 
-    def _results(self, record: Record) -> list[Mapping[str, Any]]:
+    def _results(self, record: Record) -> list[Mapping[str, Json]]:
         """Return the results of the last annotation that was not cancelled."""
         given = require_list(record.get(STUDIO) or [], STUDIO, *self.place)
         done = [each for each in given if isinstance(each, Mapping) and not each.get("was_cancelled")]
         results = require_list(done[-1].get("result") or [], "result", *self.place) if done else []
         return [each for each in results if isinstance(each, Mapping)]
 
-    def written(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
         first = next(iter(self._results(record)), {})
         names = {
             "from_name": first.get("from_name", "label"),
@@ -357,20 +368,20 @@ class StudioTexts(Texts):
         return replaced_member(line, "predictions", [{"model_version": "trelliswork", "result": result}])
 
 
-def _is_labelled(value: Any) -> bool:
+def _is_labelled(value: Json) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("labels"), list) and bool(value["labels"])
 
 
-def _is_place(token: Any) -> bool:
+def _is_place(token: Json) -> bool:
     wanted = {"text": str, "start": int, "end": int}
     return isinstance(token, Mapping) and all(type(token.get(name)) is kind for name, kind in wanted.items())
 
 
-def _is_lists(spans: Any) -> bool:
+def _is_lists(spans: Json) -> bool:
     return isinstance(spans, list) and bool(spans) and all(isinstance(each, list) for each in spans)
 
 
-def _parts(span: Any) -> tuple[Any, Any, Any]:
+def _parts(span: Json) -> tuple[Json, Json, Json]:
     """Return start, end and label of a span, as far as it has them."""
     if isinstance(span, list) and len(span) == 3:
         return span[0], span[1], span[2]
@@ -380,9 +391,9 @@ def _parts(span: Any) -> tuple[Any, Any, Any]:
     return start, end, span.get("label")
 
 
-def _whole(groups: list[list[Any]], pieces: Sequence[Piece]) -> list[list[Any]]:
+def _whole(groups: Groups, pieces: Sequence[Piece]) -> Groups:
     """Return sentences put together where a labelled piece goes over their border."""
-    joined: list[list[Any]] = []
+    joined: list[list[RawToken]] = []
     ordered = sorted(piece[:2] for piece in pieces)
     starts, reach = [start for start, _ in ordered], list(accumulate((end for _, end in ordered), max, initial=0))
     for tokens in filter(None, groups):
@@ -402,7 +413,16 @@ def _trimmed(text: str, piece: Piece) -> tuple[int, int]:
 
 
 def shape_of(record: Record, place: Place, reading: Reading) -> Shape:
-    """Return the shape of a record, by its members."""
+    """Return the shape of a record, by its members.
+
+    Args:
+        record: A record.
+        place: File and line of it.
+        reading: How records are read.
+
+    Returns:
+        The shape that its members say.
+    """
     tokens = record.get(reading.fields.tokens or "tokens")
     if isinstance(record.get(reading.fields.text or "text"), str) and not _is_words(tokens):
         return Texts(reading, place)
@@ -411,5 +431,5 @@ def shape_of(record: Record, place: Place, reading: Reading) -> Shape:
     return Words(reading, place)
 
 
-def _is_words(tokens: Any) -> bool:
+def _is_words(tokens: Json) -> bool:
     return isinstance(tokens, list) and not any(isinstance(each, Mapping) for each in tokens)

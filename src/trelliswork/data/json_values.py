@@ -1,4 +1,4 @@
-"""Parsing JSON that somebody else wrote: whatever is wrong with it is one `BadJSONError`.
+"""Parsing JSON from outside: all that is wrong with it is a `BadJSONError`.
 
 Every JSON text that the package reads goes through `parse_json`. Besides text that is not JSON it refuses what Python
 parses or trips over but nothing later can use: NaN and infinite numbers, halves of surrogate pairs (which cannot be
@@ -11,9 +11,12 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from trelliswork.errors import DataError
+
+Json: TypeAlias = Any  # a value of JSON, whose members are checked where they are used
+JsonObject: TypeAlias = dict[str, Json]
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be one half of a pair
 
@@ -26,7 +29,7 @@ class BadJSONError(ValueError):
         self.problem, self.line, self.column = problem, line, column
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str) -> Json:
     """Return the value of a JSON text.
 
     >>> parse_json('{"tokens": ["Ann"]}')
@@ -73,15 +76,35 @@ _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=
 # Checks of what the members of JSON records hold.
 
 
-def strings(record: Mapping[str, Any], key: str, file: str, line: int) -> tuple[str, ...]:
-    """Return the texts in the list under a key."""
+def strings(record: Mapping[str, Json], key: str, file: str, line: int) -> tuple[str, ...]:
+    """Return the texts in the list under a key.
+
+    Args:
+        record: A JSON object.
+        key: The member that holds a list of texts.
+        file: The file, for messages.
+        line: The line, for messages.
+
+    Returns:
+        The texts.
+    """
     if key not in record:
         raise DataError(file, f'expected the key "{key}", got {", ".join(record) or "no keys"}', line=line)
     return string_list(record[key], key, file, line)
 
 
-def string_list(items: Any, key: str, file: str, line: int) -> tuple[str, ...]:
-    """Return a list that holds texts alone, none of them empty."""
+def string_list(items: Json, key: str, file: str, line: int) -> tuple[str, ...]:
+    """Return a list that holds texts alone, none of them empty.
+
+    Args:
+        items: The value of a member.
+        key: The name of the member.
+        file: The file, for messages.
+        line: The line, for messages.
+
+    Returns:
+        The texts in the list.
+    """
     if not isinstance(items, list):
         raise DataError(file, f'expected a list of strings in "{key}", got {kind_of(items)}', line=line)
     for i, item in enumerate(items):
@@ -91,14 +114,24 @@ def string_list(items: Any, key: str, file: str, line: int) -> tuple[str, ...]:
     return tuple(items)
 
 
-def require_list(items: Any, key: str, file: str, line: int) -> list[Any]:
-    """Return the value under a key, which must be a list."""
+def require_list(items: Json, key: str, file: str, line: int) -> list[Json]:
+    """Return the value under a key, which must be a list.
+
+    Args:
+        items: The value of a member.
+        key: The name of the member.
+        file: The file, for messages.
+        line: The line, for messages.
+
+    Returns:
+        The value, which is a list.
+    """
     if not isinstance(items, list):
         raise DataError(file, f'expected a list in "{key}", got {kind_of(items)}', line=line)
     return items
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """Return the type of a JSON value in words."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

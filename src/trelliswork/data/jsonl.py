@@ -13,10 +13,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from trelliswork.data.json_shapes import JsonFields, Place, Reading, shape_of
-from trelliswork.data.json_values import BadJSONError, kind_of, parse_json
+from trelliswork.data.json_values import BadJSONError, Json, JsonObject, kind_of, parse_json
+from trelliswork.data.raw_sentences import Tokeniser
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
 from trelliswork.reading import name_of, numbered_lines, read_bytes
@@ -34,7 +34,7 @@ def read_jsonl(
     *,
     with_tags: bool = True,
     fields: JsonFields | None = None,
-    tokeniser: Any = None,
+    tokeniser: Tokeniser | None = None,
     keep: Callable[[bytes], None] | None = None,
 ) -> Iterator[Sentence]:
     """Yield the sentences of a JSON-lines file, one by one; `.gz` and "-" (standard input) are accepted.
@@ -42,6 +42,16 @@ def read_jsonl(
     With `with_tags=False` the tags may be missing and are not read. `fields` says how members are called, `tokeniser`
     (see `trelliswork.text`) finds the words of records that are text. Spans that do not begin and end with a token are
     left out, with a warning in the end that names them. `keep` is given all bytes that are read.
+
+    Args:
+        path: A file, or "-" for standard input.
+        with_tags: Whether records must have tags; without, they are not read.
+        fields: The names of the members.
+        tokeniser: Finds the words of records that hold text.
+        keep: Called with all bytes that are read.
+
+    Yields:
+        Sentences, in the order of the file.
     """
     file, reading = name_of(path), Reading(fields or JsonFields(), tokeniser)
     lines = array_records(path, keep) if is_array(path) else numbered_lines(path, keep)
@@ -50,7 +60,7 @@ def read_jsonl(
 
 
 def sentences_of_records(
-    records: Iterable[tuple[int, Mapping[str, Any]]],
+    records: Iterable[tuple[int, Mapping[str, Json]]],
     file: str,
     reading: Reading,
     *,
@@ -114,7 +124,7 @@ def notes_on(reading: Reading, file: str) -> Iterator[str]:
         yield f"{file}: {reading.n_skipped:,} records with the answer reject or ignore left out"
 
 
-def json_text(sentence: Sentence, **extra: Any) -> str:
+def json_text(sentence: Sentence, **extra: Json) -> str:
     """Return a sentence as one line of JSON, with further keys such as confidences.
 
     >>> json_text(Sentence(("Ann", "sings"), ("B-PER", "O")), confidence=0.9)
@@ -123,9 +133,9 @@ def json_text(sentence: Sentence, **extra: Any) -> str:
     return json.dumps(json_record(sentence, **extra), ensure_ascii=False, default=_in_json) + "\n"
 
 
-def json_record(sentence: Sentence, **extra: Any) -> dict[str, Any]:
+def json_record(sentence: Sentence, **extra: Json) -> JsonObject:
     """Return the members of `json_text`."""
-    record: dict[str, Any] = {**sentence.extra}
+    record: JsonObject = {**sentence.extra}
     record |= {"text": sentence.text} if sentence.text else {}
     record["tokens"] = sentence.words
     if sentence.offsets:
@@ -137,14 +147,14 @@ def json_record(sentence: Sentence, **extra: Any) -> dict[str, Any]:
     return record | extra
 
 
-def _in_json(value: Any) -> Any:
+def _in_json(value: Json) -> Json:
     """Return the JSON value for one of another type in `Sentence.extra`: an Arrow scalar, such as a date or a NaN."""
     if not hasattr(value, "as_py"):
         raise TypeError(f"expected a value of JSON, got {kind_of(value)} {value!r}")
     return _plain(value.as_py())
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, float):
@@ -152,7 +162,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
-def parse_record(line: str, file: str, number: int) -> dict[str, Any]:
+def parse_record(line: str, file: str, number: int) -> JsonObject:
     """Return the JSON object on a line; spaCy's pair of a text and its annotations is one that has the text as a
     member.
     """

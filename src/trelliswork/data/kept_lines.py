@@ -20,8 +20,8 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from trelliswork.data.json_values import Json
 from trelliswork.data.sentence import Sentence
 
 _TOKENS = re.compile(r"[^ \t\r\n]+")
@@ -54,7 +54,16 @@ class KeptLines:
             self._waiting.append(lines[-1])
 
     def changed(self, sentence: Sentence, change: Change, other: Callable[[str], str] = str) -> str:
-        """Return all lines up to the last one of a sentence, those of its tokens changed; `other` sees all others."""
+        """Return all lines up to the last one of a sentence, those of its tokens changed; `other` sees all others.
+
+        Args:
+            sentence: A sentence that was read from the lines.
+            change: Gives the new line of the i-th token.
+            other: Gives the new line of any other line.
+
+        Returns:
+            The lines up to the last one of the sentence.
+        """
         places = {sentence.line_of(i): i for i in range(len(sentence))}
         last = max(places, default=0)
         out: list[str] = []
@@ -112,8 +121,17 @@ class KeptLines:
 
 
 def replaced_column(line: str, delimiter: str | None, column: int, value: str) -> str:
-    """Return a line with `value` in a column (from 1), or behind its last one if it has fewer; None is any white
+    """Return a line with `value` in a column (from 1), or after its last one if it has fewer; None is any white
     space.
+
+    Args:
+        line: A line with its line end.
+        delimiter: What stands between columns; None is white space.
+        column: The number of the column, from 1.
+        value: Its new value.
+
+    Returns:
+        The line.
     """
     body = line.rstrip("\r\n")
     if delimiter is None:
@@ -125,8 +143,18 @@ def replaced_column(line: str, delimiter: str | None, column: int, value: str) -
 
 
 def replaced_last(lines: list[str], delimiter: str, n_columns: int, column: int, values: Sequence[str]) -> str | None:
-    """Return lines with values in their last column, or in one behind it; None unless all are plain lines of
+    r"""Return lines with values in their last column, or in one after it; None unless all are plain lines of
     `n_columns`.
+
+    Args:
+        lines: The lines of a sentence.
+        delimiter: What stands between columns.
+        n_columns: The number of columns of each line.
+        column: The number of the column, from 1.
+        values: The new value for each line.
+
+    Returns:
+        The lines as one text, or None.
 
     >>> replaced_last(["Ann NNP O\n", "sings VBZ O\n"], " ", 3, 3, ["B-PER", "O"])
     'Ann NNP B-PER\nsings VBZ O\n'
@@ -148,7 +176,17 @@ def _between(body: str, delimiter: str) -> list[tuple[int, int]]:
 
 
 def replaced_cell(row: str, delimiter: str, column: int, value: str) -> str:
-    """Return a row of a CSV file (whose cells in quotes may hold line ends) with `value` in a column."""
+    """Return a row of a CSV file (whose cells in quotes may hold line ends) with `value` in a column.
+
+    Args:
+        row: A row with its line end.
+        delimiter: The character between cells.
+        column: The number of the column, from 1.
+        value: Its new value.
+
+    Returns:
+        The row.
+    """
     body, start, quoted = row.rstrip("\r\n"), 0, False
     spans = []
     for place, character in enumerate(body):
@@ -163,7 +201,7 @@ def replaced_cell(row: str, delimiter: str, column: int, value: str) -> str:
 
 
 def _put(line: str, spans: list[tuple[int, int]], column: int, value: str, gap: str) -> str:
-    """Put `value` in the place of a span, or behind the last if there are fewer."""
+    """Put `value` in the place of a span, or after the last if there are fewer."""
     if column > len(spans):
         end = spans[-1][1]
         return line[:end] + gap + value + line[end:]
@@ -171,8 +209,17 @@ def _put(line: str, spans: list[tuple[int, int]], column: int, value: str, gap: 
     return line[:start] + value + line[end:]
 
 
-def replaced_member(line: str, key: str, value: Any) -> str:
-    """Return a line that is one JSON object with `value` under a key; a new key comes last."""
+def replaced_member(line: str, key: str, value: Json) -> str:
+    """Return a line that is one JSON object with `value` under a key; a new key comes last.
+
+    Args:
+        line: A JSON object on a line.
+        key: The name of the member.
+        value: Its new value.
+
+    Returns:
+        The line.
+    """
     written = json.dumps(value, ensure_ascii=False)
     place = _after_white(line, line.index("{") + 1)
     is_empty = line[place] == "}"

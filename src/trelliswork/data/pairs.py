@@ -11,12 +11,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import regex
 
 from trelliswork.data.choices import Choices, Column
 from trelliswork.data.columns import ColumnFormat
+from trelliswork.data.json_values import JsonObject
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.unicode_forms import Spelling, form_of, lowered, without_marks
 from trelliswork.errors import DataError
@@ -84,19 +85,19 @@ class PairFormat:
         return tuple(symbol.strip(JOINER) or JOINER for symbol in self.cut_target(self.join_target(symbols)))
 
     def normalised(self, text: str) -> str:
-        """Return a text in the normal form; "auto" that nobody has settled is NFC."""
+        """Return a text in the normal form; "auto" that has not been resolved is NFC."""
         if self.normal_form == "none":
             return text
         return unicodedata.normalize("NFD" if self.normal_form == "NFD" else "NFC", text)
 
-    def settled(self, rows: Sequence[Row]) -> PairFormat:
+    def resolve(self, rows: Sequence[Row]) -> PairFormat:
         """Return the format with what is still open chosen by the rows of a file."""
         source = _units(row.source for row in rows) if self.source == "auto" else self.source
         target = _units(row.target for row in rows) if self.target == "auto" else self.target
-        spelling = self.spelling or Spelling.learned(row.target for row in rows)
+        spelling = self.spelling or Spelling.learn(row.target for row in rows)
         return replace(self, source=source, target=target, spelling=spelling)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """Return the chosen settings by the names of the options."""
         units = {"source_units": self.source, "target_units": self.target, "normalise": self.normal_form}
         return units | {"lower": self.lower, "strip_marks": self.strip_marks}
@@ -213,13 +214,21 @@ def read_pairs(path: str | Path, format: PairFormat | None = None) -> list[Sente
 def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True) -> tuple[PairColumns, list[Sentence]]:
     """Return the columns of a file of pairs, and the pairs; a line with too few columns or an empty side is an
     error.
+
+    Args:
+        path: A TSV file.
+        choices: What is known of its columns and of how sides are cut.
+        with_targets: Whether each line must have a target.
+
+    Returns:
+        The columns, and the pairs.
     """
     columns, rows = _columns(choices, with_targets, str(path)), []
     rows = list(_rows(path, columns))
     if not rows:
         what = "a source, a tab and a target" if with_targets else "a source"
         raise DataError(name_of(path), f"expected lines of {what}, got none; the file is empty")
-    pairs = (choices.pairs or PairFormat()).settled(rows)
+    pairs = (choices.pairs or PairFormat()).resolve(rows)
     form = form_of(text for row in rows for text in (row.source, row.target))
     columns = replace(columns, n_columns=max(row.n_columns for row in rows), pairs=pairs, form=form)
     return columns, [_pair(row, columns, name_of(path)) for row in rows]

@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from trelliswork.data.json_shapes import JsonFields, Reading
+from trelliswork.data.json_values import JsonObject
 from trelliswork.data.jsonl import sentences_of_records
+from trelliswork.data.raw_sentences import Tokeniser
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, MissingExtraError
 from trelliswork.reading import name_of, open_bytes
@@ -33,17 +34,26 @@ _SIMPLE = (
 
 
 def read_parquet(
-    path: str | Path, *, with_tags: bool = True, fields: JsonFields | None = None, tokeniser: Any = None
+    path: str | Path, *, with_tags: bool = True, fields: JsonFields | None = None, tokeniser: Tokeniser | None = None
 ) -> Iterator[Sentence]:
     """Yield the sentences of a Parquet file, one by one; the arguments are those of `read_jsonl`.
 
     All columns of the row are in `extra`.
+
+    Args:
+        path: A Parquet file.
+        with_tags: Whether rows must have tags.
+        fields: The names of the columns.
+        tokeniser: Finds the words of rows that hold text.
+
+    Yields:
+        Sentences, in the order of the rows.
     """
     reading = Reading(fields or JsonFields(), tokeniser)
     yield from sentences_of_records(numbered_rows(path), name_of(path), reading, with_tags=with_tags, whole=True)
 
 
-def numbered_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def numbered_rows(path: str | Path) -> Iterator[tuple[int, JsonObject]]:
     """Yield the rows as dicts, numbered from 1, without their empty cells; read as they are asked for."""
     number = 0
     with opened_parquet(path) as file:
@@ -56,7 +66,7 @@ def numbered_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 yield number, {name: cell for name, cell in zip(kinds, cells, strict=True) if _is_full(cell)}
 
 
-def _is_full(cell: Any) -> bool:
+def _is_full(cell: object) -> bool:
     return cell is not None and getattr(cell, "is_valid", True)
 
 
@@ -72,7 +82,7 @@ def is_plain(kind: pa.DataType) -> bool:
 
 @contextlib.contextmanager
 def opened_parquet(path: str | Path) -> Iterator[pq.ParquetFile]:
-    """A Parquet file open for reading; what is wrong with it is a `DataError`."""
+    """Open a Parquet file for reading; problems are a `DataError`."""
     if str(path) == "-":
         raise DataError(name_of(path), "expected a file, as Parquet is read from its end, got a stream; save it first")
     try:

@@ -1,4 +1,4 @@
-"""The process that answers queries on a stranger's database; `database.py` starts it, and nothing imports it.
+"""The process that answers queries on an untrusted database; `database.py` starts it, and nothing imports it.
 
 It reads one JSON record from each line and writes one for it. SQLite meets both the file and the queries in here: a
 crash, a call that does not end or a value that fills the memory ends this process and no other. It imports the standard
@@ -65,6 +65,7 @@ VIRTUAL = re.compile(rb"CREATE(?>[\s\xef\xbb\xbf]+|--[^\n]*|/\*.*?\*/)*+VIRTUAL\
 JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
 Schema = list[tuple[str, list[str]]]
+Message = dict[str, Any]  # a record of JSON
 
 
 class UnreadableError(Exception):
@@ -121,7 +122,7 @@ def text(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError:
-        raise UnreadableError(f"expected names in UTF-8, got {name!r}; rename it, or write the database anew") from None
+        raise UnreadableError(f"expected names in UTF-8, got {name!r}; rename it, or write the file again") from None
 
 
 def schema_of(connection: sqlite3.Connection) -> tuple[Schema, list[str]]:
@@ -179,11 +180,11 @@ class Reader:
             self.not_utf8 = self.not_utf8 or value[:50]
             return value.decode(errors="backslashreplace")
 
-    def answer(self, query: str) -> dict[str, Any]:
+    def answer(self, query: str) -> Message:
         """Return the rows of a query; None if it does not run or exceeds a limit."""
         ends, self.not_utf8 = time.monotonic() + self.seconds, b""
         self.connection.set_progress_handler(lambda: time.monotonic() > ends or has_lost(self.parent), STEPS)
-        rows, n_bytes = list[tuple[Any, ...]](), 0
+        rows, n_bytes = list[tuple[object, ...]](), 0
         try:
             for row in self.connection.execute(query):
                 rows.append(row)
@@ -209,7 +210,7 @@ def has_lost(parent: int) -> bool:
     return os.name == "posix" and os.getppid() != parent
 
 
-def lines(parent: int) -> Iterator[dict[str, Any]]:
+def lines(parent: int) -> Iterator[Message]:
     """Yield the messages of the parent until it ends: a process that it forked may keep the pipe open beyond that."""
     while True:
         if os.name == "posix":
@@ -222,7 +223,7 @@ def lines(parent: int) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def tell(message: dict[str, Any]) -> None:
+def tell(message: Message) -> None:
     sys.stdout.buffer.write(json.dumps(message, default=lambda blob: {"blob": blob.hex()}).encode() + b"\n")
     sys.stdout.buffer.flush()
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.tags.schemes import canonical, spans_of, tags_of
@@ -20,20 +21,59 @@ from trelliswork.tags.schemes import canonical, spans_of, tags_of
 Place = tuple[int, int]
 
 
+class RawToken(Protocol):
+    """A token of raw text [start, end), and the words that it is; `trelliswork.text.Token` is one."""
+
+    @property
+    def text(self) -> str:
+        """The token as it is written."""
+
+    @property
+    def start(self) -> int:
+        """Place of its first character."""
+
+    @property
+    def end(self) -> int:
+        """Place after its last character."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its words, mostly one."""
+
+
+class Tokeniser(Protocol):
+    """Finds the tokens of raw text."""
+
+    def tokenise(self, text: str) -> Sequence[Sequence[RawToken]]:
+        """Return the tokens of a text, by sentence."""
+
+
 def sentence_of_tokens(
     text: str,
-    tokens: Sequence[Any],
+    tokens: Sequence[RawToken],
     place: Callable[[int], int] = int,
     *,
     line: int = 1,
     file: str = "",
     lines: tuple[int, ...] = (),
-    extra: dict[str, Any] | None = None,
+    extra: JsonObject | None = None,
 ) -> Sentence:
     """Return the sentence of `tokens` (see `trelliswork.text.Token`) in `text`.
 
     A token of several words becomes these, each with its own place if together they are spelled like the token, else
     with that of the whole token. `place` turns a place in `text` into the one to tell.
+
+    Args:
+        text: Raw text.
+        tokens: The tokens of a sentence of it.
+        place: Turns a place in `text` into the one to report.
+        line: The line of the sentence.
+        file: The file that it is from.
+        lines: The line of each word.
+        extra: Further members of a JSON record.
+
+    Returns:
+        The sentence with its text, the places of its words, and its multi-word tokens.
     """
     words: list[str] = []
     offsets: list[Place] = []
@@ -57,12 +97,20 @@ class _Token(NamedTuple):
     words: tuple[str, ...]
 
 
-def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str]]) -> Sentence:
+def place_words(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str]]) -> Sentence:
     """Return a sentence with its text and the places of its words in that; as it is if the text has other words.
 
-    `multiword` has the tokens of several words: by the first, one behind the last, and how they are written.
+    `multiword` has the tokens of several words: by the first, one after the last, and how they are written.
 
-    >>> placed(Sentence(("do", "n't", "!")), "don't!", {0: (2, "don't")}).offsets
+    Args:
+        sentence: A sentence without places.
+        text: The text that it may be written as.
+        multiword: Tokens of several words: by the first word, the one after the last, and how the token is written.
+
+    Returns:
+        The sentence with text and places.
+
+    >>> place_words(Sentence(("do", "n't", "!")), "don't!", {0: (2, "don't")}).offsets
     ((0, 2), (2, 5), (5, 6))
     """
     words, n = sentence.words, len(sentence.words)
@@ -84,7 +132,7 @@ def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str
     return replace(sentence, text=text, offsets=tuple(offsets), multiword=tuple(several))
 
 
-def _places(token: Any) -> list[Place]:
+def _places(token: RawToken) -> list[Place]:
     if "".join(token.words) != token.text:
         return [(token.start, token.end)] * len(token.words)
     return list(pairwise(accumulate(map(len, token.words), initial=token.start)))
@@ -106,6 +154,14 @@ def cut_tokens(sentence: Sentence, scheme: str, pattern: str = FINE_TOKENS) -> S
 
     Spans keep their extent, plain tags and further columns are repeated. Only the first line number is kept, and no
     place in raw text.
+
+    Args:
+        sentence: A sentence, tagged or not.
+        scheme: The scheme of its tags, such as IOB2.
+        pattern: A regular expression; each of its matches in a word becomes a token.
+
+    Returns:
+        The sentence of the smaller tokens.
     """
     pieces = [_pieces(word, _compiled(pattern)) for word in sentence.words]
     places = [i for i, parts in enumerate(pieces) for _ in parts]

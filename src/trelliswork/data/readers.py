@@ -1,4 +1,4 @@
-"""The reader that fits a file: by its name, or by what is said of it."""
+"""Readers of files, chosen by name or by format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from trelliswork.data.brackets import is_brackets, read_brackets
 from trelliswork.data.brat import is_brat, read_brat
@@ -31,7 +31,7 @@ _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json"
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
-def read_parquet(path: str | Path, **how: Any) -> Iterator[Sentence]:
+def read_parquet(path: str | Path, **how: object) -> Iterator[Sentence]:
     """Return the sentences of a Parquet file, see `trelliswork.data.parquet`; pyarrow is imported now."""
     sentences: Iterator[Sentence] = named("trelliswork.data.parquet:read_parquet")(path, **how)
     return sentences
@@ -76,7 +76,16 @@ def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
 def open_tagged(
     path: str, choices: Choices, kind: InputKind | None = None
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """Return the sentences of a tagged file, and its layout if it has columns."""
+    """Return the sentences of a tagged file, and its layout if it has columns.
+
+    Args:
+        path: A file.
+        choices: What is known of its layout.
+        kind: Its format; None is that of its name.
+
+    Returns:
+        Its layout if it has columns, and its sentences.
+    """
     kind = kind or file_kind(path)
     if kind in foreign_formats():
         return None, read_foreign(kind, path)

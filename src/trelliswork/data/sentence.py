@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from trelliswork.data.json_values import Json
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime.shapes import Float
@@ -23,7 +24,7 @@ class Sentence(Rich):
     what else a JSON record says, such as an id; it goes out as it came in.
 
     Of raw text, `text` is the sentence as it is written, `offsets` the place (start, end) of each word in the whole
-    text, and `multiword` the tokens that are several words: the first, one behind the last, and how it is written.
+    text, and `multiword` the tokens that are several words: the first, one after the last, and how it is written.
 
     Of a treebank, `heads` has the head of each word, words counted from 1 and 0 being the root, with the labels of the
     arcs as `tags`; or `brackets` has the constituents, outermost first, as (start, end, label) with `end` exclusive,
@@ -43,7 +44,7 @@ class Sentence(Rich):
     line: int = 1
     file: str = ""
     lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    extra: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    extra: Mapping[str, Json] = field(default_factory=dict, compare=False, repr=False)
     text: str = field(default="", compare=False, repr=False)
     offsets: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
     multiword: tuple[tuple[int, int, str], ...] = field(default=(), compare=False, repr=False)

@@ -13,14 +13,18 @@ are made from these fields.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Protocol, Self, TypeGuard, TypeVar
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.errors import TrellisworkError
 
+T = TypeVar("T")
 LONGEST_SHOWN = 80  # characters of a value in a sentence
 LARGEST = 2**31 - 1  # of sizes, counts and beams: the product of two of them is still an index of 64 bits
 WIDEST = 5000  # of beams and lists of candidates that are filled whether that is needed or not
@@ -28,23 +32,24 @@ LARGEST_SEED = 2**64 - 1  # of torch and numpy
 _WHOLE = (-(2**63), LARGEST_SEED + 1)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and _WHOLE[0] <= value < _WHOLE[1]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, float) or _is_whole(value)
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: object) -> bool:
     return (_is_whole(value) and value >= 1) or (isinstance(value, str) and value != "")
 
 
-def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _list_of(fits: Fits) -> Fits:
     return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
 
 
-_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+Fits = Callable[[object], bool]
+_CHECKS: dict[str, tuple[str, Fits]] = {
     "int": ("a whole number", _is_whole),
     "float": ("a number", _is_number),
     "bool": ("true or false", lambda value: isinstance(value, bool)),
@@ -54,7 +59,7 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tuple[str, ...]": ("a list of texts", _list_of(lambda value: isinstance(value, str))),
 }
 _WITH_WHOLE = ("int", "tuple[int, ...]", "int | str", "tuple[int | str, ...]")
-_TEXT: tuple[str, Callable[[Any], bool]] = ("a text in quotes", lambda value: isinstance(value, str))
+_TEXT: tuple[str, Fits] = ("a text in quotes", lambda value: isinstance(value, str))
 
 
 def kinds_of(config: type) -> Mapping[str, str]:
@@ -75,20 +80,28 @@ def keys_of(config: type) -> dict[str, str]:
     }
 
 
-def settings_given(options: Mapping[str, Any], config: type) -> dict[str, Any]:
+def settings_given(options: Mapping[str, Json], config: type) -> JsonObject:
     """Return the settings of a dataclass that options have, by the names of its fields."""
     named = {each.name: about.option or each.name for each, about in settings_in(config) if about.option is not None}
     return {name: options[key] for name, key in named.items() if options.get(key) is not None}
 
 
-def options_of(config: Settings) -> dict[str, Any]:
+def options_of(config: Settings) -> JsonObject:
     """Return all settings of a dataclass, by the names that they have on the command line and in TOML files."""
     named = [(each.name, about) for each, about in settings_in(type(config)) if about.option is not None]
     return {about.option or name: getattr(config, name) for name, about in named}
 
 
-def misfit(name: str, value: Any, kind: str) -> str:
+def misfit(name: str, value: Json, kind: str) -> str:
     """Return what is wrong with the value of a setting; empty if it is of its kind.
+
+    Args:
+        name: The name of the setting.
+        value: Its value.
+        kind: Its type as the dataclass writes it, such as "int".
+
+    Returns:
+        What was expected and what was found, or an empty text.
 
     >>> misfit("layers", 3, "int"), misfit("causal", 3, "bool")
     ('', 'expected true or false for causal, got 3')
@@ -100,7 +113,7 @@ def misfit(name: str, value: Any, kind: str) -> str:
     return f"expected {expected}{limit} for {name}, got {_shown(value)}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Json) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # more digits than Python writes, deeper lists than its stack
@@ -117,7 +130,7 @@ class About:
     `option` is its name on the command line and in TOML files; it is empty for a setting of TOML files alone, and None
     for one that something else decides. `off` is a further name that switches it off.
     `default_text` and `metavar` are what --help shows. `search` is where `tune`
-    looks, an entry of a space or something that makes one from the value that the model has; it is left out unless the
+    looks: numbers, values, or a range around the value that the model has; it is left out unless the
     other settings have the values of `searched_with`.
     """
 
@@ -126,15 +139,15 @@ class About:
     above: float | None = None
     below: float | None = None
     at_most: int = LARGEST
-    choices: tuple[Any, ...] = ()
+    choices: tuple[Json, ...] = ()
     option: str | None = ""
-    option_default: Any = None
+    option_default: Json = None
     metavar: str | None = None
     default_text: str = ""
     off: str = ""
-    search: Any = None
-    goes_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    searched_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    search: Numbers | OneOf | Around | None = None
+    goes_with: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
+    searched_with: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
 
     @property
     def bounds(self) -> str:
@@ -158,7 +171,7 @@ class About:
         """True if some values are refused."""
         return bool(self.choices) or (self.at_least, self.above, self.below) != (None, None, None)
 
-    def problem(self, value: Any) -> bool:
+    def problem(self, value: Json) -> bool:
         """Return whether a value lies outside the bounds."""
         if self.choices:
             return value not in self.choices
@@ -166,7 +179,7 @@ class About:
         high = self.below is not None and not value < self.below
         return low or high or (self.above is not None and not value > self.above)
 
-    def too_large(self, value: Any) -> bool:
+    def too_large(self, value: Json) -> bool:
         """Return whether a whole number, or one of a list, is above `at_most`."""
         parts = value if isinstance(value, list | tuple) else (value,)
         return any(isinstance(part, int) and part > self.at_most for part in parts)
@@ -180,23 +193,33 @@ class About:
         return f"{self.help}{': ' if self.help else ''}{', '.join(first)} or {last}."
 
 
-def setting(default: Any, help: str = "", *, option: str | bool | None = False, **about: Any) -> Any:
-    """Return a field of settings; `option` is True for an option of the same name, the rest as in `About`."""
+def setting(default: T, help: str = "", *, option: str | bool | None = False, **about: Json) -> T:
+    """Return a field of settings; `option` is True for an option of the same name, the rest as in `About`.
+
+    Args:
+        default: The default value.
+        help: The sentence that --help shows.
+        option: True for an option of the same name, or another name; False for a setting of TOML files alone.
+        about: Further fields of `About`.
+
+    Returns:
+        A field of a dataclass.
+    """
     name = ("=" if option else "") if isinstance(option, bool) else option
     return field(default=default, metadata={"about": About(help, option=name, **about)})
 
 
-def settings_in(config: type) -> tuple[tuple[Field[Any], About], ...]:
+def settings_in(config: type) -> tuple[tuple[Field[object], About], ...]:
     """Return the fields of a dataclass of settings, and what is known of each."""
     return _settings_in(config)
 
 
 @cache
-def _settings_in(config: type) -> tuple[tuple[Field[Any], About], ...]:
+def _settings_in(config: type) -> tuple[tuple[Field[object], About], ...]:
     return tuple((each, _about(each)) for each in fields(config))
 
 
-def _about(each: Field[Any]) -> About:
+def _about(each: Field[object]) -> About:
     about: About = each.metadata.get("about", About())
     return replace(about, option=each.name) if about.option == "=" else about
 
@@ -226,31 +249,31 @@ class Settings:
                 fix = "" if default is None else f"; leave it out for {default}"
                 raise self.ERROR(f"{each.name} must {bounds}{limit}; got {_shown(value)}{fix}")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return plain values, fit for JSON."""
         return asdict(self)  # type: ignore[call-overload]
 
     @classmethod
-    def from_dict(cls, settings: Mapping[str, Any]) -> Self:
+    def from_dict(cls, settings: Mapping[str, Json]) -> Self:
         """Make settings of what `to_dict` gave; an unknown setting, or one of another type, is an error."""
         check_settings(cls, settings)
         lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
         return cls(**{**settings, **lists})
 
 
-def _broken_bounds(about: About, value: Any, kind: str) -> str:
+def _broken_bounds(about: About, value: Json, kind: str) -> str:
     """Return the bounds that a value does not keep, in words; empty if it keeps all."""
     if about.bounds_given and about.problem(value):
         return about.bounds
     return f"be at most {about.at_most}" if kind in _WITH_WHOLE and about.too_large(value) else ""
 
 
-def _is_optional(each: Field[Any]) -> bool:
+def _is_optional(each: Field[object]) -> bool:
     return str(each.type).endswith(" | None")
 
 
-def check_settings(config: type, settings: Mapping[str, Any]) -> None:
-    """Refuse stored settings that nobody knows, or of another kind than the dataclass says."""
+def check_settings(config: type, settings: Mapping[str, Json]) -> None:
+    """Refuse stored settings that are unknown, or of another kind than the dataclass says."""
     if not isinstance(settings, Mapping):
         raise TrellisworkError(f"expected settings of {config.__name__} by their names; got {_shown(settings)}")
     unknown = sorted(set(settings) - set(kinds_of(config)))
@@ -262,3 +285,102 @@ def check_settings(config: type, settings: Mapping[str, Any]) -> None:
             continue
         if problem := misfit(name, value, kinds_of(config)[name]):
             raise TrellisworkError(problem)
+
+
+# Search spaces: for each setting a range of numbers or a few values.
+
+
+class Suggesting(Protocol):
+    """A trial of Optuna."""
+
+    def suggest_int(self, name: str, low: int, high: int, *, step: int, log: bool) -> int:
+        """Return a whole number."""
+
+    def suggest_float(self, name: str, low: float, high: float, *, step: float | None, log: bool) -> float:
+        """Return a number."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[Json]) -> Json:
+        """Return one of some values."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """From `low` to `high`, evenly or in the logarithm; in steps, if given; whole numbers, if `whole`."""
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise TrellisworkError(f"expected low below high, got {self.low:g} and {self.high:g}; exchange them")
+        if self.log and self.low <= 0:
+            raise TrellisworkError(f"expected low above 0 where log = true, got {self.low:g}; raise it")
+        if self.step is not None and (self.log or self.step <= 0):
+            raise TrellisworkError(f"expected a step above 0, and no log with it; got {self.step:g}; leave one out")
+
+    def suggest(self, name: str, trial: Suggesting) -> Json:
+        """Return the value that Optuna's trial suggests."""
+        if self.whole:
+            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Fixed parameter")  # the first one need not be a whole number of steps
+            value = trial.suggest_float(name, self.low, self.high, log=self.log, step=self.step)
+        return value if self.step is None else round(value, 10)  # 0.3, not 0.30000000000000004
+
+    def label(self, value: Json) -> Json:
+        """Return a value as Optuna keeps it."""
+        return value
+
+    def holds(self, value: Json) -> bool:
+        """Return whether a value could be suggested."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        more = ", log" if self.log else f", step {self.step:g}" if self.step is not None else ""
+        return f"{self.low:g} to {self.high:g}{more}"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some values."""
+
+    values: tuple[Json, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise TrellisworkError("expected values to choose from, got none; name some or leave the setting out")
+
+    def suggest(self, name: str, trial: Suggesting) -> Json:
+        """Return the value that Optuna's trial suggests."""
+        labels = [self.label(value) for value in self.values]
+        return self.values[labels.index(trial.suggest_categorical(name, labels))]
+
+    def label(self, value: Json) -> Json:
+        """Return a value as Optuna keeps it, which knows no lists."""
+        return json.dumps(value) if isinstance(value, list | tuple) else value
+
+    def holds(self, value: Json) -> bool:
+        """Return whether a value could be suggested."""
+        return value in self.values
+
+    def __str__(self) -> str:
+        return " or ".join(str(self.label(value)) for value in self.values)
+
+
+@dataclass(frozen=True)
+class Around:
+    """A range around the value that a model has, from a `factor` below it to a `factor` above it."""
+
+    factor: int
+
+    def of(self, value: float) -> Numbers:
+        """Return the range around this value; of whole numbers, if it is one."""
+        if isinstance(value, int):
+            return Numbers(max(1, value // self.factor), value * self.factor, log=True, whole=True)
+        return Numbers(value / self.factor, value * self.factor, log=True)
+
+
+Space = Mapping[str, Numbers | OneOf]

@@ -6,7 +6,7 @@ import mmap
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import overload
 
 from trelliswork.data.sentence import Sentence
 from trelliswork.runtime.scratch import Scratch
@@ -19,6 +19,11 @@ class SpilledSentences(Sequence[Sentence]):
     """Sentences that were written to the scratch directory; slices are views of the same file.
 
     The file has no name and only this process reads it, so its blocks are plain pickles.
+
+    Args:
+        content: The file, mapped into memory.
+        places: Where each block begins, and where the last one ends.
+        chosen: The numbers of the sentences of this view.
     """
 
     def __init__(self, content: Content, places: list[int], chosen: range) -> None:
@@ -46,7 +51,7 @@ class SpilledSentences(Sequence[Sentence]):
     def __getitem__(self, i: int) -> Sentence: ...
     @overload
     def __getitem__(self, i: slice) -> SpilledSentences: ...
-    def __getitem__(self, i: int | slice) -> Any:
+    def __getitem__(self, i: int | slice) -> Sentence | SpilledSentences:
         if isinstance(i, slice):
             return SpilledSentences(self._content, self._places, self._chosen[i])
         block, place = divmod(self._chosen[i], BLOCK)
@@ -62,6 +67,6 @@ class SpilledSentences(Sequence[Sentence]):
         return self._block[1]
 
 
-def held(sentences: Iterable[Sentence], scratch: Scratch) -> Sequence[Sentence]:
+def keep_sentences(sentences: Iterable[Sentence], scratch: Scratch) -> Sequence[Sentence]:
     """Return sentences in memory, or in the files of a scratch directory."""
     return SpilledSentences.of(sentences, scratch) if scratch.on_disk else list(sentences)

@@ -19,7 +19,7 @@ Pair = tuple[str, str]
 class BytePairs:
     """Merges of neighbouring pieces, the most frequent first; a word is cut by applying them in this order.
 
-    >>> pairs = BytePairs.learned({"lower": 9, "low": 7, "newer": 6}, 4)
+    >>> pairs = BytePairs.learn({"lower": 9, "low": 7, "newer": 6}, 4)
     >>> pairs.merges
     [('l', 'o'), ('lo', 'w'), ('e', 'r'), ('low', 'er')]
     >>> pairs.cut("slower"), pairs.cut("low")
@@ -32,7 +32,7 @@ class BytePairs:
         self._cut: dict[str, tuple[str, ...]] = {}
 
     @classmethod
-    def learned(cls, counts: Mapping[str, int], n_merges: int) -> BytePairs:
+    def learn(cls, counts: Mapping[str, int], n_merges: int) -> BytePairs:
         """Merge the most frequent pair of neighbours again and again; ties go to the first in the alphabet."""
         if n_merges < 0:
             raise TrellisworkError(f"the number of merges must be at least 0; got {n_merges}")
@@ -65,7 +65,7 @@ class BytePairs:
                 best = min(pairwise(pieces), key=lambda pair: self._rank.get(pair, len(self.merges)))
                 if best not in self._rank:
                     break
-                pieces = merged(pieces, best)
+                pieces = merge_pair(pieces, best)
             pieces_of_word = self._cut[word] = (*(piece + JOIN for piece in pieces[:-1]), *pieces[-1:])
         return pieces_of_word
 
@@ -74,10 +74,10 @@ class BytePairs:
         return tuple(piece for word in words for piece in self.cut(word))
 
 
-def joined(pieces: Iterable[str]) -> tuple[str, ...]:
+def join_pieces(pieces: Iterable[str]) -> tuple[str, ...]:
     """Return the words of some pieces; a piece that should go on and does not ends its word.
 
-    >>> joined(["low￭", "er", "s"])
+    >>> join_pieces(["low￭", "er", "s"])
     ('lower', 's')
     """
     listed = list(pieces)
@@ -94,10 +94,10 @@ def spans(pieces: Sequence[str]) -> list[range]:
     return ranges
 
 
-def merged(pieces: Sequence[str], pair: Pair) -> list[str]:
+def merge_pair(pieces: Sequence[str], pair: Pair) -> list[str]:
     """Return the pieces with each occurrence of a pair as one piece.
 
-    >>> merged(["a", "b", "a", "b", "c"], ("a", "b"))
+    >>> merge_pair(["a", "b", "a", "b", "c"], ("a", "b"))
     ['ab', 'ab', 'c']
     """
     joined_pieces, i = list[str](), 0
@@ -117,7 +117,7 @@ def _merge_everywhere(
     """Merge a pair in all words that have it; the pairs whose counts have changed."""
     changed = set[Pair]()
     for i in places.pop(pair, set()):
-        before, after = words[i], merged(words[i], pair)
+        before, after = words[i], merge_pair(words[i], pair)
         for each in pairwise(before):
             totals[each] -= weights[i]
             changed.add(each)

@@ -1,7 +1,7 @@
 r"""Dependency trees of CoNLL-U: words with heads, labels and parts of speech, each tree checked.
 
 The format is that of Universal Dependencies (Nivre et al. 2020, "Universal Dependencies v2"). Multi-word tokens (`3-4`)
-and empty nodes (`3.1`) are no words; they stay in the file.
+and empty nodes (`3.1`) are not words; they stay in the file.
 
 >>> block = ["1\tShe\t_\tPRON\t_\t_\t2\tnsubj\t_\t_", "2\tsings\t_\tVERB\t_\t_\t0\troot\t_\t_"]
 >>> sentence = next(trees_in(enumerate(block, 1), "en.conllu", TREEBANK))
@@ -51,7 +51,7 @@ def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[Col
     """Return the layout and the sentences of a CoNLL-U file; the first that is no tree is an error with its place.
 
     `Sentence.tags` are the labels, which are all `_` in a treebank without labels, and `columns` has LEMMA, UPOS, XPOS
-    and FEATS as far as the file has them. `choices.feature_columns` are columns that a parser reads beside the words.
+    and FEATS as far as the file has them. `choices.feature_columns` are further columns that a parser reads.
     """
     format = format_of_treebank(name_of(path), choices or Choices())
     sentences = list(trees_in(numbered_lines(path), name_of(path), format))
@@ -64,8 +64,8 @@ def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[Col
     return format, sentences
 
 
-def surveyed(path: str | Path) -> Iterator[Sentence | DataError]:
-    """Yield the sentences of a treebank, and what is wrong with those that are no tree."""
+def survey_treebank(path: str | Path) -> Iterator[Sentence | DataError]:
+    """Yield the sentences of a treebank, and what is wrong with those that are not a tree."""
     name = name_of(path)
     for block in _blocks(numbered_lines(path)):
         try:
@@ -78,7 +78,16 @@ def surveyed(path: str | Path) -> Iterator[Sentence | DataError]:
 
 
 def trees_in(lines: Iterable[NumberedLine], file: str, format: ColumnFormat) -> Iterator[Sentence]:
-    """Yield the sentences in numbered lines."""
+    """Yield the sentences in numbered lines.
+
+    Args:
+        lines: Lines with their numbers.
+        file: The file, for messages.
+        format: The columns to read.
+
+    Yields:
+        The sentences.
+    """
     for block in _blocks(lines):
         sentence = block.sentence(file, format)
         if sentence is not None:
@@ -240,7 +249,7 @@ Heads = Sequence[int]
 
 
 def tree_problem(heads: Heads, words: Sequence[str]) -> tuple[int, str] | None:
-    """Return the word to look at, from 0, and why heads are no tree with one root; None if they are one.
+    """Return the word to look at, from 0, and why heads are not a tree with one root; None if they are one.
 
     >>> tree_problem((2, 0), ("She", "sings")) is None
     True

@@ -3,7 +3,7 @@
 A *cluster* is a character with the marks that belong to it: the largest piece that normalisation changes by itself.
 Only canonical equivalence counts, so that compatibility characters such as ligatures stay as they are.
 
->>> spelling = Spelling.learned(["e\\u0301te\\u0301", "\\u00e0"])
+>>> spelling = Spelling.learn(["e\\u0301te\\u0301", "\\u00e0"])
 >>> [ascii(spelling.of(text)) for text in ("\\u00e9", "a\\u0300", "\\u00ea")]
 ["'e\\\\u0301'", "'\\\\xe0'", "'e\\\\u0302'"]
 """
@@ -73,7 +73,7 @@ class Spelling:
             raise ValueError(f"expected a spelling in {' or '.join(FORMS)} with texts as exceptions")
 
     @classmethod
-    def learned(cls, texts: Iterable[str]) -> Spelling | None:
+    def learn(cls, texts: Iterable[str]) -> Spelling | None:
         """Learn the usual spelling of each cluster of some texts; None if no cluster has several."""
         texts = list(texts)
         counts: dict[str, Counter[str]] = {}

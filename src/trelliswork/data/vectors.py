@@ -77,7 +77,7 @@ def _shortened(line: str) -> str:
 
 
 def _word_and_values(line: str, dim: int) -> tuple[str, list[str]]:
-    """Return the word, which may hold spaces, and what comes behind it."""
+    """Return the word, which may hold spaces, and what follows it."""
     fields = line.rstrip().split(" ") if "\t" not in line else line.rstrip().split()
     n_word = max(len(fields) - dim, 1)
     word, values = fields[:n_word], fields[n_word:]

@@ -9,7 +9,7 @@ from trelliswork.errors import TrellisworkError
 
 
 class Vocabulary:
-    """Items in a fixed order; with an `unknown` item every lookup succeeds, else a stranger is an error.
+    """Items in a fixed order; with an `unknown` item every lookup succeeds, else other items are an error.
 
     >>> words = Vocabulary.from_counts({"the": 3, "a": 3, "plan": 1}, min_count=2, unknown="<unk>")
     >>> words.to_list(), words.index("the"), words.index("plan")
@@ -43,6 +43,15 @@ class Vocabulary:
         """Make a vocabulary of items seen at least `min_count` times, by falling count and then alphabetically.
 
         `unknown` and the items of `first` (padding, borders, ...) come before them.
+
+        Args:
+            counts: How often each item was seen.
+            min_count: Rarer items are left out.
+            unknown: The item that all others are mapped to; None refuses them.
+            first: Items that come before all others.
+
+        Returns:
+            The vocabulary.
         """
         head = list(dict.fromkeys([*([unknown] if unknown is not None else []), *first]))
         kept = sorted((-n, item) for item, n in counts.items() if n >= min_count and item not in head)
@@ -57,7 +66,17 @@ class Vocabulary:
         unknown: str | None = None,
         first: Iterable[str] = (),
     ) -> Vocabulary:
-        """Count a stream of items and make their vocabulary."""
+        """Count a stream of items and make their vocabulary.
+
+        Args:
+            items: A stream of items.
+            min_count: Rarer items are left out.
+            unknown: The item that all others are mapped to; None refuses them.
+            first: Items that come before all others.
+
+        Returns:
+            The vocabulary.
+        """
         return cls.from_counts(Counter(items), min_count=min_count, unknown=unknown, first=first)
 
     @classmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import safetensors
@@ -20,11 +20,15 @@ from trelliswork.data.folder_files import check_regular
 from trelliswork.errors import ModelError
 from trelliswork.runtime.arrays import Array
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Weights: TypeAlias = "Array | Tensor"
 LARGEST = 1e8  # size of a weight; the product of four is still a float32
 CHECKSUM = "sha256"
 
 
-def checksum(tensors: Mapping[str, Any], header: Mapping[str, str]) -> str:
+def checksum(tensors: Mapping[str, Weights], header: Mapping[str, str]) -> str:
     """Return the SHA-256 of torch tensors or numpy arrays, and of the other texts in the header of their file."""
     digest = hashlib.sha256()
     for name, text in sorted(header.items()):
@@ -32,17 +36,17 @@ def checksum(tensors: Mapping[str, Any], header: Mapping[str, str]) -> str:
     for name, tensor in sorted(tensors.items()):
         kind = str(tensor.dtype).removeprefix("torch.")
         digest.update(f"{name}\0{kind}\0{tuple(tensor.shape)}\0".encode())
-        digest.update(_bytes_of(tensor))
+        digest.update(_bytes_of(tensor).data)
     return digest.hexdigest()
 
 
-def with_checksum(tensors: Mapping[str, Any], header: Mapping[str, str] | None = None) -> dict[str, str]:
+def with_checksum(tensors: Mapping[str, Weights], header: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return a header for a file of these tensors."""
     header = header or {}
     return {**header, CHECKSUM: checksum(tensors, header)}
 
 
-def packed(weights: Mapping[str, Any]) -> bytes:
+def pack_weights(weights: Mapping[str, Weights]) -> bytes:
     """Return the content of a file of weights, with its checksum."""
     arrays = {name: _array(each) for name, each in weights.items()}
     return safetensors.numpy.save(arrays, with_checksum(arrays))
@@ -60,7 +64,7 @@ def read_arrays(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Arra
     stored = header.pop(CHECKSUM, None)
     if (stored is not None and stored != checksum(arrays, header)) or not header.keys() <= set(known):
         raise ModelError(
-            f"{path}: expected the weights that were saved, got others: the checksum does not match; "
+            f"{path}: expected the weights that were saved, found different ones: the checksum does not match; "
             "copy the model again or train again"
         )
     return arrays, header
@@ -83,10 +87,11 @@ def _largest(array: Array) -> float:
     return float(np.finfo(array.dtype).max)
 
 
-def _array(weights: Any) -> Array:
+def _array(weights: Weights) -> Array:
     """Return an array, or torch's tensor as one, in the order of C; a scalar keeps its shape."""
     return np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().cpu(), order="C")
 
 
-def _bytes_of(weights: Any) -> Any:
-    return _array(weights).reshape(-1).view(np.uint8)
+def _bytes_of(weights: Weights) -> Array:
+    flat: Array = _array(weights).reshape(-1).view(np.uint8)
+    return flat

@@ -11,7 +11,7 @@ from pathlib import Path
 from trelliswork import __version__
 from trelliswork.errors import OutputError
 from trelliswork.models.base import Model
-from trelliswork.writing import PART, exchanged, part_prefix
+from trelliswork.writing import PART, exchange, part_prefix
 
 
 def check_folder(directory: str | Path, names: set[str], *, force: bool = False) -> None:
@@ -52,7 +52,7 @@ def _put(made: Path, target: Path, earlier: Path) -> None:
     if not target.exists():
         made.rename(target)
         return
-    if exchanged(made, target):
+    if exchange(made, target):
         return
     target.rename(earlier)
     try:

@@ -65,7 +65,7 @@ class Lemmatiser:
         """Learn from words with their tags and lemmas; words whose lemma is `_` say nothing."""
         seen = Counter(words)
         known = {each: n for each, n in seen.items() if is_lemma(each[2], each[0])}
-        spelling = Spelling.learned(lemma for _, _, lemma in known)
+        spelling = Spelling.learn(lemma for _, _, lemma in known)
         counts: Counter[Seen] = Counter()
         for (form, tag, lemma), n in known.items():
             counts[_composed(form), tag, _composed(lemma)] += n

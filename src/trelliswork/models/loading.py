@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trelliswork.data.crfsuite_models import is_crfsuite_model
+from trelliswork.data.crfsuite import is_crfsuite_model
 from trelliswork.data.folder_files import read_object
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named

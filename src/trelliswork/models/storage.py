@@ -117,7 +117,7 @@ def _write_files(folder: Path, model: StoredModel) -> None:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    (folder / WEIGHTS).write_bytes(weight_files.packed(model.weights))
+    (folder / WEIGHTS).write_bytes(weight_files.pack_weights(model.weights))
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from trelliswork.data.attributes.wording import placed
+from trelliswork.data.attributes.wording import describe_place
 from trelliswork.models.base import Alternative
 
 WITHOUT_WORDS = "without words"  # the vote of biases and transitions
@@ -100,7 +100,7 @@ def word_vote(title: str, value: str, i: int, score: float, parts: dict[str, flo
     ("previous word = 'the'", "POS of 1 = 'DT'")
     """
     if at is not None:
-        return Vote(f"{title}[{i - at:+d}]", score, f"{placed(title, i - at)} = {value!r}", i, parts)
+        return Vote(f"{title}[{i - at:+d}]", score, f"{describe_place(title, i - at)} = {value!r}", i, parts)
     words = f"{i + 1} {value}" if title == "word" else f"{title} of {i + 1} = {value!r}"
     return Vote(f"{title}[{i + 1}]", score, words, i, parts)
 

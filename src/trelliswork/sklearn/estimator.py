@@ -21,7 +21,7 @@ from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames,
 from trelliswork.data.attributes.dicts import joined_names
 from trelliswork.data.attributes.key_index import new_index
 from trelliswork.data.attributes.rows import first_entries_of, offsets_of
-from trelliswork.data.crfsuite_models import read_crfsuite_model
+from trelliswork.data.crfsuite import read_crfsuite_model
 from trelliswork.errors import DataError, MissingExtraError, ScoreError
 from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of, names_left
@@ -184,7 +184,7 @@ class CRF(BaseEstimator):
         corpus = extended_corpus(corpus, conjunctions)
         parameters = parameters_of(corpus, conjunctions.n_attributes, len(labels), chosen)
         weights = np.zeros(len(parameters))
-        return corpus.rows.heard(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
+        return corpus.rows.without_zeros(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
     def _all_names(self, model: FeatureCRF, names: Sequence[str]) -> Sequence[str]:
         """Return the names of the attributes and of their conjunctions; numbers if they are hashed."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.training.config import TrainingConfig
 
 
@@ -123,11 +123,11 @@ class BestWeights:
         if self.weights:
             model.load_state_dict(self.weights)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """Return all but the weights, fit for JSON."""
         return {"score": self.score, "epoch": self.epoch, "epochs_offered": self._epochs_offered}
 
-    def load(self, state: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    def load(self, state: Mapping[str, Json], weights: Mapping[str, Tensor]) -> None:
         """Go on from what `state` gave, with the weights that were the best then."""
         self.score, self.epoch, self._epochs_offered = state["score"], state["epoch"], state["epochs_offered"]
         self.weights = dict(weights)

@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
 
-from trelliswork.data.json_values import BadJSONError, parse_json
+from trelliswork.data.json_values import BadJSONError, Json, JsonObject, parse_json
 from trelliswork.data.weight_files import read_arrays, with_checksum
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.training.exclusive import STATE, CheckpointFolder
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Checkpoint(CheckpointFolder):
     """The checkpoint of one output folder, to write and to read."""
 
-    def write(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    def write(self, tensors: Mapping[str, Tensor], state: Mapping[str, Json]) -> None:
         """Replace the state; bests other than `state["best_epoch"]` are no longer needed."""
         self._write(STATE, tensors, {"state": json.dumps(state)})
         for path in self.folder.glob("best-*.safetensors"):
@@ -48,7 +48,7 @@ class Checkpoint(CheckpointFolder):
         """Keep the weights of the best epoch; call `write` after it."""
         self._write(_best_name(epoch), weights, {})
 
-    def read(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def read(self) -> tuple[dict[str, Tensor], JsonObject]:
         """Return the tensors and values that `write` was given last."""
         path = self.folder / STATE
         tensors, header = _read(path, ("state",))
@@ -105,7 +105,7 @@ def _read(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Tensor], d
 
 
 def _damaged(path: Path) -> str:
-    return f"{path}: expected a checkpoint, got a missing or damaged file; train anew without --resume"
+    return f"{path}: expected a checkpoint, got a missing or damaged file; train again without --resume"
 
 
 def _force_to_disk(path: Path) -> None:
@@ -152,7 +152,7 @@ def set_random_state(states: Mapping[str, Tensor]) -> None:
 
 
 def tensors_of(run: Run) -> dict[str, Tensor]:
-    """Return every tensor that the next step depends on; the best weights are kept beside them."""
+    """Return every tensor that the next step depends on; the best weights are kept in a file of their own."""
     tensors = _named("weights", run.module.state_dict()) | _named("random", run.random)
     if run.average is not None:
         tensors |= _named("average", run.average.mean)
@@ -161,7 +161,7 @@ def tensors_of(run: Run) -> dict[str, Tensor]:
     return tensors
 
 
-def values_of(run: Run) -> dict[str, Any]:
+def values_of(run: Run) -> JsonObject:
     """Return everything else, fit for JSON."""
     return {
         "position": asdict(run.position),
@@ -176,8 +176,15 @@ def values_of(run: Run) -> dict[str, Any]:
     }
 
 
-def restore(run: Run, tensors: Mapping[str, Tensor], values: Mapping[str, Any], best: Mapping[str, Tensor]) -> None:
-    """Put a run where it was when `tensors_of` and `values_of` were asked."""
+def restore(run: Run, tensors: Mapping[str, Tensor], values: Mapping[str, Json], best: Mapping[str, Tensor]) -> None:
+    """Put a run where it was when `tensors_of` and `values_of` were asked.
+
+    Args:
+        run: The run, as it was begun.
+        tensors: What `tensors_of` gave.
+        values: What `values_of` gave.
+        best: The weights of the best epoch.
+    """
     run.module.load_state_dict(_under("weights", tensors))
     run.random = _under("random", tensors)
     set_random_state(run.random)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from trelliswork.data.settings import LARGEST_SEED, Settings, setting
+from trelliswork.data.json_values import JsonObject
+from trelliswork.data.settings import LARGEST_SEED, Around, OneOf, Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.training.search_space import Around, OneOf
 
 Objective = Literal["likelihood", "local", "perceptron", "margin", "risk"]
 Optimizer = Literal["adamw", "adam", "sgd", "momentum", "nesterov", "adagrad", "rmsprop"]
@@ -114,6 +114,6 @@ class TrainingConfig(Settings):
         """The initial rate of the top layer of a pretrained encoder."""
         return ENCODER_RATE if self.encoder_lr is None else self.encoder_lr
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return plain values, fit for JSON, with the rate resolved."""
         return {**super().to_dict(), "lr": self.learning_rate}

@@ -152,7 +152,7 @@ def _has_name(descriptor: int, path: Path) -> bool:
 
 
 def _describe(descriptor: int, doing: str) -> None:
-    """Write what is going on into the lock file, unless it is a file of somebody else that was linked there."""
+    """Write what is going on into the lock file, unless it is a link to another file."""
     with suppress(OSError):
         if os.fstat(descriptor).st_nlink == 1 and (not (text := _read(descriptor)) or _NOTE.fullmatch(text)):
             os.ftruncate(descriptor, 0)
@@ -233,7 +233,7 @@ def is_stray(name: str) -> bool:
 
 
 def clear_partial(directory: str | Path) -> None:
-    """Remove what a process that was killed while it wrote this folder has left beside it."""
+    """Remove what a process that was killed while it wrote this folder has left next to it."""
     target = Path(directory)
     for path in target.parent.iterdir():
         if is_part_of(path.name, target):

@@ -32,7 +32,16 @@ def refuse_bad_value(
     config: TrainingConfig,
     cause: Exception | None = None,
 ) -> None:
-    """A loss or a gradient that is not finite would spoil every weight."""
+    """A loss or a gradient that is not finite would spoil every weight.
+
+    Args:
+        name: What the value is, loss or gradient.
+        value: The value.
+        place: Where it came up, for the message.
+        sentences: The sentences of the batch.
+        config: Settings of training.
+        cause: The error that it came from, if any.
+    """
     if not math.isfinite(value):
         raise BadValueError(
             f"expected a finite {name}, got {value} in {place} ({describe(sentences)}); "

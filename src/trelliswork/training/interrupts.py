@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from trelliswork import ctrl_c
 
@@ -22,7 +21,7 @@ class Interrupts:
     def __init__(self, *, wait: bool = False) -> None:
         self._wait = wait
         self._busy = self._pending = False
-        self._before: dict[int, Any] = {}
+        self._before: dict[int, signal.Handlers | Callable[[int, FrameType | None], object] | int | None] = {}
 
     @property
     def pending(self) -> bool:

@@ -38,13 +38,13 @@ class Step:
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Minimises objective(w) + l2 ‖w‖² + l1 ‖w‖₁ (no ½, as CRFsuite has it).
+    """Minimises objective(w) + l2 ‖w‖² + l1 ‖w‖₁ (no ½, as in CRFsuite).
 
     Stops when ‖gradient‖ < epsilon · max(1, ‖w‖), when the loss fell by less than `delta` (relative) over the last
     `period` iterations, or after `max_iterations`.
 
     Several processes that each look after a part of the weights share it out: the objective is given and returns parts,
-    and `sums` adds numbers over all processes, which wait for each other there: it is called as seldom as possible.
+    and `sums` adds numbers over all processes, which wait for each other there: it is called as rarely as possible.
     """
 
     l2: float = 0.0
@@ -158,7 +158,7 @@ class _History:
         self._places.clear()
 
     def add(self, before: _Point, after: _Point) -> None:
-        """Keep a step and the change of the gradient, in the room of the oldest pair if there is no more."""
+        """Keep a step and the change of the gradient, in place of the oldest pair if there is no room."""
         if len(self) == len(self._s):
             self._places.pop(0)
         place = next(i for i in range(len(self._s)) if i not in self._places)

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence
+from trelliswork.data.json_values import JsonObject
 from trelliswork.distributions import LinearChain, SemiMarkov, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
@@ -29,6 +30,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 
+Batch: TypeAlias = Any  # encoded examples, each model having a type of its own
 Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree
 
 
@@ -71,7 +73,7 @@ OBJECTIVES: dict[str, Callable[[Structure, Tensor], Tensor]] = {
 }
 
 
-def make_objective(name: str, model: Trainable) -> Callable[[Any], Tensor]:
+def make_objective(name: str, model: Trainable) -> Callable[[Batch], Tensor]:
     """Return the function that gives the summed loss of a batch of encoded examples."""
     if name == "likelihood":
         return model.loss
@@ -82,10 +84,10 @@ def make_objective(name: str, model: Trainable) -> Callable[[Any], Tensor]:
             f'got a {type(model).__name__}; use objective="likelihood"'
         )
 
-    def loss(batch: Any) -> Tensor:
+    def loss(batch: Batch) -> Tensor:
         # what a model learns in addition to the structure, such as tags, adds to the loss
-        structure, gold, *beside = scored(batch)
-        return sum(beside, objective(structure, gold).sum())
+        structure, gold, *more = scored(batch)
+        return sum(more, objective(structure, gold).sum())
 
     return loss
 
@@ -129,7 +131,7 @@ def _heads_alone(structure: DependencyTree, gold: Tensor) -> Float[Tensor, " bat
     return -log_probs.masked_fill(~structure.valid, 0.0).sum(-1)
 
 
-def _best_score(structure: Any) -> Float[Tensor, " batch"]:
+def _best_score(structure: Structure) -> Float[Tensor, " batch"]:
     return structure.score(structure.argmax)
 
 
@@ -153,20 +155,20 @@ class Trainable(Protocol):
     """Protocol of a model that the loop can train, which is also an `nn.Module`.
 
     Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value, and the
-    loss of what is learned beside it, if there is any. A model whose loss is not the same in all epochs has
+    loss of what is learned in addition, if there is any. A model whose loss is not the same in all epochs has
     `begin_epoch(epoch, n_epochs)`, which is called before each of them. One that prepares something for all epochs has
     `begin_training(train, dev, epoch, note)`, called once before the `epoch` that comes first, and `end_training()`.
     """
 
-    metrics: dict[str, Any]
+    metrics: JsonObject
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> Sequence[Sized]:
         """Return examples, made once and reused in each epoch."""
 
-    def loss(self, batch: Any) -> Tensor:
+    def loss(self, batch: Batch) -> Tensor:
         """Return the summed loss of a batch of encoded examples."""
 
-    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+    def evaluate(self, sentences: Sequence[Sentence]) -> JsonObject:
         """Return scores of the model on gold data; `score` is the one that counts and `metric` its name."""
 
     def check_output(self, directory: str | Path) -> None:
@@ -174,3 +176,7 @@ class Trainable(Protocol):
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder."""
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Return the model of a folder; asked for when a finished run goes on."""

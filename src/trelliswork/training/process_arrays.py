@@ -8,7 +8,7 @@ parameter models). Processes of one machine exchange these vectors through memor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from trelliswork.training.processes import Processes, join
 from trelliswork.training.together import OneProcess, Part
 
 T = TypeVar("T")
+Input = TypeVar("Input")
 
 
 class ManyProcesses(OneProcess):
@@ -34,9 +35,9 @@ class ManyProcesses(OneProcess):
         return self._processes.from_first(value)
 
     def to_first(self, value: T) -> list[T]:
-        values: list[Any] | None = [None] * self.size if self.rank == 0 else None
+        values: list[T | None] | None = [None] * self.size if self.rank == 0 else None
         dist.gather_object(value, values)
-        return values or []
+        return cast(list[T], values or [])
 
     def gathered(self, compute: Callable[[], T]) -> list[T]:
         return self._processes.gathered(compute)
@@ -44,7 +45,7 @@ class ManyProcesses(OneProcess):
     def summed(self, compute: Callable[[], float]) -> float:
         return self._processes.summed(compute)
 
-    def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+    def in_shares(self, answer: Callable[[Sequence[Input]], Sequence[T]], inputs: Sequence[Input]) -> list[T]:
         return self._processes.in_shares(answer, inputs)
 
     def total(self, number: float) -> float:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
@@ -52,7 +52,13 @@ class SharedFile(NamedTuple):
 
 
 class SharedMemory:
-    """`rows` shows each process what all of them have. All must call it in the same order."""
+    """`rows` shows each process what all of them have. All must call it in the same order.
+
+    Args:
+        memory: Bytes that all processes see.
+        rank: The number of this process.
+        size: The number of processes.
+    """
 
     def __init__(self, memory: Array, rank: int, size: int) -> None:
         lines = memory[: 8 * LINE * size].view(np.int64).reshape(size, LINE)
@@ -94,7 +100,11 @@ class SharedMemory:
 
 
 def shared_memory(
-    n_bytes: int, rank: int, size: int, from_first: Callable[[Any], Any], any_of: Callable[[bool], bool]
+    n_bytes: int,
+    rank: int,
+    size: int,
+    from_first: Callable[[SharedFile | None], SharedFile | None],
+    any_of: Callable[[bool], bool],
 ) -> SharedMemory | None:
     """Return memory with room for n bytes of each process; None in all of them if any cannot have it.
 
@@ -102,12 +112,22 @@ def shared_memory(
     them, also after a kill. None if processes are on several machines, or if the system has no such files or the
     processor may show what another one wrote in another order. `from_first` gives all processes the value of the first,
     `any_of` says whether a flag is set in any of them.
+
+    Args:
+        n_bytes: Room for the numbers of each process.
+        rank: The number of this process.
+        size: The number of processes.
+        from_first: Gives all processes the value of the first.
+        any_of: Returns whether a flag is set in any process.
+
+    Returns:
+        The memory, or None in all processes.
     """
     n_bytes = size * (8 * LINE + n_bytes)
     file = _reserve(n_bytes) if rank == 0 else None
     try:
         shared = from_first(None if file is None else SharedFile.of(file))
-        memory = None if shared is None else opened(shared, n_bytes)
+        memory = None if shared is None else open_shared(shared, n_bytes)
         return None if any_of(memory is None) or memory is None else SharedMemory(memory, rank, size)
     finally:
         if file is not None:
@@ -115,12 +135,12 @@ def shared_memory(
 
 
 def _reserve(n_bytes: int) -> int | None:
-    """Return the descriptor of a file of so many bytes behind its mark, all 0."""
+    """Return the descriptor of a file of `n_bytes` bytes behind its mark, all 0."""
     if not hasattr(os, "memfd_create") or platform.machine() not in ("x86_64", "AMD64"):
         return None
     file = os.memfd_create("trelliswork")
     try:
-        os.posix_fallocate(file, 0, MARK + n_bytes)  # a page that cannot be had later would kill the program
+        os.posix_fallocate(file, 0, MARK + n_bytes)  # a page that is not available later would kill the program
         os.pwrite(file, os.urandom(MARK), 0)
         return file
     except OSError:
@@ -128,8 +148,8 @@ def _reserve(n_bytes: int) -> int | None:
         return None
 
 
-def opened(shared: SharedFile, n_bytes: int) -> Array | None:
-    """Return the bytes behind the mark; None if they are not to be had from here."""
+def open_shared(shared: SharedFile, n_bytes: int) -> Array | None:
+    """Return the bytes behind the mark; None if they are not available from here."""
     try:
         with open(shared.path, "r+b") as file:
             if file.read(MARK) != shared.mark:
@@ -140,8 +160,9 @@ def opened(shared: SharedFile, n_bytes: int) -> Array | None:
 
 
 T = TypeVar("T")
+Input = TypeVar("Input")
 SMALL = 1 << 16  # bytes of each process that are shared at least
-MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows that have a gradient
+MANY_ROWS = 1000  # a table of at least this many rows is exchanged by the rows that have a gradient
 
 
 @dataclass
@@ -211,7 +232,7 @@ class Processes:
             yield rows
 
     def _memory_for(self, n_bytes: int) -> SharedMemory | None:
-        """Return shared memory for so many bytes of each process, larger than before if need be."""
+        """Return shared memory for `n_bytes` bytes of each process, larger than before if need be."""
         known = self._memory
         if known.is_possible and (known.memory is None or len(known.memory.room) < self.size * n_bytes):
             known.memory = shared_memory(max(n_bytes, SMALL), self.rank, self.size, self.from_first, _any_through_gloo)
@@ -227,14 +248,14 @@ class Processes:
             result = compute()
         except Exception as error:
             problem = error
-        results: list[Any] = [None] * self.size
+        results: list[tuple[T | None, str | None]] = [(None, None)] * self.size
         dist.all_gather_object(results, (result, None if problem is None else str(problem)))
         if problem is not None:
             raise problem
         failures = [f"process {rank}: {message}" for rank, (_, message) in enumerate(results) if message is not None]
         if failures:
             raise TrellisworkError("; ".join(failures))
-        return [each for each, _ in results]
+        return [cast(T, each) for each, _ in results]
 
     def summed(self, compute: Callable[[], float]) -> float:
         """Return the sum of what `compute` returns in each process. If it fails in one, it fails in all, as in
@@ -252,7 +273,7 @@ class Processes:
             self.gathered(partial(_raised, problem))
         return float(totals[0])
 
-    def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+    def in_shares(self, answer: Callable[[Sequence[Input]], Sequence[T]], inputs: Sequence[Input]) -> list[T]:
         """Return `answer(inputs)`, an answer for each input, every process answering its share."""
         by_process = self.gathered(lambda: answer(self.share(inputs)))
         in_order: list[T | None] = [None] * len(inputs)
@@ -290,7 +311,7 @@ class Processes:
         return flags[: len(present)].bool().tolist(), [None if mask is None else next(pieces).bool() for mask in masks]
 
 
-def _reduced(numbers: Array, op: Any) -> Array:
+def _reduced(numbers: Array, op: dist.ReduceOp.RedOpType) -> Array:
     """Reduce numbers over all processes through gloo."""
     reduced = torch.from_numpy(numbers.copy())
     dist.all_reduce(reduced, op)

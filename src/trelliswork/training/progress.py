@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, TextIO
+from typing import TextIO
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
 
@@ -39,7 +40,7 @@ class EpochRecord:
         speed = f"{self.tokens_per_second:,.0f} tokens/s, {self.seconds:.1f} s"
         return f"epoch {self.epoch}: loss {self.loss:.4f},{score} {speed}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the record as it is written to history.jsonl."""
         return asdict(self)
 
@@ -56,7 +57,13 @@ class Progress:
         """Leave the screen tidy."""
 
     def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
-        """An epoch of `n_tokens` begins."""
+        """An epoch of `n_tokens` begins.
+
+        Args:
+            epoch: The number of the epoch, from 1.
+            n_epochs: The number of epochs.
+            n_tokens: The number of tokens of an epoch.
+        """
 
     def batch(self, n_tokens: int, loss: float) -> None:
         """A batch of `n_tokens` is done; `loss` is the mean per token so far in this epoch."""
@@ -64,20 +71,29 @@ class Progress:
     def epoch(self, record: EpochRecord) -> None:
         """An epoch is done and evaluated."""
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         """An iteration of a learner without epochs is done, of `most` at most; what `stays` is worth keeping.
 
         `fields` are the numbers that the text tells, for the log.
+
+        Args:
+            number: The number of the iteration, from 1.
+            text: What to say of it.
+            most: The largest number of iterations.
+            stays: Whether the line is worth keeping.
+            fields: The fields of the event.
         """
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         """Something happened that the user should know."""
 
 
 class LineProgress(Progress):
     """One line per epoch or iteration: a message to the logger `trelliswork`, or a plain line to a stream.
 
-    With `within`, also how far an epoch is, at most every so many seconds.
+    With `within`, also how far an epoch is, at most once in that many seconds.
     """
 
     shows = True
@@ -103,12 +119,14 @@ class LineProgress(Progress):
     def epoch(self, record: EpochRecord) -> None:
         self.note(record.line(), event="epoch", **record.to_dict())
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         if number != self._last:  # the last one may come again, with the weights that are kept
             self.note(text, event="iteration", iteration=number, **fields)
         self._last = number
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         if self.stream is None:
             tell(text, **fields)
         else:
@@ -161,18 +179,20 @@ class BarProgress(Progress):
             self._dev = f", dev {record.metric} {100 * record.score:.2f}"
         self.note(record.line(), event="epoch", **record.to_dict())
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         self._bar.update(self._task, completed=number, total=most, description=self.title("learning"), text=text)
         if stays:
             self.note(text, event="iteration", iteration=number, **fields)
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         self._bar.console.print(text, highlight=False, markup=False)
         tell(text, shown=True, **fields)
 
 
 class Relay(Progress):
-    """Hands everything on to `shown`; the base of those that do something beside."""
+    """Hands everything on to `shown`; the base of those that do something in addition."""
 
     def __init__(self, shown: Progress) -> None:
         self.shown, self.shows = shown, shown.shows
@@ -193,10 +213,12 @@ class Relay(Progress):
     def epoch(self, record: EpochRecord) -> None:
         self.shown.epoch(record)
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+    def iteration(
+        self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Json
+    ) -> None:
         self.shown.iteration(number, text, most=most, stays=stays, **fields)
 
-    def note(self, text: str, **fields: Any) -> None:
+    def note(self, text: str, **fields: Json) -> None:
         self.shown.note(text, **fields)
 
 

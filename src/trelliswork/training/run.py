@@ -6,14 +6,15 @@ import json
 import random
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from trelliswork.data import Sentence, token_budget_batches
+from trelliswork.data.json_values import JsonObject
 from trelliswork.errors import ConstraintError, ModelError, ScoreError, TrellisworkError
 from trelliswork.training.averaging import BestWeights, averages_in, make_average
 from trelliswork.training.checkpoint import Checkpoint, Position, random_state, restore, tensors_of, values_of
@@ -28,12 +29,11 @@ from trelliswork.training.failures import (
     half_precision,
     refuse_bad_value,
 )
-from trelliswork.training.finished import earlier_run, fingerprint, refuse_differences
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import Trainable, make_objective
 from trelliswork.training.processes import join
 from trelliswork.training.progress import EpochRecord, Progress
-from trelliswork.training.result import TrainingResult
+from trelliswork.training.result import TrainingResult, earlier_run, fingerprint, refuse_differences
 from trelliswork.training.schedules import GradualUnfreezing, make_optimizer, make_schedule
 from trelliswork.training.shares import sharing
 
@@ -41,11 +41,19 @@ LONGEST_SHARE = 0.05  # of the time, at most, goes into checkpoints within epoch
 
 
 class Run:
-    """Model, data, optimizer and all that changes with each step."""
+    """Model, data, optimizer and all that changes with each step.
+
+    Args:
+        model: The model to train.
+        train: Sentences to train on.
+        dev: Sentences to choose the best epoch by.
+        config: Settings of training.
+        out: The folder for the model and the checkpoints.
+    """
 
     def __init__(
         self,
-        model: Any,
+        model: Trainable,
         train: Sequence[Sentence],
         dev: Sequence[Sentence] | None,
         config: TrainingConfig,
@@ -53,8 +61,8 @@ class Run:
     ):
         self.processes = join()
         out = out if self.processes.is_first else None  # one process writes
-        self.module: nn.Module = model
-        self.model: Trainable = model
+        self.module = cast(nn.Module, model)
+        self.model = model
         self.sentences = [sentence for sentence in train if fits(sentence, config)]
         self.n_left_out = sum(map(bool, map(len, train))) - len(self.sentences)
         self.dev, self.config, self.out = dev, config, Path(out) if out is not None else None
@@ -105,7 +113,7 @@ class Run:
     # Beginning and end
 
     def begin(self, shown: Progress, resume: bool) -> None:
-        """From the checkpoint, if that is wanted and there is one; else from the start. All processes begin alike."""
+        """Begin from the checkpoint, if that is wanted and there is one; else from the start, all processes alike."""
         if self.processes.is_first:
             self._begin(shown, resume)
         if not self.processes.alone:
@@ -128,7 +136,9 @@ class Run:
             shown.note(f"resumed in epoch {self.position.epoch}, after {self.position.steps} of its steps")
             if n_threads != torch.get_num_threads():
                 now = torch.get_num_threads()
-                shown.note(f"the run had {n_threads} threads and has {now}: sums round otherwise, weights will too")
+                shown.note(
+                    f"the run had {n_threads} threads and has {now}: rounding differs, so the weights will differ too"
+                )
         elif (before := earlier_run(self.checkpoint.out, self.module, self.config)) is not None:
             self._go_on(before, self.checkpoint.out)
             done = f"finished after {len(before.history)} epochs"
@@ -145,7 +155,8 @@ class Run:
             self._in_steps_of(int(values.get("batches_per_step", self.batches_per_step)))
             n_threads = int(values.get("threads", torch.get_num_threads()))
         except (KeyError, TypeError, RuntimeError) as error:
-            raise ModelError(f"{checkpoint.folder}: written by another version; train anew without --resume") from error
+            problem = "written by another version; train again without --resume"
+            raise ModelError(f"{checkpoint.folder}: {problem}") from error
         self._write_history("w", self.result.history)
         return n_threads
 
@@ -158,9 +169,9 @@ class Run:
 
     def _go_on(self, before: TrainingResult, folder: Path) -> None:
         """Take the best model of a run that was finished, as if the next epoch were one of its own."""
-        stored = type(self.module).load(folder)  # type: ignore[attr-defined]
+        stored = type(self.model).load(folder)
         try:
-            self.module.load_state_dict(stored.state_dict())
+            self.module.load_state_dict(cast(nn.Module, stored).state_dict())
         except RuntimeError as error:
             problem = "expected the data that the model there was trained on, got words or tags of other data"
             raise ModelError(f"{folder}: {problem}; give the same, or start from it with --init") from error
@@ -272,7 +283,7 @@ class Run:
             self.write_checkpoint()
         return record
 
-    def _evaluate(self) -> dict[str, Any]:
+    def _evaluate(self) -> JsonObject:
         if not self.dev:
             return {}
         try:
@@ -281,11 +292,11 @@ class Run:
         except (ScoreError, ConstraintError) as error:
             place = f"after epoch {self.position.epoch}, batch {self.position.steps}"
             raise BadValueError(
-                f"expected finite scores of the dev sentences {place}, got others; "
+                f"expected finite scores of the dev sentences {place}, found some that are not; "
                 f"lower the learning rate (now {self.config.learning_rate:g}) or clip harder"
             ) from error
 
-    def _averaged(self) -> Any:
+    def _averaged(self) -> AbstractContextManager[None]:
         return nullcontext() if self.average is None else self.average.applied()
 
     # Steps
@@ -297,7 +308,7 @@ class Run:
         self.optimizer.zero_grad(set_to_none=True)
         first = at.steps * self.batches_per_step
         own = self.processes.share(list(enumerate(step, first)))
-        loss = self.processes.summed(lambda: sum(self._gradient(*each, n_tokens) for each in own))
+        loss = self.processes.summed(lambda: sum(self._gradient(number, batch, n_tokens) for number, batch in own))
         self.processes.sum_gradients(self.module.parameters())
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.config.clip)
         last = [self.sentences[i] for i in step[-1]]
@@ -331,14 +342,14 @@ class Run:
         name = "batch" if self.config.accumulate == 1 else "step"
         return f"epoch {self.position.epoch}, {name} {self.position.steps + 1}"
 
-    def _precision(self) -> Any:
+    def _precision(self) -> AbstractContextManager[None]:
         if self.config.precision != "bf16":
             return nullcontext()
         return half_precision(next(self.module.parameters()).device.type)
 
     # Keeping
 
-    def _keep(self, record: EpochRecord, scores: dict[str, Any]) -> None:
+    def _keep(self, record: EpochRecord, scores: JsonObject) -> None:
         """Remember the epoch, and save the model if it is the best so far."""
         self.result.history.append(record)
         self.position = Position(epoch=record.epoch + 1)

@@ -15,6 +15,7 @@ from torch import nn
 from trelliswork.nn.initialization import fan_in_parameter_groups
 from trelliswork.training.config import TrainingConfig
 
+Group = dict[str, Any]  # parameters and settings, as optimizers take them
 RISE = 0.1  # of a slanted triangle, unless the settings say otherwise
 RATIO = 32.0  # its highest rate over its lowest
 
@@ -32,7 +33,7 @@ class Schedule:
         self.go_to(self.position + 1)
 
     def go_to(self, position: int) -> None:
-        """The rates after so many steps."""
+        """Set the rates of a position, in steps."""
         self.position = position
         factor = self.factor(position)
         for group, rate in zip(self.optimizer.param_groups, self.initial_rates, strict=True):
@@ -40,7 +41,16 @@ class Schedule:
 
 
 def make_schedule(optimizer: torch.optim.Optimizer, config: TrainingConfig, n_steps: int) -> Schedule:
-    """Return the schedule of a run of `n_steps`."""
+    """Return the schedule of a run of `n_steps`.
+
+    Args:
+        optimizer: The optimizer, with its initial rates.
+        config: Settings of training.
+        n_steps: The number of steps of the run.
+
+    Returns:
+        The schedule, at step 0.
+    """
     n_steps = max(n_steps, 1)
     if config.decay == "triangular":
         return Schedule(optimizer, lambda step: slanted_triangle(step, n_steps, config.warmup or RISE))
@@ -68,6 +78,15 @@ def slanted_triangle(step: int, n_steps: int, rise: float = RISE, ratio: float =
     Howard and Ruder (2018), Universal language model fine-tuning for text classification.
     The printed slope divides by cut (1/rise - 1), which is n_steps - cut only where rise n_steps is a whole number:
     with 19 steps the last printed rate is negative, with 9 it divides by 0. The slope here ends at the last step.
+
+    Args:
+        step: The number of the step, from 0.
+        n_steps: The number of steps of the run.
+        rise: The share of steps in which the rate rises.
+        ratio: The highest rate over the lowest.
+
+    Returns:
+        The factor of the rate.
 
     >>> slanted_triangle(10, 100), slanted_triangle(100, 100)
     (1.0, 0.03125)
@@ -157,7 +176,7 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
     return kind(groups, lr=rate, weight_decay=l2, betas=(0.9, config.beta2), fused=True)
 
 
-def _by_layer(model: nn.Module, groups: list[dict[str, Any]], config: TrainingConfig) -> list[dict[str, Any]]:
+def _by_layer(model: nn.Module, groups: list[Group], config: TrainingConfig) -> list[Group]:
     """Split optimizer groups so that each layer group has a rate of its own: η^(l-1) = η^l / layer_decay.
 
     The layers of a pretrained encoder count from its top, which has the rate `encoder_lr`.
@@ -166,7 +185,7 @@ def _by_layer(model: nn.Module, groups: list[dict[str, Any]], config: TrainingCo
     layers, n_pretrained = layer_groups(model), len(pretrained_layers(model))
     if config.layer_decay == 1 and not n_pretrained:
         return groups
-    by_depth = []
+    by_depth = list[Group]()
     for depth, layer in enumerate(layers):
         members = {id(parameter) for parameter in layer}
         is_pretrained = depth < n_pretrained

@@ -12,9 +12,10 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Answering = Callable[[Sequence[Any]], Sequence[Any]]
-
-_IN_SHARES: ContextVar[Callable[[Answering, Sequence[Any]], list[Any]] | None] = ContextVar("in_shares", default=None)
+Input = TypeVar("Input")
+Answering = Callable[[Sequence[Any]], Sequence[Any]]  # inputs of any kind
+InShares = Callable[[Answering, Sequence[Any]], list[Any]]
+_IN_SHARES: ContextVar[InShares | None] = ContextVar("in_shares", default=None)
 
 
 def n_processes() -> int:
@@ -23,7 +24,7 @@ def n_processes() -> int:
 
 
 @contextmanager
-def sharing(in_shares: Callable[[Answering, Sequence[Any]], list[Any]]) -> Iterator[None]:
+def sharing(in_shares: InShares) -> Iterator[None]:
     """Inside, `answered` goes through `in_shares`; all processes must come here with the same inputs."""
     before = _IN_SHARES.set(in_shares)
     try:
@@ -32,7 +33,7 @@ def sharing(in_shares: Callable[[Answering, Sequence[Any]], list[Any]]) -> Itera
         _IN_SHARES.reset(before)
 
 
-def answered(answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+def answered(answer: Callable[[Sequence[Input]], Sequence[T]], inputs: Sequence[Input]) -> list[T]:
     """Return `answer(inputs)`; while all processes of a run evaluate together, each answers its share.
 
     >>> answered(lambda words: [len(word) for word in words], ["a", "bcd"])

@@ -1,4 +1,4 @@
-"""Loss, score and speed for TensorBoard, beside another way of showing progress."""
+"""Loss, score and speed for TensorBoard, in addition to another way of showing progress."""
 
 from __future__ import annotations
 

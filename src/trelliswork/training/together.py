@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
 
 T = TypeVar("T")
+Input = TypeVar("Input")
 Part = tuple[Array | slice, Array]  # places in a vector, and what is added there
 
 
@@ -49,7 +50,7 @@ class OneProcess:
         """
         return compute()
 
-    def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+    def in_shares(self, answer: Callable[[Sequence[Input]], Sequence[T]], inputs: Sequence[Input]) -> list[T]:
         """Return `answer(inputs)`, an answer for each input, every process answering its share."""
         return list(answer(inputs))
 
@@ -87,7 +88,16 @@ class OneProcess:
         return part
 
     def parts(self, places: Array, amounts: Array, n: int) -> list[Part]:
-        """Return what each process adds to a vector of n numbers at its places; as one part if that is smaller."""
+        """Return what each process adds to a vector of n numbers at its places; as one part if that is smaller.
+
+        Args:
+            places: Places in the vector that this process adds to.
+            amounts: What it adds there.
+            n: Length of the vector.
+
+        Returns:
+            (places, amounts) of each process, or the whole sum.
+        """
         return [(places, amounts)]
 
 

@@ -19,16 +19,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
+from trelliswork.data.json_values import Json
+from trelliswork.data.settings import Numbers as Numbers
+from trelliswork.data.settings import OneOf as OneOf
+from trelliswork.data.settings import Space
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.lazy import optional
 from trelliswork.training.result import SearchResult, TrialRow
-from trelliswork.training.search_space import Space
 
+Study: TypeAlias = Any  # optuna.study.Study: optuna is imported when a search begins
+Trial: TypeAlias = Any  # optuna.trial.Trial or FrozenTrial
 JOURNAL = "study.log"
 STUDY = "trelliswork"
-FAILURES = 3  # so many trials that fail, with none that does not, end a search
+FAILURES = 3  # this many trials end a search if all of them fail
 UNPRUNED_TRIALS = 4  # the first ones run to their end
 RANDOM_TRIALS = 8  # before the sampler looks at what was found
 
@@ -40,11 +46,17 @@ class Pruned(Exception):  # noqa: N818, no error
 
 
 class Attempt:
-    """One trial: its number, its settings, and whether it goes on from where it was stopped."""
+    """One trial: its number, its settings, and whether it goes on from where it was stopped.
 
-    def __init__(self, trial: Any, space: Space, resumed: bool = False) -> None:
+    Args:
+        trial: Optuna's trial.
+        space: The settings to choose.
+        resumed: Whether the trial was stopped before.
+    """
+
+    def __init__(self, trial: Trial, space: Space, resumed: bool = False) -> None:
         self.number: int = trial.number
-        self.settings = {name: each.suggested(name, trial) for name, each in space.items()}
+        self.settings = {name: each.suggest(name, trial) for name, each in space.items()}
         self.resumed, self._trial = resumed, trial
         self._reported = set(_frozen(trial).intermediate_values)
 
@@ -67,7 +79,7 @@ class SearchConfig:
 
     trials: int = 20
     seed: int = 0
-    first: Mapping[str, Any] | None = None
+    first: Mapping[str, Json] | None = None
     unpruned_steps: int = 2
 
 
@@ -78,7 +90,7 @@ def search(
     *,
     out: str | Path | None = None,
     resume: bool = False,
-    purpose: Mapping[str, Any] | None = None,
+    purpose: Mapping[str, Json] | None = None,
     on_trial: Callable[[SearchResult, TrialRow], None] | None = None,
 ) -> SearchResult:
     """Call `run` with settings from `space`, trial after trial; it returns the score to make large.
@@ -86,6 +98,18 @@ def search(
     With `out`, the study is kept there, for `resume` and for Optuna's own tools; `purpose`, plain values that say what
     is searched for, must then be the same again. `on_trial` sees each trial that has ended. A trial that raises a
     `TrellisworkError` has failed; Ctrl-C ends the search with what there is.
+
+    Args:
+        run: Trains with `Attempt.settings` and returns the score to maximise.
+        space: The settings to choose.
+        config: The number of trials, the seed, and the first settings.
+        out: The folder of the study.
+        resume: Whether to go on with the study in `out`.
+        purpose: What is searched for, as plain values.
+        on_trial: Called with the result so far and the row of the trial that has ended.
+
+    Returns:
+        A row for each trial.
     """
     config = config or SearchConfig()
     if config.trials < 1 or not space:
@@ -113,14 +137,14 @@ def search(
     return result_of(study, space)
 
 
-def require_optuna() -> Any:
+def require_optuna() -> ModuleType:
     """Return the package, or an error that says how to install it."""
     optuna = optional("optuna", "a search for settings", "tune")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 
 
-def _study(optuna: Any, out: Path | None, resume: bool, pruner: Any) -> Any:
+def _study(optuna: ModuleType, out: Path | None, resume: bool, pruner: object) -> Study:
     if out is None:
         return optuna.create_study(direction="maximize", pruner=pruner)
     path = out / JOURNAL
@@ -149,7 +173,7 @@ def _drop_torn_line(path: Path) -> None:
                 file.truncate(whole)
 
 
-def _check_purpose(study: Any, purpose: Mapping[str, Any]) -> None:
+def _check_purpose(study: Study, purpose: Mapping[str, Json]) -> None:
     now = json.loads(json.dumps(purpose))
     then = study.user_attrs.get("purpose")
     if then is None:
@@ -160,11 +184,11 @@ def _check_purpose(study: Any, purpose: Mapping[str, Any]) -> None:
         name = differing[0]
         raise TrellisworkError(
             f"expected the settings of the search that is resumed; {name} was {then.get(name)!r} and is "
-            f"{now.get(name)!r}; give the same again, or search anew in another folder"
+            f"{now.get(name)!r}; give the same again, or search again in another folder"
         )
 
 
-def _next_attempt(optuna: Any, study: Any, space: Space, seed: int) -> Attempt:
+def _next_attempt(optuna: ModuleType, study: Study, space: Space, seed: int) -> Attempt:
     """Return the trial that was stopped, if there is one; else a new one."""
     stopped = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.RUNNING]
     number = stopped[0].number if stopped else len(_begun(study))
@@ -174,7 +198,7 @@ def _next_attempt(optuna: Any, study: Any, space: Space, seed: int) -> Attempt:
     return Attempt(study.ask(), space)
 
 
-def _one_trial(optuna: Any, study: Any, attempt: Attempt, run: TrialFunction) -> None:
+def _one_trial(optuna: ModuleType, study: Study, attempt: Attempt, run: TrialFunction) -> None:
     began, trial, states = time.monotonic(), attempt._trial, optuna.trial.TrialState
     before = trial.user_attrs.get("seconds", 0.0)
     try:
@@ -198,17 +222,26 @@ def _refuse_failures(result: SearchResult) -> None:
         raise TrellisworkError(f"every one of {len(result.rows)} trials failed, the last so: {result.rows[-1].problem}")
 
 
-def result_of(study: Any, space: Space, *, interrupted: bool = False) -> SearchResult:
-    """Return the trials of a study as rows."""
+def result_of(study: Study, space: Space, *, interrupted: bool = False) -> SearchResult:
+    """Return the trials of a study as rows.
+
+    Args:
+        study: Optuna's study.
+        space: The settings to choose.
+        interrupted: Whether Ctrl-C ended the search.
+
+    Returns:
+        A row for each trial.
+    """
     return SearchResult([_row(trial, space) for trial in _begun(study)], interrupted)
 
 
-def _begun(study: Any) -> list[Any]:
+def _begun(study: Study) -> list[Trial]:
     """Return all trials but one that is only planned."""
     return [trial for trial in study.trials if trial.state.name != "WAITING"]
 
 
-def _row(trial: Any, space: Space) -> TrialRow:
+def _row(trial: Trial, space: Space) -> TrialRow:
     states = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
     steps = trial.intermediate_values
     labels = {name: {each.label(value): value for value in getattr(each, "values", ())} for name, each in space.items()}
@@ -223,5 +256,5 @@ def _row(trial: Any, space: Space) -> TrialRow:
     )
 
 
-def _frozen(trial: Any) -> Any:
+def _frozen(trial: Trial) -> Trial:
     return trial.study.trials[trial.number]

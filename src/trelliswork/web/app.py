@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -15,20 +14,21 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.web.endpoints import ENDPOINTS, Endpoint, docs_page, openapi
-from trelliswork.web.frames import Reply, packed_call
+from trelliswork.web.frames import Reply, pack_call
 from trelliswork.web.guard import BODY, ROUTE, Access, Guard
-from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.palette import palette_css
 from trelliswork.web.pool import Pool, off_loop
 from trelliswork.web.problems import PROBLEM_JSON, Problem, json_bytes
-from trelliswork.web.requests import read_json
-from trelliswork.web.teaching.school import School
+from trelliswork.web.requests import Limits, read_json
+from trelliswork.web.teaching.session import TeachingSession
 
 STATIC = Path(__file__).parent / "static"
 JSON = "application/json"
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass
@@ -39,24 +39,24 @@ class Site:
     limits: Limits
     access: Access
     measures: Measures
-    school: School
+    session: TeachingSession
     guard: Guard | None = None
 
-    def model_named(self, name: str | None) -> str:
+    def model_name(self, name: str | None) -> str:
         """Return the model that is asked; the first if none is named."""
         names = list(self.pool.folders)
         if name is not None and name not in names:
             raise Problem(404, f"expected one of the models {', '.join(names)}; got {name[:100]!r}")
         return names[0] if name is None else name
 
-    async def ask(self, op: str, body: dict[str, Any], size: int) -> Reply:
+    async def ask(self, op: str, body: JsonObject, size: int) -> Reply:
         """Return the reply of a worker."""
         size_of_texts = sum(map(len, body.get("texts") or ()))
         if size_of_texts > self.limits.all_characters:
             problem = f"expected at most {self.limits.all_characters:,} characters in all texts, got {size_of_texts:,}"
             raise Problem(413, f"body.texts: {problem}; send fewer texts at once")
-        name = self.model_named(body.pop("model", None))
-        payload = await off_loop(size, packed_call, op, name, body)
+        name = self.model_name(body.pop("model", None))
+        payload = await off_loop(size, pack_call, op, name, body)
         body.clear()  # which takes ten times the memory, and may have to wait
         return await self.pool.ask_packed(name, payload)
 
@@ -65,24 +65,23 @@ def make_app(site: Site) -> Guard:
     """Return the whole application, guarded."""
     routes = [Route(path, _handler(site, path, of_path), methods=list(of_path)) for path, of_path in _by_path().items()]
     routes += [
-        Route("/healthz", _named("/healthz", site, _health), methods=["GET"]),
-        Route("/metrics", _named("/metrics", site, _metrics), methods=["GET"]),
-        Route("/openapi.json", _named("/openapi.json", site, _openapi), methods=["GET"]),
-        Route("/palette.css", _named("/palette.css", site, _palette), methods=["GET"]),
-        Route("/docs", _named("/docs", site, _docs), methods=["GET"]),
+        Route("/healthz", _plain_handler("/healthz", site, _health), methods=["GET"]),
+        Route("/metrics", _plain_handler("/metrics", site, _metrics), methods=["GET"]),
+        Route("/openapi.json", _plain_handler("/openapi.json", site, _openapi), methods=["GET"]),
+        Route("/palette.css", _plain_handler("/palette.css", site, _palette), methods=["GET"]),
+        Route("/docs", _plain_handler("/docs", site, _docs), methods=["GET"]),
     ]
     pages = [Mount("/", StaticFiles(directory=STATIC, html=True))] if STATIC.is_dir() else []
-    handlers: dict[Any, Any] = {Problem: _problem, 404: _not_found, 405: _not_allowed}
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await site.school.stop()
+            await site.session.stop()
             await site.pool.stop()
 
-    inner = Starlette(routes=[*routes, *pages], exception_handlers=handlers, lifespan=lifespan)
+    inner = Starlette(routes=[*routes, *pages], exception_handlers=HANDLERS, lifespan=lifespan)
     site.guard = Guard(inner, site.access, site.limits, site.measures)
     return site.guard
 
@@ -94,8 +93,8 @@ def _by_path() -> dict[str, dict[str, Endpoint]]:
     return endpoints
 
 
-def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
-    """Read the request as it is declared, and answer it."""
+def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Handler:
+    """Return the handler that reads a request as it is declared, and answers it."""
 
     queries = {method: each.query(site.limits) for method, each in of_path.items() if each.query is not None}
     bodies = {method: each.body(site.limits) for method, each in of_path.items() if each.body is not None}
@@ -103,7 +102,7 @@ def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[R
     async def handle(request: Request) -> Response:
         request.scope[ROUTE] = path
         method = "GET" if request.method == "HEAD" else request.method
-        endpoint, given, raw = of_path[method], dict[str, Any](), request.scope.get(BODY, b"")
+        endpoint, given, raw = of_path[method], JsonObject(), request.scope.get(BODY, b"")
         if method in queries:
             given = queries[method].check(_query(request), "query")
         if method in bodies:
@@ -123,7 +122,7 @@ def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[R
     return handle
 
 
-def _query(request: Request) -> dict[str, Any]:
+def _query(request: Request) -> JsonObject:
     """Return the parameters of a query; those that look like whole numbers are."""
     pairs = request.query_params.multi_items()
     if len({name for name, _ in pairs}) < len(pairs):
@@ -131,7 +130,7 @@ def _query(request: Request) -> dict[str, Any]:
     return {name: int(value) if value.isdecimal() and len(value) < 10 else value for name, value in pairs}
 
 
-def _named(path: str, site: Site, answer: Callable[[Site], Response]) -> Callable[[Request], Awaitable[Response]]:
+def _plain_handler(path: str, site: Site, answer: Callable[[Site], Response]) -> Handler:
     async def handle(request: Request) -> Response:
         request.scope[ROUTE] = path
         return answer(site)
@@ -176,9 +175,16 @@ async def _problem(_: Request, problem: Exception) -> Response:
 
 
 async def _not_found(request: Request, _: Exception) -> Response:
-    return await _problem(request, Problem(404, "there is nothing under this path; /docs has what there is"))
+    return await _problem(request, Problem(404, "this path does not exist; /docs lists all paths"))
 
 
-async def _not_allowed(request: Request, error: Any) -> Response:
-    told = f"{request.method[:20]} is not for this path; /docs says what is"
-    return await _problem(request, Problem(405, told, dict(error.headers or {})))
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    problem = f"{request.method[:20]} is not allowed for this path; see /docs"
+    return await _problem(request, Problem(405, problem, dict(getattr(error, "headers", None) or {})))
+
+
+HANDLERS: dict[int | type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+    Problem: _problem,
+    404: _not_found,
+    405: _not_allowed,
+}

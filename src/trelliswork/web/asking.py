@@ -5,26 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import bracket_text
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Alternative, Answer, PartProbability
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability
 from trelliswork.models.expected_counts import ExpectedCount
 from trelliswork.models.part_choices import PartChoices
 from trelliswork.models.taggers.labels import OR
 from trelliswork.tags.schemes import spans_of, split_tag, tags_of
 from trelliswork.web.problems import Problem
 
-Body = Mapping[str, Any]
+if TYPE_CHECKING:
+    from trelliswork.models.taggers.sentence_tagger import SentenceTagger
+
+Body = Mapping[str, Json]  # of a request that was checked
+SentencePins = object  # the pins of a sentence as `Model.predict` takes them: by token, by places, or brackets
 LEAST = 0.005  # probability of a span that is listed among the choices
 LONGEST = 200  # tokens of a sentence whose likely spans are listed: there may be as many as pairs of tokens
 
 
 @dataclass
-class Asked:
-    """A question about sentences. `around` is the JSON before, between and behind what is said of each of them.
+class Question:
+    """A question about sentences. `around` is the JSON before, between and after their records.
 
     `places` has the place of each sentence by its input and its number there.
     """
@@ -32,7 +37,7 @@ class Asked:
     op: str
     body: Body
     sentences: list[Sentence]
-    pins: list[Any]
+    pins: list[SentencePins]
     around: list[str]
     places: dict[tuple[int, int], int]
 
@@ -46,18 +51,18 @@ class Asked:
         """True if a sentence has pins."""
         return any(self.pins)
 
-    def answered(self, records: Sequence[Any]) -> bytes:
+    def answer_json(self, records: Sequence[Json]) -> bytes:
         """Return the answer, or a piece of it, with a record for each sentence."""
         written = [json.dumps(each, ensure_ascii=False, allow_nan=False) for each in records]
         pairs = zip(self.around, [*written, ""], strict=True)
         return "".join(text for pair in pairs for text in pair).encode()
 
 
-def asked(model: Any, call: Body) -> Asked:
+def read_question(model: Model, call: Body) -> Question:
     """Return the sentences and pins of a call: a whole request, or a piece of one, whose sentences are known."""
     op, body = call["op"], call["body"]
     inputs = _inputs(model, body)
-    pins = known_parts(model, body.get("pins") or (), inputs)
+    pins = pins_by_sentence(model, body.get("pins") or (), inputs)
     names = [(i, j) for i, each in enumerate(inputs) for j in range(len(each))]
     sizes, only = [len(each) for each in inputs], body.get("sentence")
     if only is not None:
@@ -68,7 +73,7 @@ def asked(model: Any, call: Body) -> Asked:
         names, sizes = [name for name in names if name[1] == only], [1] * len(sizes)
     sentences = [inputs[i][j] for i, j in names]
     around = body.get("around") or _around(call.get("model"), sizes)
-    return Asked(op, body, sentences, pins, around, {name: place for place, name in enumerate(names)})
+    return Question(op, body, sentences, pins, around, {name: place for place, name in enumerate(names)})
 
 
 def _around(model: str | None, sizes: Sequence[int]) -> list[str]:
@@ -88,7 +93,7 @@ def _around(model: str | None, sizes: Sequence[int]) -> list[str]:
     return [*around, f"{text}]}}"]
 
 
-def _inputs(model: Any, body: Body) -> list[list[Sentence]]:
+def _inputs(model: Model, body: Body) -> list[list[Sentence]]:
     if "sentences" in body:
         return [[_sentence(each)] for each in body["sentences"]]
     if "tokens" in body:
@@ -96,13 +101,13 @@ def _inputs(model: Any, body: Body) -> list[list[Sentence]]:
         rows = [_with_columns(each, columns) for each, columns in zip(rows, _columns(body, len(rows)), strict=True)]
         return [[each] for each in (model.with_columns(rows) if not body.get("columns") else rows)]
     if body.get("columns"):
-        raise Problem(422, "body.columns: expected beside tokens alone, got raw text; leave them out")
+        raise Problem(422, "body.columns: expected only together with tokens, got raw text; leave them out")
     texts = [body["text"]] if "text" in body else body["texts"]
     return [model.sentences_of(text) for text in texts]
 
 
-def sentence_json(sentence: Sentence) -> dict[str, Any]:
-    """Return a sentence as a piece of a request has it."""
+def sentence_json(sentence: Sentence) -> JsonObject:
+    """Return a sentence as a record, for a piece of a request."""
     return {
         "words": sentence.words, "features": sentence.features, "text": sentence.text, "offsets": sentence.offsets,
         "multiword": sentence.multiword, "columns": dict(sentence.columns),
@@ -119,7 +124,7 @@ def _sentence(record: Body) -> Sentence:
     )  # fmt: skip
 
 
-def _columns(body: Body, n: int) -> Sequence[Any]:
+def _columns(body: Body, n: int) -> Sequence[Json]:
     columns = body.get("columns") or [()] * n
     if len(columns) != n:
         raise Problem(422, f"body.columns: expected columns for {n} sentences, got {len(columns)}; give one list each")
@@ -134,42 +139,49 @@ def _with_columns(sentence: Sentence, columns: Sequence[Sequence[str]]) -> Sente
     return replace(sentence, features=tuple(map(tuple, columns)))
 
 
-def predictions(model: Any, questions: Sequence[Asked]) -> list[bytes]:
+def predictions(model: Model, questions: Sequence[Question]) -> list[bytes]:
     """Return the answers to some questions that ask for the same; their sentences are answered together."""
     body, sentences = questions[0].body, [sentence for each in questions for sentence in each.sentences]
     pins = [known for each in questions for known in each.pins] if any(each.has_pins for each in questions) else None
-    answers = model.predict(sentences, top_k=body["top_k"], confidence=body["confidences"], **_known(pins))
-    choices = model.choices(sentences, most=body["choices"], **_known(pins)) if body["choices"] else None
-    spans = _likely_spans(model, sentences, pins) if body["choices"] and has_span_tags(model) else None
-    counts = model.expected_counts(sentences, **_known(pins)) if body["expected"] else None
+    answers = model.predict(sentences, top_k=body["top_k"], confidence=body["confidences"], **_pin_argument(pins))
+    choices = model.choices(sentences, most=body["choices"], **_pin_argument(pins)) if body["choices"] else None
+    spans = (
+        _likely_spans(cast("SentenceTagger", model), sentences, pins)
+        if body["choices"] and has_span_tags(model)
+        else None
+    )
+    counts = model.expected_counts(sentences, **_pin_argument(pins)) if body["expected"] else None
     nothing = [None] * len(answers)
     rows = zip(sentences, answers, choices or nothing, spans or nothing, counts or nothing, strict=True)
     records = iter([_record(model, *each) for each in rows])
-    return [each.answered([next(records) for _ in each.sentences]) for each in questions]
+    return [each.answer_json([next(records) for _ in each.sentences]) for each in questions]
 
 
-def _likely_spans(model: Any, sentences: Sequence[Sentence], pins: Any) -> list[list[PartProbability]]:
+def _likely_spans(
+    model: SentenceTagger, sentences: Sequence[Sentence], pins: Sequence[Json] | None
+) -> list[list[PartProbability]]:
     """Return the spans that each sentence may have; none of one that is too long."""
     short = [i for i, each in enumerate(sentences) if len(each) <= LONGEST]
     known = None if pins is None else [pins[i] for i in short]
     likely: list[list[PartProbability]] = [[] for _ in sentences]
     for i, spans in zip(short, model.likely_spans([sentences[i] for i in short], LEAST, known), strict=True):
-        likely[i] = spans
+        likely[i] = list(spans)
     return likely
 
 
-def _known(pins: Any) -> dict[str, Any]:
+def _pin_argument(pins: Sequence[SentencePins] | None) -> JsonObject:
+    """Return the argument `pins`, which not every model has, if something is pinned."""
     return {} if pins is None else {"pins": pins}
 
 
 def _record(
-    model: Any,
+    model: Model,
     sentence: Sentence,
     answer: Answer,
     choices: Sequence[PartChoices] | None,
     spans: Sequence[PartProbability] | None,
     counts: Sequence[ExpectedCount] | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     record = sentence_record(sentence, answer, model.scheme)
     record |= {} if choices is None else {"choices": choices_record(choices)}
     record |= {} if counts is None else {"expected": [each.record() for each in counts]}
@@ -181,9 +193,18 @@ def _record(
 PLAIN = "plain"
 
 
-def sentence_record(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, Any]:
-    """Return the answer to one sentence as a record."""
-    record: dict[str, Any] = {"text": sentence.text or None, "tokens": list(sentence.words)}
+def sentence_record(sentence: Sentence, answer: Answer, scheme: str) -> JsonObject:
+    """Return the answer to one sentence as a record.
+
+    Args:
+        sentence: A sentence.
+        answer: The answer of the model to it.
+        scheme: The scheme of its tags.
+
+    Returns:
+        A JSON object.
+    """
+    record: JsonObject = {"text": sentence.text or None, "tokens": list(sentence.words)}
     record["offsets"] = [list(each) for each in sentence.offsets] or None
     if answer.tasks:
         record["tasks"] = {name: _answer_record(each, scheme) for name, each in answer.tasks.items()}
@@ -191,7 +212,7 @@ def sentence_record(sentence: Sentence, answer: Answer, scheme: str) -> dict[str
     return record | _answer_record(answer, scheme)
 
 
-def _answer_record(answer: Answer, scheme: str) -> dict[str, Any]:
+def _answer_record(answer: Answer, scheme: str) -> JsonObject:
     lemmas = {"LEMMA": answer.lemmas} if answer.lemmas else {}
     return {
         "value": value_record(answer.value),
@@ -203,8 +224,8 @@ def _answer_record(answer: Answer, scheme: str) -> dict[str, Any]:
     }
 
 
-def value_record(value: Any) -> Any:
-    """Return a value as JSON has it: tags, [head, label] pairs, a tree in brackets, a string."""
+def value_record(value: Json) -> Json:
+    """Return a value as JSON: tags, [head, label] pairs, a tree in brackets, a string."""
     if isinstance(value, list):
         return [list(each) if isinstance(each, tuple) else each for each in value]
     if value is None or isinstance(value, str | int | float | bool | dict):
@@ -212,7 +233,7 @@ def value_record(value: Any) -> Any:
     return bracket_text(value)
 
 
-def _spans(answer: Answer, scheme: str) -> list[dict[str, Any]]:
+def _spans(answer: Answer, scheme: str) -> list[JsonObject]:
     """Return the spans of an answer, with their places in raw text if it was that."""
     if answer.spans or answer.has_brackets:
         spans = [each.record() for each in answer.spans]
@@ -224,18 +245,18 @@ def _spans(answer: Answer, scheme: str) -> list[dict[str, Any]]:
     return spans
 
 
-def _spelled(value: Any, scheme: str) -> list[dict[str, Any]]:
+def _spelled(value: Json, scheme: str) -> list[JsonObject]:
     if scheme == PLAIN or not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return []
     return [{"start": a, "end": b, "label": label, "probability": None} for a, b, label in spans_of(value, scheme)]
 
 
-def _alternative(each: Alternative, scheme: str) -> dict[str, Any]:
+def _alternative(each: Alternative, scheme: str) -> JsonObject:
     spans = [{key: span[key] for key in ("start", "end", "label")} for span in _spelled(each.value, scheme)]
     return {"value": value_record(each.value), "probability": each.probability, "spans": spans}
 
 
-def choices_record(choices: Sequence[PartChoices]) -> list[dict[str, Any]]:
+def choices_record(choices: Sequence[PartChoices]) -> list[JsonObject]:
     """Return the choices of each part and their entropy."""
     return [
         {
@@ -248,14 +269,14 @@ def choices_record(choices: Sequence[PartChoices]) -> list[dict[str, Any]]:
     ]
 
 
-def _choice(part: PartProbability) -> dict[str, Any]:
-    choice: dict[str, Any] = {"label": part.label, "probability": part.probability}
+def _choice(part: PartProbability) -> JsonObject:
+    choice: JsonObject = {"label": part.label, "probability": part.probability}
     if part.head is not None:
         choice |= {"head": part.head, "head_probability": part.head_probability}
     return choice
 
 
-def span_choices_record(spans: Sequence[PartProbability]) -> list[dict[str, Any]]:
+def span_choices_record(spans: Sequence[PartProbability]) -> list[JsonObject]:
     """Return the spans that are likely enough, each with the labels that it may have, the most probable first."""
     by_place: dict[tuple[int, int], list[PartProbability]] = {}
     for each in sorted(spans, key=lambda span: (span.start, span.end, -span.probability)):
@@ -268,16 +289,25 @@ def span_choices_record(spans: Sequence[PartProbability]) -> list[dict[str, Any]
 
 # Pins of a request as the model takes them: tags, heads, constituents, and whole spans.
 
-Pin = Mapping[str, Any]
+Pin = Mapping[str, Json]
 SPAN = ("start", "end", "label")
 EXACT_SCHEMES = ("IOB2", "IOBES")  # in which tags alone say that a span ends
 
 
-def known_parts(model: Any, pins: Sequence[Pin], inputs: Sequence[Sequence[Sentence]]) -> list[Any]:
-    """Return the pins of each sentence as `predict` of the model takes them."""
+def pins_by_sentence(model: Model, pins: Sequence[Pin], inputs: Sequence[Sequence[Sentence]]) -> list[SentencePins]:
+    """Return the pins of each sentence as `predict` of the model takes them.
+
+    Args:
+        model: The model that is asked.
+        pins: The pins of a request.
+        inputs: The sentences of each input.
+
+    Returns:
+        The pins of each sentence, in order.
+    """
     if pins and not model.supports_pins:
         raise Problem(422, f"body.pins: expected none, as the answers of a {type(model).__name__} cannot be pinned")
-    by_sentence = {(i, j): _Known(len(s)) for i, each in enumerate(inputs) for j, s in enumerate(each)}
+    by_sentence = {(i, j): _Pins(len(s)) for i, each in enumerate(inputs) for j, s in enumerate(each)}
     for number, pin in enumerate(pins):
         place = f"body.pins[{number}]"
         known = by_sentence.get((pin["input"], pin["sentence"]))
@@ -287,7 +317,7 @@ def known_parts(model: Any, pins: Sequence[Pin], inputs: Sequence[Sequence[Sente
     return [known.brackets if model.learns_from == "brackets" else known.tokens for known in by_sentence.values()]
 
 
-def has_span_tags(model: Any) -> bool:
+def has_span_tags(model: Model) -> bool:
     """Return whether the tags of a model spell spans."""
     return model.learns_from == "tags" and not any(model.heads) and model.scheme != "plain"
 
@@ -300,15 +330,15 @@ def _astray(pin: Pin, inputs: Sequence[Sequence[Sentence]], place: str) -> str:
     return f"{place}.sentence: expected one of the {n} sentences, from 0; got {pin['sentence']}"
 
 
-class _Known:
+class _Pins:
     """Pins of one sentence of `n` tokens."""
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.tokens: dict[Any, Any] = {}  # by token, or by (start, end) of a transducer
-        self.brackets: list[Any] = []
+        self.tokens: dict[int | tuple[int, int], Json] = {}  # by token, or by (start, end) of a transducer
+        self.brackets: list[tuple[object, ...]] = []
 
-    def add(self, model: Any, pin: Pin, place: str) -> None:
+    def add(self, model: Model, pin: Pin, place: str) -> None:
         """Take a pin in; one that contradicts another is a problem."""
         is_span = pin["label"] is not None
         if is_span == (pin["value"] is not None) or is_span != (pin["end"] is not None):
@@ -323,9 +353,9 @@ class _Known:
         else:
             self._token(model, pin["token"], pin["value"], place)
 
-    def _token(self, model: Any, token: int, text: str, place: str) -> None:
+    def _token(self, model: Model, token: int, text: str, place: str) -> None:
         try:
-            value = model.pinned(text, self.n)
+            value: Any = model.pinned(text, self.n)  # what it is, is up to the model
         except TrellisworkError as error:
             raise Problem(422, f"{place}: {error}") from error
         if model.learns_from == "brackets":
@@ -333,7 +363,8 @@ class _Known:
             return
         before = self.tokens.get(token, value)
         if before != value and model.learns_from == "tags":
-            both = [tag for tag in model.labels.one_of(before) if tag in model.labels.one_of(value)]
+            labels = cast("SentenceTagger", model).labels
+            both = [tag for tag in labels.one_of(before) if tag in labels.one_of(value)]
             value = OR.join(both) if both else None
         elif before != value:
             value = None
@@ -341,19 +372,20 @@ class _Known:
             raise Problem(422, f"{place}: token {token} is pinned to something else already; drop one of the two")
         self.tokens[token] = value
 
-    def _piece(self, model: Any, pin: Pin, place: str) -> None:
-        """A transducer makes these symbols of places [start, end) of the source."""
+    def _piece(self, model: Model, pin: Pin, place: str) -> None:
+        """Pin the symbols that a transducer makes of places [start, end) of the source."""
         start, end, label = (pin[name] for name in SPAN)
         if not start < end <= self.n:
             raise Problem(422, f"{place}: expected symbols start..end within 0..{self.n}; got {start}..{end}")
         self.tokens[start, end] = model.pinned(label)
 
-    def _span(self, model: Any, pin: Pin, place: str) -> dict[int, str]:
+    def _span(self, model: Model, pin: Pin, place: str) -> dict[int, str]:
         """Return the tags that say: exactly these tokens are one span of this label."""
         start, end, label = (pin[name] for name in SPAN)
         if not has_span_tags(model) or model.scheme not in EXACT_SCHEMES:
             raise Problem(422, f"{place}: expected a model whose tags spell spans (IOB2, IOBES); pin tokens instead")
-        kinds = {split_tag(tag)[1] for tag in model.labels.data_tags}
+        known_tags = cast("SentenceTagger", model).labels.data_tags
+        kinds = {split_tag(tag)[1] for tag in known_tags}
         if label not in kinds:
             known = ", ".join(sorted(kinds - {""}))
             raise Problem(422, f"{place}.label: expected one of {known}; got {label!r}")
@@ -362,5 +394,5 @@ class _Known:
         tags = tags_of([(start, end, label)], self.n, model.scheme)
         tag_at = {i: tags[i] for i in range(start, end)}
         if end < self.n and model.scheme == "IOB2":
-            tag_at[end] = OR.join(tag for tag in model.labels.data_tags if tag != f"I-{label}")
+            tag_at[end] = OR.join(tag for tag in known_tags if tag != f"I-{label}")
         return tag_at

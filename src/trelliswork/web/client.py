@@ -21,6 +21,7 @@ from trelliswork.errors import TrellisworkError
 
 AGAIN = (429, 503)  # statuses after which the same request may succeed
 LONGEST_PAUSE = 5.0
+JsonObject = dict[str, Any]
 
 
 class ServerError(TrellisworkError):
@@ -36,6 +37,12 @@ class Client:
 
     Questions are repeated safely, since answers change nothing, and so are decisions of a teacher: the same decision
     about the same sentence is written once.
+
+    Args:
+        address: The address of the server, such as http://127.0.0.1:8000.
+        token: The token that the server was started with, if any.
+        timeout: Seconds to wait for an answer.
+        retries: How often a request is repeated after 429, 503 or a lost connection.
     """
 
     def __init__(
@@ -63,37 +70,37 @@ class Client:
         """Close the connection; the next request opens another."""
         self._connection.close()
 
-    def models(self) -> list[dict[str, Any]]:
+    def models(self) -> list[JsonObject]:
         """Return the models that are served, with the abilities of each."""
-        models: list[dict[str, Any]] = self.get("/v1/models")["models"]
+        models: list[JsonObject] = self.get("/v1/models")["models"]
         return models
 
-    def predict(self, **asked: Any) -> dict[str, Any]:
+    def predict(self, **members: object) -> JsonObject:
         """Return the answer of /v1/predict: one of `text`, `texts`, `tokens`, and `model`, `top_k`, `pins`,
         `choices`, ...
         """
-        return self.post("/v1/predict", asked)
+        return self.post("/v1/predict", members)
 
-    def draw(self, **asked: Any) -> dict[str, Any]:
+    def draw(self, **members: object) -> JsonObject:
         """Return pictures as SVG."""
-        return self.post("/v1/draw", asked)
+        return self.post("/v1/draw", members)
 
-    def explain(self, **asked: Any) -> dict[str, Any]:
+    def explain(self, **members: object) -> JsonObject:
         """Return explanations of the answers."""
-        return self.post("/v1/explain", asked)
+        return self.post("/v1/explain", members)
 
-    def get(self, path: str, **query: Any) -> dict[str, Any]:
+    def get(self, path: str, **query: object) -> JsonObject:
         """Return the answer of a path, such as get("/v1/teach/next", by="margin")."""
-        return self._asked("GET", path + (f"?{urlencode(query)}" if query else ""), None)
+        return self._request("GET", path + (f"?{urlencode(query)}" if query else ""), None)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def post(self, path: str, body: Mapping[str, object]) -> JsonObject:
         """Return the answer to a body."""
-        return self._asked("POST", path, json.dumps(body).encode())
+        return self._request("POST", path, json.dumps(body).encode())
 
-    def _asked(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+    def _request(self, method: str, path: str, body: bytes | None) -> JsonObject:
         pause = 0.05
         for attempt in range(self._retries + 1):
-            status, answer, wait = self._tried(method, path, body)
+            status, answer, wait = self._try_once(method, path, body)
             if status == 200:
                 return answer
             if attempt == self._retries or (status and status not in AGAIN):
@@ -102,7 +109,7 @@ class Client:
             pause *= 2
         raise ServerError(status, str(answer.get("detail", answer)))
 
-    def _tried(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, Any], float]:
+    def _try_once(self, method: str, path: str, body: bytes | None) -> tuple[int, JsonObject, float]:
         """Return status, answer, and how long to wait before the next attempt; status 0 if there was no answer."""
         try:
             self._connection.request(method, self._base + quote(path, safe="/?&=%+"), body, self._headers)
@@ -120,5 +127,5 @@ class Client:
 
 
 def _seconds(response: http.client.HTTPResponse) -> float:
-    told = response.getheader("Retry-After", "")
-    return float(told) if told.isdigit() else 0.0
+    pause = response.getheader("Retry-After", "")
+    return float(pause) if pause.isdigit() else 0.0

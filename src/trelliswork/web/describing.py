@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from trelliswork.data import Sentence
+from trelliswork.data.json_values import JsonObject
 from trelliswork.draw import trellis
 from trelliswork.errors import ModelError
 from trelliswork.models.base import Answer, Model
 from trelliswork.models.part_choices import PartChoices
-from trelliswork.web.asking import Asked
+from trelliswork.web.asking import Question, SentencePins
 from trelliswork.web.palette import colours_of
 from trelliswork.web.problems import Problem
 
@@ -18,8 +18,17 @@ ANSWERS = {"tags": "tags", "heads": "arcs", "brackets": "brackets", "pairs": "st
 READS = ("words",)
 
 
-def described(name: str, folder: str, model: Any) -> dict[str, Any]:
-    """Return an entry of the list of models."""
+def describe_model(name: str, folder: str, model: Model) -> JsonObject:
+    """Return an entry of the list of models.
+
+    Args:
+        name: The name that the model is served under.
+        folder: The folder that it was loaded from.
+        model: The model.
+
+    Returns:
+        The entry of GET /v1/models.
+    """
     about = model.describe(0)
     return {
         "name": name,
@@ -50,14 +59,14 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
     }
 
 
-def _can_learn(model: Any) -> bool:
+def _can_learn(model: Model) -> bool:
     """Return whether a model can be taught: taggers of one task, and parsers that read words and predict arcs alone."""
     if model.learns_from == "heads":
-        return can_choose(model) and model.n_columns == 0 and not model.tags
+        return can_choose(model) and model.n_columns == 0 and not getattr(model, "tags", ())
     return model.learns_from == "tags" and not any(model.heads)
 
 
-def answers_of(model: Any) -> str:
+def answers_of(model: Model) -> str:
     """Return what answers of a model are made of: tags, spans, segments, arcs, brackets, string, or something else."""
     kind = ANSWERS.get(model.learns_from, "value")
     if kind == "tags" and type(model).__name__ == "Segmenter":
@@ -65,7 +74,7 @@ def answers_of(model: Any) -> str:
     return "spans" if kind == "tags" and model.scheme != "plain" else kind
 
 
-def labels_of(model: Any) -> list[str]:
+def labels_of(model: Model) -> list[str]:
     """Return the labels that its parts can have: tags, labels of arcs or of constituents."""
     labels = getattr(model, "labels", None)
     if (tags := getattr(labels, "data_tags", None)) is not None:
@@ -75,12 +84,12 @@ def labels_of(model: Any) -> list[str]:
     return sorted(model.known_labels) if hasattr(model, "known_labels") else []
 
 
-def can_choose(model: Any) -> bool:
+def can_choose(model: Model) -> bool:
     """Return whether a model knows the choices of each part."""
     return type(model).choices is not Model.choices
 
 
-def require_servable(folder: str, model: Any) -> None:
+def require_servable(folder: str, model: Model) -> None:
     """A model that does not read words is refused."""
     if model.reads not in READS:
         problem = f"expected a model that reads words, got a {type(model).__name__}, which reads {model.reads}"
@@ -97,13 +106,13 @@ OWN = {
 ALSO = {"tags": ("segments",), "spans": ("trellis",), "segments": ("trellis",)}
 
 
-def pictures(model: Any, question: Asked) -> list[dict[str, Any]]:
+def pictures(model: Model, question: Question) -> list[JsonObject]:
     """Return a picture of each sentence of a question."""
     kind = _kind(model, question.body["picture"])
-    return _drawn(model, kind, list(zip(question.sentences, question.pins, strict=True)))
+    return _draw(model, kind, list(zip(question.sentences, question.pins, strict=True)))
 
 
-def _kind(model: Any, asked: str) -> str:
+def _kind(model: Model, asked: str) -> str:
     """Return the kind of picture to draw; one that does not fit the model is a problem."""
     answers = answers_of(model)
     if any(model.heads) or answers not in OWN:
@@ -114,9 +123,9 @@ def _kind(model: Any, asked: str) -> str:
     return fitting[0] if asked == "auto" else asked
 
 
-def _drawn(model: Any, kind: str, pairs: Sequence[tuple[Sentence, Any]]) -> list[dict[str, Any]]:
+def _draw(model: Model, kind: str, pairs: Sequence[tuple[Sentence, SentencePins]]) -> list[JsonObject]:
     sentences = [sentence for sentence, _ in pairs]
-    known = {"pins": [pins for _, pins in pairs]} if any(pins for _, pins in pairs) else {}
+    known: JsonObject = {"pins": [pins for _, pins in pairs]} if any(pins for _, pins in pairs) else {}
     for each in sentences:
         if len(each) > LONGEST:
             raise Problem(413, f"expected sentences of at most {LONGEST} tokens to draw, got one of {len(each)}")
@@ -127,7 +136,7 @@ def _drawn(model: Any, kind: str, pairs: Sequence[tuple[Sentence, Any]]) -> list
     return [_record(kind, _trellis(*each)) for each in zip(answers, choices, strict=True)]
 
 
-def _record(kind: str, svg: str) -> dict[str, Any]:
+def _record(kind: str, svg: str) -> JsonObject:
     return {"picture": kind, "svg": svg or None}
 
 

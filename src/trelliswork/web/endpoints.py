@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from trelliswork import __version__
-from trelliswork.web.limits import Limits
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.web.problems import Problem
 from trelliswork.web.requests import (
+    Limits,
+    Record,
     decide_body,
     draw_body,
     empty_body,
@@ -19,9 +21,12 @@ from trelliswork.web.requests import (
     open_body,
     predict_body,
 )
-from trelliswork.web.schema import Record
+
+if TYPE_CHECKING:
+    from trelliswork.web.app import Site
 
 Kind = Callable[[Limits], Record]
+Handler: TypeAlias = "Callable[[Site, JsonObject, int], Awaitable[Json]]"  # the site, what is given, and its bytes
 
 
 @dataclass(frozen=True)
@@ -31,64 +36,68 @@ class Endpoint:
     method: str
     path: str
     summary: str
-    answer: Callable[[Any, dict[str, Any], int], Awaitable[Any]]
+    answer: Handler
     body: Kind | None = None
     query: Kind | None = None
 
 
-async def _models(site: Any, _: dict[str, Any], __: int) -> Any:
+async def _models(site: Site, _: JsonObject, __: int) -> Json:
     return {"models": site.pool.models}
 
 
-def _asks(op: str) -> Callable[[Any, dict[str, Any], int], Awaitable[Any]]:
-    async def answer(site: Any, given: dict[str, Any], size: int) -> Any:
+def _ask_worker(op: str) -> Handler:
+    async def answer(site: Site, given: JsonObject, size: int) -> Json:
         return await site.ask(op, given, size)
 
     return answer
 
 
-async def _teach(site: Any, _: dict[str, Any], __: int) -> Any:
-    return await site.school.state()
+async def _teach(site: Site, _: JsonObject, __: int) -> Json:
+    return await site.session.state()
 
 
-async def _open(site: Any, given: dict[str, Any], _: int) -> Any:
-    name = None if given["content"] is None and given["model"] is None else site.model_named(given["model"])
+async def _open(site: Site, given: JsonObject, _: int) -> Json:
+    name = None if given["content"] is None and given["model"] is None else site.model_name(given["model"])
     about = next((each for each in site.pool.models if each["name"] == name), None)
     if about is not None and not about["can"]["teach"]:
-        told = "expected a tagger of one task, or a parser that reads words and predicts arcs alone"
-        raise Problem(422, f"body.model: {told}; got {name!r}, see can.teach")
-    return await site.school.open(given["name"], name, given["format"], given["content"])
+        expected = "expected a tagger of one task, or a parser that reads words and predicts arcs alone"
+        raise Problem(422, f"body.model: {expected}; got {name!r}, see can.teach")
+    return await site.session.open(given["name"], name, given["format"], given["content"])
 
 
-async def _next(site: Any, given: dict[str, Any], _: int) -> Any:
-    return await site.school.next(given["by"], given["id"])
+async def _next(site: Site, given: JsonObject, _: int) -> Json:
+    return await site.session.next(given["by"], given["id"])
 
 
-async def _decide(site: Any, given: dict[str, Any], _: int) -> Any:
-    decided = await site.school.decide(given["id"], given["tags"], given["skip"])
+async def _decide(site: Site, given: JsonObject, _: int) -> Json:
+    decided = await site.session.decide(given["id"], given["tags"], given["skip"])
     site.measures.add("decisions")
     return decided
 
 
-async def _undo(site: Any, _: dict[str, Any], __: int) -> Any:
-    return await site.school.undo()
+async def _undo(site: Site, _: JsonObject, __: int) -> Json:
+    return await site.session.undo()
 
 
-async def _train(site: Any, _: dict[str, Any], __: int) -> Any:
-    return await site.school.train()
+async def _train(site: Site, _: JsonObject, __: int) -> Json:
+    return await site.session.train()
 
 
-async def _training(site: Any, _: dict[str, Any], __: int) -> Any:
-    return site.school.training.state()
+async def _training(site: Site, _: JsonObject, __: int) -> Json:
+    return site.session.training.state()
 
 
 ENDPOINTS = (
     Endpoint("GET", "/v1/models", "The models, and what each can do.", _models),
     Endpoint(
-        "POST", "/v1/predict", "Answers with exact probabilities, under pins.", _asks("predict"), body=predict_body
+        "POST",
+        "/v1/predict",
+        "Answers with exact probabilities, under pins.",
+        _ask_worker("predict"),
+        body=predict_body,
     ),
-    Endpoint("POST", "/v1/draw", "Pictures of answers as SVG.", _asks("draw"), body=draw_body),
-    Endpoint("POST", "/v1/explain", "What speaks for the answers.", _asks("explain"), body=explain_body),
+    Endpoint("POST", "/v1/draw", "Pictures of answers as SVG.", _ask_worker("draw"), body=draw_body),
+    Endpoint("POST", "/v1/explain", "What speaks for the answers.", _ask_worker("explain"), body=explain_body),
     Endpoint("GET", "/v1/teach", "What is being taught, and how far it is.", _teach),
     Endpoint("POST", "/v1/teach/open", "Open a set of sentences to teach.", _open, body=open_body),
     Endpoint("GET", "/v1/teach/next", "The sentence to decide about now.", _next, query=next_query),
@@ -113,9 +122,9 @@ PROBLEM = {
 }
 
 
-def openapi(limits: Limits) -> dict[str, Any]:
+def openapi(limits: Limits) -> JsonObject:
     """Return the description of the API as an OpenAPI document."""
-    paths: dict[str, Any] = {}
+    paths: JsonObject = {}
     for each in ENDPOINTS:
         paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, limits)
     return {
@@ -130,9 +139,9 @@ def openapi(limits: Limits) -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
+def _operation(endpoint: Endpoint, limits: Limits) -> JsonObject:
     problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    operation: dict[str, Any] = {
+    operation: JsonObject = {
         "summary": endpoint.summary,
         "operationId": endpoint.path.removeprefix("/v1/").replace("/", "_"),
         "responses": {
@@ -174,7 +183,7 @@ def _section(endpoint: Endpoint, limits: Limits) -> str:
     return title + (table if rows else "")
 
 
-def _rows(schema: dict[str, Any], inside: str = "") -> str:
+def _rows(schema: JsonObject, inside: str = "") -> str:
     rows = ""
     for name, of_it in schema["properties"].items():
         shown = str(of_it["default"]) if "default" in of_it and of_it["default"] not in (None, ()) else ""
@@ -185,7 +194,7 @@ def _rows(schema: dict[str, Any], inside: str = "") -> str:
     return rows
 
 
-def _kind(schema: dict[str, Any]) -> str:
+def _kind(schema: JsonObject) -> str:
     if "enum" in schema:
         return escape(" | ".join(schema["enum"]))
     if "anyOf" in schema:

@@ -7,10 +7,12 @@ import socket
 import struct
 from asyncio import StreamReader
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from trelliswork.data.json_values import Json
 
 _LENGTH, _PART, _COST = struct.Struct("!I"), struct.Struct("!HI"), struct.Struct("!dI")
-PIECES = 207  # status of a reply that is no answer yet
+PIECES = 207  # status of a reply that is not an answer yet
 
 
 class Reply(NamedTuple):
@@ -20,31 +22,31 @@ class Reply(NamedTuple):
     body: bytes
 
 
-def packed(payload: bytes) -> bytes:
+def pack(payload: bytes) -> bytes:
     """Return a message with its length before it."""
     return _LENGTH.pack(len(payload)) + payload
 
 
-def packed_json(message: Any) -> bytes:
+def pack_json(message: Json) -> bytes:
     """Pack a message of JSON values."""
-    return packed(json.dumps(message).encode())
+    return pack(json.dumps(message).encode())
 
 
-def packed_calls(model: str, calls: Iterable[bytes]) -> bytes:
+def pack_calls(model: str, calls: Iterable[bytes]) -> bytes:
     """Pack calls about one model, each as JSON."""
-    return packed_replies([Reply(0, model.encode()), *(Reply(0, call) for call in calls)])
+    return pack_replies([Reply(0, model.encode()), *(Reply(0, call) for call in calls)])
 
 
-def packed_replies(replies: Iterable[Reply]) -> bytes:
+def pack_replies(replies: Iterable[Reply]) -> bytes:
     """Pack several replies into one message.
 
-    >>> unpacked_replies(packed_replies([Reply(200, b"{}"), Reply(422, b"")])[4:])
+    >>> unpack_replies(pack_replies([Reply(200, b"{}"), Reply(422, b"")])[4:])
     [Reply(status=200, body=b'{}'), Reply(status=422, body=b'')]
     """
-    return packed(b"".join(_PART.pack(status, len(body)) + body for status, body in replies))
+    return pack(b"".join(_PART.pack(status, len(body)) + body for status, body in replies))
 
 
-def unpacked_replies(payload: bytes) -> list[Reply]:
+def unpack_replies(payload: bytes) -> list[Reply]:
     """Unpack the replies of a message, given without its length."""
     replies, place = [], 0
     while place < len(payload):
@@ -55,21 +57,21 @@ def unpacked_replies(payload: bytes) -> list[Reply]:
     return replies
 
 
-def packed_call(op: str, model: str, body: Any) -> bytes:
+def pack_call(op: str, model: str, body: Json) -> bytes:
     """Return a question to a model, as JSON."""
     return json.dumps({"op": op, "model": model, "body": body}).encode()
 
 
-def packed_pieces(pieces: Iterable[tuple[float, bytes]]) -> Reply:
+def pack_pieces(pieces: Iterable[tuple[float, bytes]]) -> Reply:
     """Return the reply to a large question: the calls that it is to be divided into, each with its cost in seconds.
 
-    >>> unpacked_pieces(packed_pieces([(0.25, b"{}"), (0.125, b"[]")]).body)
+    >>> unpack_pieces(pack_pieces([(0.25, b"{}"), (0.125, b"[]")]).body)
     [(0.25, b'{}'), (0.125, b'[]')]
     """
     return Reply(PIECES, b"".join(_COST.pack(cost, len(call)) + call for cost, call in pieces))
 
 
-def unpacked_pieces(body: bytes) -> list[tuple[float, bytes]]:
+def unpack_pieces(body: bytes) -> list[tuple[float, bytes]]:
     """Unpack the pieces of a large question, each with its cost."""
     pieces, place = [], 0
     while place < len(body):

@@ -9,16 +9,15 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trelliswork.data.json_values import Json
 from trelliswork.logs import tell
-from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
-from trelliswork.web.problems import PROBLEM_JSON, Problem
-from trelliswork.web.seldom import place_of
+from trelliswork.web.problems import PROBLEM_JSON, Problem, place_of
+from trelliswork.web.requests import Limits
 
 BODY = "trelliswork.body"  # where the body of a request is in its scope
 ROUTE = "trelliswork.route"  # and the path of its route, for the metrics
@@ -52,7 +51,16 @@ class Access:
 
     @classmethod
     def of(cls, bound: str, more: Iterable[str] = (), token: str | None = None) -> Access:
-        """Return the access to a server that is bound to an address; `more` are further names of it."""
+        """Return the access to a server that is bound to an address; `more` are further names of it.
+
+        Args:
+            bound: The address that the server is bound to.
+            more: Further names of it.
+            token: The token that requests need; None lets all in.
+
+        Returns:
+            The access.
+        """
         return cls(frozenset({*LOCAL, bound, *more}), token)
 
 
@@ -80,7 +88,7 @@ class Guard:
             if BODY not in scope and scope["method"] not in SAFE:  # the rest of the body would be the next request
                 problem.headers["Connection"] = "close"
             await answer.problem(problem)
-        except Exception as error:  # a mistake of ours
+        except Exception as error:  # an internal error
             tell(f"{type(error).__name__}: {error} at {scope['path']!r}", level=logging.ERROR, kind=place_of(error))
             await answer.problem(Problem(500, "the server failed on this request; its log has the reason"))
         finally:
@@ -101,7 +109,7 @@ class Guard:
             body.clear()
 
     async def _within(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        """Answer a request whose body is here; those that are slow to send one take nobody's place."""
+        """Answer a request whose body is here; those that are slow to send one take no place."""
         if scope["path"] not in OPEN and self.running >= self.limits.at_once:
             raise Problem(429, "too many requests at once; try again in a second", {"Retry-After": "1"})
         self.running += 1
@@ -122,7 +130,7 @@ class Guard:
             raise Problem(421, "this server is not called by that name; use its address, or start it with --allow-host")
 
     def _check_origin(self, method: str, headers: dict[str, str]) -> None:
-        """Pages of others may not ask (CSRF); what is no page says no Origin."""
+        """Refuse requests of pages of other sites (CSRF); a program that is not a page sends no Origin."""
         origin = headers.get("origin")
         same = origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
         if not same or (method not in SAFE and headers.get("sec-fetch-site", "same-origin") == "cross-site"):
@@ -135,8 +143,8 @@ class Guard:
         given = headers.get("authorization", "")
         kind, _, value = given.partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(value.strip().encode("latin-1"), token.encode()):
-            told = "expected the token of this server; send the header Authorization: Bearer TOKEN"
-            raise Problem(401, told, {"WWW-Authenticate": "Bearer"})
+            expected = "expected the token of this server; send the header Authorization: Bearer TOKEN"
+            raise Problem(401, expected, {"WWW-Authenticate": "Bearer"})
 
     async def _body(self, headers: dict[str, str], receive: Receive, body: _Body, most: int) -> bytes:
         """Return the body of a request, refused as soon as it is known to be too large."""
@@ -204,7 +212,7 @@ class _Answer:
         if self.status:
             return
         body = problem.body()
-        headers: list[Any] = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", str(len(body)).encode())]
+        headers: list[Json] = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", str(len(body)).encode())]
         headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
         await self({"type": "http.response.start", "status": problem.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})

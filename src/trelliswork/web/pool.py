@@ -19,23 +19,24 @@ from bisect import insort
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.logs import tell
 from trelliswork.web.frames import (
     PIECES,
     Reply,
-    packed_call,
-    packed_calls,
-    packed_json,
+    pack_call,
+    pack_calls,
+    pack_json,
     read_frame,
-    unpacked_pieces,
-    unpacked_replies,
+    unpack_pieces,
+    unpack_replies,
 )
-from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.problems import problem_json
+from trelliswork.web.requests import Limits
 
 ATTEMPTS = 2  # of a call whose worker was lost
 AGAIN = 1.0  # seconds before a worker that could not be started is tried again
@@ -50,14 +51,14 @@ class Worker:
     process: asyncio.subprocess.Process
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    models: list[dict[str, Any]]
+    models: list[JsonObject]
     generation: int
 
     async def ask(self, batch: list[Call]) -> list[Reply]:
         """Return the replies to a batch about one model."""
-        self.writer.write(packed_calls(batch[0].model, [call.payload for call in batch]))
+        self.writer.write(pack_calls(batch[0].model, [call.payload for call in batch]))
         await self.writer.drain()
-        return unpacked_replies(await read_frame(self.reader))
+        return unpack_replies(await read_frame(self.reader))
 
     async def end(self) -> None:
         """Kill it, whatever it is doing."""
@@ -68,7 +69,16 @@ class Worker:
 
 
 class Pool:
-    """Some workers over the same models. `ask` is all that others need."""
+    """Some workers over the same models. `ask` is all that others need.
+
+    Args:
+        models: The folder of each model by its name.
+        measures: The metrics of the server.
+        workers: The number of processes that answer.
+        threads: The number of threads of each.
+        device: The device that models are put on.
+        limits: The limits of the server.
+    """
 
     def __init__(
         self,
@@ -82,7 +92,7 @@ class Pool:
     ) -> None:
         self.folders, self.measures = dict(models), measures
         self.n_workers, self.threads, self.device, self.limits = workers, threads, device, limits or Limits()
-        self.models: list[dict[str, Any]] = []  # what the list of models says
+        self.models: list[JsonObject] = []  # what the list of models says
         self.ready = 0  # workers that can answer
         self._generation = self._current = 0  # of workers that are started, and the least that may answer
         self._spares: list[Worker] = []  # workers with replaced models that wait for their turn
@@ -92,7 +102,7 @@ class Pool:
 
     async def start(self) -> None:
         """Start all workers and wait until they have their models; one that cannot is an error."""
-        first = await self._started()
+        first = await self._start_worker()
         self.models = first.models
         self._tasks = [asyncio.create_task(self._work(first))]
         self._tasks += [asyncio.create_task(self._work(None)) for _ in range(self.n_workers - 1)]
@@ -104,9 +114,9 @@ class Pool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(each.end() for each in self._spares))
 
-    async def ask(self, op: str, model: str, body: Any, size: int) -> Reply:
+    async def ask(self, op: str, model: str, body: Json, size: int) -> Reply:
         """Return the reply to a question of about `size` bytes."""
-        return await self.ask_packed(model, await off_loop(size, packed_call, op, model, body))
+        return await self.ask_packed(model, await off_loop(size, pack_call, op, model, body))
 
     async def ask_packed(self, model: str, payload: bytes) -> Reply:
         """Return the reply to a question that is packed already, or 504 at its deadline."""
@@ -116,18 +126,18 @@ class Pool:
         if reply.status != PIECES:
             return reply
         calls = []
-        for cost, payload in unpacked_pieces(reply.body):
+        for cost, payload in unpack_pieces(reply.body):
             now += cost
             calls.append(Call(model, payload, cost, now, deadline, is_piece=True))
         replies = await self._replies(calls)
         bad = next((each for each in replies if each.status != 200), None)
         return bad or Reply(200, b"".join(each.body for each in replies))
 
-    async def ask_alone(self, op: str, model: str, body: Any, size: int) -> Reply:
+    async def ask_alone(self, op: str, model: str, body: Json, size: int) -> Reply:
         """Return the reply of a worker that is started for this question, which keeps none of the others busy."""
-        payload = await off_loop(size, packed_call, op, model, body)
+        payload = await off_loop(size, pack_call, op, model, body)
         async with self._alone:
-            worker, deadline = await self._started(), asyncio.get_running_loop().time() + self.limits.seconds
+            worker, deadline = await self._start_worker(), asyncio.get_running_loop().time() + self.limits.seconds
             call = Call(model, payload, 0.0, 0.0, deadline)
             try:
                 (reply,) = await asyncio.wait_for(worker.ask([call]), self.limits.seconds)
@@ -140,7 +150,7 @@ class Pool:
                 await worker.end()
 
     async def _replies(self, calls: list[Call]) -> list[Reply]:
-        """Return the replies to some calls of one question; one that is no answer ends the others."""
+        """Return the replies to some calls of one question; one that is not an answer ends the others."""
         loop = asyncio.get_running_loop()
         timer = loop.call_at(calls[0].deadline, _give_up, calls, self.limits.seconds)
         replies = []
@@ -167,7 +177,7 @@ class Pool:
         before, self.folders[name] = self.folders[name], folder
         self._generation += 1
         try:
-            spares = [await self._started() for _ in range(self.n_workers)]
+            spares = [await self._start_worker() for _ in range(self.n_workers)]
         except TrellisworkError:
             self.folders[name] = before
             raise
@@ -181,7 +191,7 @@ class Pool:
         """Answer batches for ever, with one worker after another."""
         try:
             while True:
-                worker = worker or await self._again()
+                worker = worker or await self._next_worker()
                 self.ready += 1
                 try:
                     await self._answer(worker)
@@ -194,12 +204,12 @@ class Pool:
             if worker is not None:
                 await worker.end()
 
-    async def _again(self) -> Worker:
+    async def _next_worker(self) -> Worker:
         while True:
             if self._spares:
                 return self._spares.pop()
             try:
-                return await self._started()
+                return await self._start_worker()
             except (TrellisworkError, OSError) as error:
                 tell(f"a worker could not be started: {error}", level=logging.ERROR)
                 await asyncio.sleep(AGAIN)
@@ -217,20 +227,20 @@ class Pool:
                 replies = await asyncio.wait_for(worker.ask(batch), _patience(batch))
             except TimeoutError:
                 self.measures.add("timeouts")
-                self._again_later(batch)
+                self._requeue(batch)
                 return
             except (OSError, EOFError, asyncio.IncompleteReadError):
                 self.measures.add("workers_lost")
-                self._again_later(batch)
+                self._requeue(batch)
                 return
             except asyncio.CancelledError:
-                self._again_later(batch)
+                self._requeue(batch)
                 raise
             self.measures.batch(batch[0].model, len(batch), time.perf_counter() - began)
             for call, reply in zip(batch, replies, strict=True):
                 call.settle(reply)
 
-    def _again_later(self, batch: list[Call]) -> None:
+    def _requeue(self, batch: list[Call]) -> None:
         """Let the calls of a worker that is gone wait again, each alone; what has failed twice is answered."""
         now = asyncio.get_running_loop().time()
         for call in batch:
@@ -242,7 +252,7 @@ class Pool:
             else:
                 self._queue.put(call)
 
-    async def _started(self) -> Worker:
+    async def _start_worker(self) -> Worker:
         """Return a new worker that has its models; if it cannot load them, a `ModelError` that says why."""
         ours, theirs = socket.socketpair()
         try:
@@ -260,18 +270,18 @@ class Pool:
         worker = Worker(process, reader, writer, [], self._generation)
         try:
             settings = {"threads": self.threads, "device": self.device, "seconds": self.limits.seconds}
-            writer.write(packed_json({"models": self.folders, **settings}))
-            told = json.loads(await read_frame(reader))
+            writer.write(pack_json({"models": self.folders, **settings}))
+            hello = json.loads(await read_frame(reader))
         except (OSError, asyncio.IncompleteReadError) as error:
             await worker.end()
             raise ModelError("a worker ended before it had loaded its models; is there enough memory?") from error
         except BaseException:
             await worker.end()
             raise
-        if "error" in told:
+        if "error" in hello:
             await worker.end()
-            raise ModelError(told["error"])
-        worker.models = told["models"]
+            raise ModelError(hello["error"])
+        worker.models = hello["models"]
         return worker
 
 

@@ -1,13 +1,257 @@
-"""Declarations of the bodies and parameters of all requests."""
+"""Limits, and declarations of the bodies and parameters of all requests, which check and describe them in OpenAPI.
+
+>>> text, top_k = Member(Text(most=10), "What to read."), Member(Whole(0, 5), "How many.", default=0)
+>>> body = Record({"text": text, "top_k": top_k})
+>>> body.check({"text": "Hi"}, "body")
+{'text': 'Hi', 'top_k': 0}
+>>> body.check({"text": "Hi", "top_k": 9}, "body")
+Traceback (most recent call last):
+trelliswork.web.problems.Problem: body.top_k: expected a whole number in 0..5, got 9
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from trelliswork.web.limits import Limits
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.web.problems import Problem
-from trelliswork.web.schema import Flag, Kind, ListOf, Maybe, Member, OneOf, Record, Text, Whole
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of requests; beyond them the answer is 408, 413, 429 or 504, or the connection is closed."""
+
+    body: int = 2 * MEGABYTE  # bytes of a request
+    characters: int = 100_000  # of a text
+    texts: int = 1024  # of a request
+    all_characters: int = 500_000  # of all its texts, whose words are found in one go
+    tokens: int = 20_000  # of a sentence that is given as tokens
+    pins: int = 1000
+    top_k: int = 100
+    shown: int = 100  # choices of a part
+    at_once: int = 256  # requests that are answered or wait
+    held: int = 64 * MEGABYTE  # bytes of large bodies that are received or wait, of all requests
+    seconds: float = 30.0  # of a request, waiting included
+    header_seconds: float = 10.0  # in which the head of a request must have come
+    body_seconds: float = 10.0  # in which a body must have come
+    idle_seconds: float = 30.0  # that a connection is kept between two requests
+    send_seconds: float = 10.0  # in which a client must have read a part of its answer
+    connections: int = 1000  # open at a time; fewer if the system allows fewer files
+    taught: int = 10 * MEGABYTE  # bytes of a file of sentences to teach
+
+    @property
+    def work(self) -> float:
+        """Seconds that a request may take by the estimate of its model, if it had a worker for itself."""
+        return self.seconds / 2
+
+    @property
+    def sentence_work(self) -> float:
+        """The same of one sentence, which cannot be divided and for which everybody else may have to wait."""
+        return self.seconds / 10
+
+
+REQUIRED = object()
+MOST_SHOWN = 40  # characters of a wrong value
+
+
+def describe_value(value: Json) -> str:
+    """Return a value in a sentence, not too long of it."""
+    kinds = {dict: "an object", list: "a list", type(None): "null"}
+    if type(value) in kinds:
+        return kinds[type(value)]
+    if isinstance(value, str):
+        text = repr(value[:MOST_SHOWN])
+        return text if len(value) < MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+    return repr(value) if abs(value) < 1e15 else "a number"
+
+
+class Kind(ABC):
+    """A kind of value."""
+
+    @abstractmethod
+    def check(self, value: Json, place: str) -> Json:
+        """Return the value, or a `Problem` that says what was expected at this place."""
+
+    @abstractmethod
+    def schema(self) -> JsonObject:
+        """Return the kind as JSON Schema."""
+
+
+def refuse(place: str, expected: str, value: Json, status: int = 422) -> Problem:
+    """Return the problem of a value that was not expected.
+
+    Args:
+        place: The place of the value, such as body.top_k.
+        expected: What was expected there.
+        value: What was found.
+        status: The status of HTTP.
+
+    Returns:
+        The problem, to be raised.
+    """
+    return Problem(status, f"{place}: expected {expected}, got {describe_value(value)}")
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """A string of Unicode characters; half a surrogate pair is not one."""
+
+    most: int
+    least: int = 0
+
+    def check(self, value: Json, place: str) -> str:
+        if not isinstance(value, str):
+            raise refuse(place, "a string", value)
+        if len(value) > self.most:
+            raise Problem(413, f"{place}: expected at most {self.most:,} characters, got {len(value):,}; send less")
+        if len(value) < self.least:
+            raise Problem(422, f"{place}: expected a string that is not empty")
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise Problem(422, f"{place}: expected Unicode text, got half a surrogate pair") from error
+        return value
+
+    def schema(self) -> JsonObject:
+        return {"type": "string", "maxLength": self.most} | ({"minLength": self.least} if self.least else {})
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number within bounds."""
+
+    low: int
+    high: int
+
+    def check(self, value: Json, place: str) -> int:
+        if type(value) is not int or not self.low <= value <= self.high:
+            raise refuse(place, f"a whole number in {self.low}..{self.high}", value)
+        return value
+
+    def schema(self) -> JsonObject:
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """True or false."""
+
+    def check(self, value: Json, place: str) -> bool:
+        if type(value) is not bool:
+            raise refuse(place, "true or false", value)
+        return value
+
+    def schema(self) -> JsonObject:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True)
+class OneOf(Kind):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def check(self, value: Json, place: str) -> str:
+        if not isinstance(value, str) or value not in self.words:
+            raise refuse(place, f"one of {', '.join(self.words)}", value)
+        return value
+
+    def schema(self) -> JsonObject:
+        return {"type": "string", "enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class Maybe(Kind):
+    """A value of a kind, or null."""
+
+    kind: Kind
+
+    def check(self, value: Json, place: str) -> Json:
+        return None if value is None else self.kind.check(value, place)
+
+    def schema(self) -> JsonObject:
+        return {"anyOf": [self.kind.schema(), {"type": "null"}]}
+
+
+@dataclass(frozen=True)
+class ListOf(Kind):
+    """A list of values of one kind."""
+
+    kind: Kind
+    most: int
+    least: int = 0
+
+    def check(self, value: Json, place: str) -> list[Json]:
+        if not isinstance(value, list):
+            raise refuse(place, "a list", value)
+        if len(value) > self.most:
+            raise Problem(413, f"{place}: expected at most {self.most:,} entries, got {len(value):,}; send less")
+        if len(value) < self.least:
+            raise Problem(422, f"{place}: expected at least {self.least}, got {len(value)}")
+        return [self.kind.check(each, f"{place}[{i}]") for i, each in enumerate(value)]
+
+    def schema(self) -> JsonObject:
+        limits = {"maxItems": self.most} | ({"minItems": self.least} if self.least else {})
+        return {"type": "array", "items": self.kind.schema(), **limits}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an object: its kind, what it means, and what it is if it is left out."""
+
+    kind: Kind
+    help: str
+    default: Json = REQUIRED
+
+
+@dataclass(frozen=True)
+class Record(Kind):
+    """An object whose members are known; of `either`, exactly one group member must be there."""
+
+    members: Mapping[str, Member]
+    either: Sequence[str] = ()
+
+    def check(self, value: Json, place: str) -> JsonObject:
+        if not isinstance(value, dict):
+            raise refuse(place, "an object", value)
+        unknown = next((name for name in value if name not in self.members), None)
+        if unknown is not None:
+            known = ", ".join(self.members)
+            raise Problem(422, f"{place}: expected {known}; got the unknown member {describe_value(unknown)}")
+        given = [name for name in self.either if value.get(name) is not None]
+        if self.either and len(given) != 1:
+            got = " and ".join(given) or "none of them"
+            raise Problem(422, f"{place}: expected one of {', '.join(self.either)}; got {got}")
+        return {name: self._member(name, value, place) for name in self.members if self._is_given(name, value)}
+
+    def _is_given(self, name: str, value: Mapping[str, Json]) -> bool:
+        return name not in self.either or value.get(name) is not None
+
+    def _member(self, name: str, value: Mapping[str, Json], place: str) -> Json:
+        member = self.members[name]
+        if name in value and not (value[name] is None and member.default is None):
+            return member.kind.check(value[name], f"{place}.{name}")
+        if member.default is REQUIRED:
+            raise Problem(422, f"{place}: expected {name!r}, which is missing")
+        return member.default
+
+    def schema(self) -> JsonObject:
+        properties = {}
+        for name, member in self.members.items():
+            properties[name] = {**member.kind.schema(), "description": member.help}
+            if member.default is not REQUIRED:
+                properties[name]["default"] = member.default
+        required = [n for n, m in self.members.items() if m.default is REQUIRED and n not in self.either]
+        schema: JsonObject = {"type": "object", "properties": properties, "additionalProperties": False}
+        schema |= {"required": required} if required else {}
+        return schema | ({"oneOf": [{"required": [name]} for name in self.either]} if self.either else {})
+
 
 LONGEST_WORD = 10_000
 LONGEST_NAME = 200
@@ -33,7 +277,7 @@ def _inputs(limits: Limits) -> dict[str, Member]:
                 None,
             ),
             "start": Member(Whole(0, limits.characters), "Of a whole span: its first token, from 0.", 0),
-            "end": Member(Whole(1, limits.characters), "The token behind its last one.", None),
+            "end": Member(Whole(1, limits.characters), "The token after its last one.", None),
             "label": Member(
                 Text(LONGEST_NAME, least=1), "Its label: exactly these tokens are one span of this label.", None
             ),
@@ -132,7 +376,7 @@ def empty_body(limits: Limits) -> Record:
     return Record({})
 
 
-def read_json(body: bytes, kind: Kind) -> Any:
+def read_json(body: bytes, kind: Kind) -> Json:
     """Return the body of a request, checked; it must be JSON in UTF-8 without doubled names or NaN."""
     try:
         value = _DECODER.decode(body.decode())
@@ -145,17 +389,17 @@ def read_json(body: bytes, kind: Kind) -> Any:
     return kind.check(value, "body")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members: dict[str, Any] = {}
+def _object(pairs: list[tuple[str, Json]]) -> JsonObject:
+    members: JsonObject = {}
     for name, value in pairs:
         if name in members:
-            raise ValueError(f"the member {name[:100]!r} is there twice")
+            raise ValueError(f"the member {name[:100]!r} occurs twice")
         members[name] = value
     return members
 
 
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+def _no_number(name: str) -> Json:
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number)

@@ -1,4 +1,4 @@
-"""Starting and stopping: models are loaded, the socket is bound, and uvicorn runs until it is told to stop.
+"""Starting and stopping: models are loaded, the socket is bound, and uvicorn runs until it is stopped.
 
 A connection that waits, for a request or for the rest of one, holds a file and some memory. When there are too many
 connections, the one that has waited longest makes room for the newest, so that idle clients, however many, never keep
@@ -21,25 +21,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.logs import tell
 from trelliswork.web.app import Site, make_app
 from trelliswork.web.guard import HEADERS, Access, is_local
-from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.pool import Pool
-from trelliswork.web.problems import PROBLEM_JSON, problem_json
-from trelliswork.web.seldom import write_seldom
-from trelliswork.web.teaching.school import School
+from trelliswork.web.problems import PROBLEM_JSON, problem_json, throttle_logs
+from trelliswork.web.requests import Limits
+from trelliswork.web.teaching.session import TeachingSession
 
 WILDCARDS = ("0.0.0.0", "[::]")  # addresses that mean all of this machine
 OPENS_AFTER = 0.5  # seconds until a browser asks for the page: the server listens by then
-GRACE = 10  # seconds that requests have to end once the server is told to stop
+GRACE = 10  # seconds that requests have to end once the server is asked to stop
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Settings:
     workers: int = 1
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
-    open_page: bool | None = None  # None: if somebody sits at this machine
+    open_page: bool | None = None  # None: if there is a display and a terminal
     teach: str = "teaching"  # folder of what is taught
     data: Mapping[str, str | None] = field(default_factory=dict)  # files `train` and `dev` to train on again
     device: str = "auto"
@@ -66,8 +66,8 @@ def serve(folders: Sequence[str], settings: Settings) -> None:
             f"--host {settings.host} lets other machines in, so a token is needed; add --token, or TRELLISWORK_TOKEN"
         )
     models = named_models(folders)
-    bound = _bound(settings.host, settings.port)
-    asyncio.run(_serve(models, settings, bound))
+    listener = _listen(settings.host, settings.port)
+    asyncio.run(_serve(models, settings, listener))
 
 
 def named_models(folders: Sequence[str]) -> dict[str, str]:
@@ -87,7 +87,7 @@ def named_models(folders: Sequence[str]) -> dict[str, str]:
     return models
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens; a port in use is a sentence."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -103,7 +103,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """A server that is told to stop by our handlers of signals, so that its end is a good one."""
+    """A server that our handlers of signals stop, so that requests can end."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -127,18 +127,18 @@ def has_browser() -> bool:
         return False
 
 
-async def _serve(models: dict[str, str], settings: Settings, bound: socket.socket) -> None:
+async def _serve(models: dict[str, str], settings: Settings, listener: socket.socket) -> None:
     measures = Measures()
     pool = Pool(
         models, measures, workers=settings.workers, threads=settings.threads, device=settings.device,
         limits=settings.limits,
     )  # fmt: skip
     await pool.start()
-    host, port = bound.getsockname()[:2]
+    host, port = listener.getsockname()[:2]
     access = Access.of(host, settings.allowed_hosts, settings.token)
-    school = School(settings.teach, pool, dict(settings.data))
-    await school.resume()
-    site = Site(pool, settings.limits, access, measures, school)
+    session = TeachingSession(settings.teach, pool, dict(settings.data))
+    await session.resume()
+    site = Site(pool, settings.limits, access, measures, session)
     config = uvicorn.Config(
         make_app(site), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE,
         server_header=False, date_header=False, proxy_headers=False, lifespan="on",
@@ -146,7 +146,7 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
         timeout_keep_alive=int(settings.limits.idle_seconds),
     )  # fmt: skip
     server = _Server(config)
-    write_seldom()  # after uvicorn has set up its loggers
+    throttle_logs()  # after uvicorn has set up its loggers
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, server.stop)
     shown = f"[{host}]" if ":" in host else host
@@ -157,7 +157,7 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
         asyncio.get_running_loop().call_later(OPENS_AFTER, webbrowser.open, address)
     gc.freeze()  # what is here stays: the collector need not go through it while requests wait
     try:
-        await server.serve(sockets=[bound])
+        await server.serve(sockets=[listener])
     finally:
         await pool.stop()
     tell("stopped")
@@ -241,7 +241,7 @@ class Connection(H11Protocol):
             self.drop()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request."""
+        """Refuse bytes that are not a request."""
         self._refuse(400, "expected a request of HTTP/1.1 with a head of at most 16 kB, got something else")
 
     def _refuse(self, status: int, problem: str) -> None:
@@ -283,7 +283,7 @@ class Connection(H11Protocol):
 
 def connection_class(limits: Limits) -> type[Connection]:
     """Return the connections of one server; there are never more than the system allows files."""
-    members: dict[str, Any] = {"limits": limits, "most": _most(limits.connections), "waiting": {}}
+    members: JsonObject = {"limits": limits, "most": _most(limits.connections), "waiting": {}}
     return type("LimitedConnection", (Connection,), members)
 
 

@@ -15,7 +15,7 @@ from tests.web.browser.server import Server
 from trelliswork.data import read_treebank
 from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.web.teaching.lesson import Lesson
-from trelliswork.web.teaching.training import prepared
+from trelliswork.web.teaching.training import prepare_material
 
 GOLD = as_sentences(builtin_corpus(seed=7, sizes=(20, 1, 1))["train"])
 
@@ -198,7 +198,7 @@ def test_trees_are_taught_whole(browser: Any, models: dict[str, Path], tmp_path:
     finally:
         server.stop()
     mine = Lesson(folder)
-    material = prepared(mine, str(models["parser"]), {})
+    material = prepare_material(mine, str(models["parser"]), {})
     mine.close()
     _, own = read_treebank(models["parser"].parent / "data" / "train.conllu")
     _, both = read_treebank(folder / "train.conllu")

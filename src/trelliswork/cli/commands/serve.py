@@ -78,7 +78,7 @@ def serve(
     check_paths(read=[train, dev])
     for package in ("starlette", "uvicorn", "prometheus_client"):
         optional(package, "serve", "web")
-    limits = named("trelliswork.web.limits:Limits")(seconds=timeout, at_once=at_once)
+    limits = named("trelliswork.web.requests:Limits")(seconds=timeout, at_once=at_once)
     settings = named("trelliswork.web.server:Settings")(
         host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,
         limits, open_page, teach, {"train": train, "dev": dev}, device,

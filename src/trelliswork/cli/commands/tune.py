@@ -25,10 +25,10 @@ from trelliswork.cli.model_help import OF_MODELS, ModelCommand
 from trelliswork.cli.options import Quiet, Threads
 from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
 from trelliswork.cli.tune_folder import default_space, read_space, reserved_search, settle
+from trelliswork.data.settings import Space
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.training.result import SearchResult, TrialRow, shown
-from trelliswork.training.search_space import Space
 from trelliswork.training.trials import SearchConfig, require_optuna, search
 
 if TYPE_CHECKING:

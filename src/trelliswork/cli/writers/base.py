@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
-from trelliswork.data.raw_sentences import placed
+from trelliswork.data.raw_sentences import place_words
 from trelliswork.models.base import Answer
 from trelliswork.tags.schemes import spans_of
 
@@ -78,7 +78,7 @@ def _places_in_text(sentence: Sentence) -> Sequence[tuple[int, int]]:
     if sentence.offsets[-1][1] - base == len(sentence.text):
         return [(start - base, end - base) for start, end in sentence.offsets]
     multiword = {first: (last, form) for first, last, form in sentence.multiword}
-    return placed(Sentence(sentence.words), sentence.text, multiword).offsets
+    return place_words(Sentence(sentence.words), sentence.text, multiword).offsets
 
 
 def _text(sentence: Sentence, places: Sequence[tuple[int, int]], start: int, end: int) -> str:

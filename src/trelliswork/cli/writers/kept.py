@@ -238,7 +238,7 @@ class KeptRecords(Writer):
                 line = replaced_member(line, name, value)
             return line
         pieces = [piece for sentence, answer in self.waiting for piece in self._pieces(sentence, answer)]
-        line = shape.written(line, record, [answer.value for _, answer in self.waiting], pieces)
+        line = shape.put_answers(line, record, [answer.value for _, answer in self.waiting], pieces)
         more = (
             self._analyses(shape.text(record))
             if isinstance(shape, Texts)

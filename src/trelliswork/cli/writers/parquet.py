@@ -107,8 +107,8 @@ class ParquetWriter(Writer):
             others = row.get("alternatives", ())
             row["alternatives"] = [{**each, "value": in_a_line(each["value"])} for each in others] or None
         if self.is_copied:
-            return {name: sentence.extra.get(name) for name in self.others} | row
-        return {EXTRA: json.dumps(sentence.extra, ensure_ascii=False) if sentence.extra else None} | row
+            return {**{name: sentence.extra.get(name) for name in self.others}, **row}
+        return {EXTRA: json.dumps(sentence.extra, ensure_ascii=False) if sentence.extra else None, **row}
 
     def _flush(self) -> None:
         columns = [pa.array([row.get(field.name) for row in self.waiting], field.type) for field in self.schema]

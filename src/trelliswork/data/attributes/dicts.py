@@ -18,11 +18,12 @@ import numpy as np
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.key_kernels import hash_joined
 from trelliswork.data.attributes.rows import offsets_of
+from trelliswork.data.json_values import Json
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, ModelError
 from trelliswork.runtime.arrays import Array
 
-Token = Mapping[str, Any] | Sequence[str]
+Token = Mapping[str, Json] | Sequence[str]
 TOKENS_AT_A_TIME = 1024  # whose names are spelled out
 _NO_VALUES = np.empty(0)
 _NUMBERS = (int, float, np.number, np.bool_)  # a truth value is a whole number
@@ -47,7 +48,7 @@ def attribute_items(token: Token, prefix: str = "") -> Iterator[tuple[str, float
             yield prefix + name, 1.0
 
 
-def _items_of(name: str, value: Any) -> Iterator[tuple[str, float]]:
+def _items_of(name: str, value: object) -> Iterator[tuple[str, float]]:
     if isinstance(value, str):
         yield f"{name}:{value}", 1.0
     elif isinstance(value, bytes):
@@ -91,7 +92,7 @@ class Joined(NamedTuple):
     values: Array  # [entries], or empty: all 1
 
 
-def joined_names(tokens: Sequence[Any]) -> Joined | None:
+def joined_names(tokens: Sequence[Json]) -> Joined | None:
     """Return the attributes of a sentence as one text; None unless all tokens are lists of names, or all are dicts of
     text and finite numbers. There may be a zero in a name, too."""
     try:
@@ -149,7 +150,7 @@ def _block(tokens: list[Token], first: int, lengths: Array) -> _Block:
     return _Block(counts, keys, _checked(values, counts, text, first, lengths), text)
 
 
-def _spelled(tokens: Sequence[Any]) -> tuple[str, Array | None]:
+def _spelled(tokens: Sequence[Json]) -> tuple[str, Array | None]:
     """Return the names of attributes with a zero between two, and their values, if all tokens are lists of names or
     all are
     dicts of text and numbers; anything else is a `TypeError`."""
@@ -254,7 +255,7 @@ class FeatureFunction:
         if isinstance(features, FeatureFunction):
             return features
         if isinstance(features, str):
-            return cls(imported(features), features)
+            return cls(import_function(features), features)
         if not callable(features):
             got = type(features).__name__
             raise DataError("features", f"expected a function over a sentence or 'package.module:function', got {got}")
@@ -312,14 +313,14 @@ def words_of(sentence: Sentence) -> list[list[str]]:
 
 
 def path_of(function: Function) -> str | None:
-    """Return the path by which `imported` finds a function again; None for a lambda, a local function or an
+    """Return the path by which `import_function` finds a function again; None for a lambda, a local function or an
     instance.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     return f"{module}:{name}" if module and name and "<" not in name else None
 
 
-def imported(path: str) -> Function:
+def import_function(path: str) -> Function:
     """Return the function at "package.module:name"."""
     module, colon, name = path.partition(":")
     if not (module and colon and name):
@@ -341,11 +342,21 @@ def imported(path: str) -> Function:
     return function
 
 
-def merged(
+def merge_attributes(
     counts: Array, keys: Array, more_counts: Array, more_keys: Array, more_values: Array | None
 ) -> tuple[Array, Array, Array | None, Array]:
     """Return two lists of attributes, token by token, as one: (counts, keys, values, place of each entry in both
     lists).
+
+    Args:
+        counts: Entries of each token in the first list [tokens].
+        keys: Keys of the first list [entries].
+        more_counts: Entries of each token in the second list [tokens].
+        more_keys: Keys of the second list [more entries].
+        more_values: Values of the second list [more entries]; None if all are 1.
+
+    Returns:
+        Counts [tokens], keys and values [all entries], and the place of each entry in both lists.
     """
     tokens = np.arange(len(counts))
     owner = np.concatenate([np.repeat(tokens, counts), np.repeat(tokens, more_counts)])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
-from trelliswork.data.attributes.conjunctions import Conjunctions
 from trelliswork.data.attributes.key_kernels import EMPTY, add_keys, find_keys, hash_texts
+from trelliswork.data.attributes.rows import Conjunctions
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import Array
 
@@ -68,11 +68,11 @@ class KeyIndex:
     def __len__(self) -> int:
         return self._n_known
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return KeyIndex.of, (self.keys(),)  # most of the table is empty
 
     def add(self, keys: Array) -> Array:
-        """Return the number of each key; strangers get new ones."""
+        """Return the number of each key; unknown keys get new ones."""
         ids, done = np.empty(len(keys), np.int32), 0
         while True:
             done, self._n_known = add_keys(self.table, self.numbers, self._n_known, keys, done, ids)
@@ -81,7 +81,7 @@ class KeyIndex:
             self._grow()
 
     def find(self, keys: Array) -> Array:
-        """Return the number of each key; -1 for strangers."""
+        """Return the number of each key; -1 for unknown keys."""
         ids = np.empty(len(keys), np.int32)
         find_keys(self.table, self.numbers, keys, ids)
         return ids
@@ -136,7 +136,7 @@ class HashedIndex:
 def mixed(keys: Array) -> Array:
     """Return keys whose high bits depend on all of theirs (MurmurHash3's finaliser, one to one).
 
-    The last letter of a name hardly reaches the high bits of its FNV-1a hash.
+    The last letter of a name barely reaches the high bits of its FNV-1a hash.
     """
     keys = keys ^ (keys >> np.uint64(33))
     keys = keys * np.uint64(0xFF51AFD7ED558CCD)

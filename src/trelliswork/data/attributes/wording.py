@@ -1,4 +1,4 @@
-"""Attributes in words: what the names that templates make say to people."""
+"""Attributes in words, from the names that templates make."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ class Wording:
 
     def _phrase(self, reference: Reference, value: str) -> str:
         column = reference.column
-        place = placed(self._columns[column] if column < len(self._columns) else f"column {column}", reference.shift)
+        place = describe_place(
+            self._columns[column] if column < len(self._columns) else f"column {column}", reference.shift
+        )
         if _OUTSIDE.fullmatch(value):
-            return f"no {placed('word', reference.shift)}"  # whatever the column: there is no token
+            return f"no {describe_place('word', reference.shift)}"  # whatever the column: there is no token
         seen, quoted = _seen(reference.spelling)
         shown = repr(value) if quoted else value
         if seen == "lower-case":
@@ -85,9 +87,9 @@ def _pattern(template: Template) -> re.Pattern[str]:
     return re.compile("".join(written), re.DOTALL)
 
 
-def placed(what: str, shift: int) -> str:
+def describe_place(what: str, shift: int) -> str:
     """
-    >>> placed("word", -1), placed("word", 0), placed("POS", 2)
+    >>> describe_place("word", -1), describe_place("word", 0), describe_place("POS", 2)
     ('previous word', 'word', 'POS (2 after)')
     """
     near = {-1: f"previous {what}", 0: what, 1: f"next {what}"}

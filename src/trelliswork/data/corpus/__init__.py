@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trelliswork.data.corpus.documents import AnnotatedDocument, builtin_documents
-from trelliswork.data.corpus.events import event_mentions
 from trelliswork.data.corpus.generate import (
     AnnotatedSentence,
     annotate,
     as_sentences,
     builtin_corpus,
+    event_mentions,
     sentences,
     write_corpus,
 )

@@ -10,7 +10,7 @@ a document says has no words of its own: who is called "Orion engineer Ann Lee" 
 The kind of a mention of the cast is TYPE.form.number, that of a noun for an event event.Type.sentence.
 
 The notation is that of `grammar`, whose rules serve here too. A kind that begins with @ is a member of the cast, or an
-event that was told before; .o is behind those that are objects.
+earlier event; .o is behind those that are objects.
 """
 
 from __future__ import annotations
@@ -21,8 +21,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from trelliswork.data.corpus.events import EVENTS, event_mentions
-from trelliswork.data.corpus.generate import PARTS, AnnotatedSentence, Expansion, annotate, spelled
+from trelliswork.data.corpus.generate import (
+    EVENTS,
+    PARTS,
+    AnnotatedSentence,
+    Expansion,
+    annotate,
+    event_mentions,
+    spell,
+)
 from trelliswork.data.corpus.grammar import ENTITY_LABEL, Derivation, Rule, parsed_rules, placed, rules_by_parent
 from trelliswork.data.events import IMPLIED, Event
 
@@ -65,12 +72,12 @@ def documents(seed: str | int, *, unseen: bool = True) -> Iterator[AnnotatedDocu
     """Yield endless documents; with `unseen`, held-out words occur among them."""
     source = random.Random(seed)
     while True:
-        trees = _Story(source, unseen).told()
-        yield AnnotatedDocument(tuple(annotate(spelled(tree)) for tree in trees))
+        trees = _Story(source, unseen).trees()
+        yield AnnotatedDocument(tuple(annotate(spell(tree)) for tree in trees))
 
 
 class _Story:
-    """A document while it is told: its cast, and the type of the event of each sentence, if it has one."""
+    """A document while it is made: its cast, and the type of the event of each sentence, if it has one."""
 
     def __init__(self, source: random.Random, unseen: bool):
         self.source = source
@@ -78,7 +85,7 @@ class _Story:
         self.cast = Cast(source, self.draw.word)
         self.types: list[str | None] = []
 
-    def told(self) -> list[Derivation]:
+    def trees(self) -> list[Derivation]:
         script = self.source.choice(SCRIPTS)
         n = self.source.randint(2, len(script))
         steps = [script[i] for i in sorted(self.source.sample(range(len(script)), n))]
@@ -113,8 +120,8 @@ class _Story:
         role, _, is_object = kind.partition(".")
         if role != "event":
             return self.cast.mention(role, is_object=bool(is_object))
-        told = self._events()
-        sentence = told[-1] if self.source.random() < 0.6 else self.source.choice(told)
+        earlier = self._events()
+        sentence = earlier[-1] if self.source.random() < 0.6 else self.source.choice(earlier)
         type_ = str(self.types[sentence])
         noun = Derivation("NN", noun_kind(type_, sentence), word=self.source.choice(NOUNS[type_].split()))
         return Derivation("NP", "event", (Derivation("DT", "the", word="the"), noun), head=1)
@@ -282,7 +289,7 @@ def layers_of(trees: Sequence[Derivation]) -> Layers:
 
 
 def _role(event: Event) -> str:
-    """Return the role of an event told before: what causes a reaction, or what something comes after."""
+    """Return the role of an earlier event: what causes a reaction, or what something comes after."""
     return "Cause" if event.type == "React" else "After"
 
 

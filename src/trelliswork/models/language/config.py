@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trelliswork.data.settings import WIDEST, Settings, setting
+from trelliswork.data.settings import WIDEST, OneOf, Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.training.search_space import OneOf
 
 PLAIN_TEXT = "plain text"  # what language models learn from, as `Model.learns_from` has it
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from trelliswork.data.readers import read_pretokenised
 from trelliswork.data.sentence import Sentence
-from trelliswork.data.subwords import BytePairs, joined
+from trelliswork.data.subwords import BytePairs, join_pieces
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import Array
@@ -69,7 +69,7 @@ class TextReading:
         """Return the text of some units."""
         if self.units == "characters":
             return "".join(units).replace(SPACE, " ")
-        return " ".join(units if self.pairs is None else joined(units))
+        return " ".join(units if self.pairs is None else join_pieces(units))
 
 
 class Corpus(NamedTuple):
@@ -100,7 +100,7 @@ def learned_reading(paths: Sequence[str], reading: TextReading, merges: int) -> 
     for path in paths:
         for line in whole.lines(path):
             words.update(line)
-    return replace(reading, pairs=BytePairs.learned(words, merges))
+    return replace(reading, pairs=BytePairs.learn(words, merges))
 
 
 def read_corpus(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import Around, Numbers, Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.parts import CHARACTERS, encoder_names, encoders_with
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.search_space import Around, Numbers
 
 Initialization = Literal["uniform", "normal", "literal"]
 PretrainedTraining = Literal["tuned", "frozen", "frozen-first"]

@@ -18,10 +18,9 @@ from trelliswork.models.networks.fine_tuning import description_of, learning_def
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.runtime.devices import device_for
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.finished import finished_run
 from trelliswork.training.loop import carry_out
 from trelliswork.training.progress import OnEpoch
-from trelliswork.training.result import TrainingResult
+from trelliswork.training.result import TrainingResult, finished_run
 from trelliswork.training.run import Run
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import Numbers, OneOf, Settings, setting
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.training.search_space import Numbers, OneOf
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from trelliswork.data.pairs import NormalForm, PairFormat, Units
-from trelliswork.data.settings import WIDEST, Settings, setting
+from trelliswork.data.settings import WIDEST, Around, Numbers, OneOf, Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.training.search_space import Around, Numbers, OneOf
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,144 @@ In decisions an arc is written as in pins, `2:nsubj`: the head, words counted fr
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.data.treebank import tree_problem
 from trelliswork.errors import DataError, OutputError
 from trelliswork.web.problems import Problem
-from trelliswork.web.teaching.journal import Form, Journal, Record, sync_folder
 from trelliswork.writing import atomic_write
+
+Record = JsonObject
+
+
+class Form(NamedTuple):
+    """Format of a record; `end` follows each and is in none. `decode` raises ValueError for anything else."""
+
+    end: bytes
+    encode: Callable[[Record], bytes]
+    decode: Callable[[bytes], Record]
+
+
+def _line(record: Record) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode()
+
+
+def _object(line: bytes) -> Record:
+    try:
+        record = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(record, dict):
+        raise ValueError("expected an object")
+    return record
+
+
+JSON_LINES = Form(b"\n", _line, _object)
+
+
+class Journal:
+    """A file of records. `append` returns when a record is on the disk, `pop` when the last one is gone.
+
+    What a crash left half written is cut off when the file is opened: it was never acknowledged. The file is
+    locked, so that a second server does not write into it.
+
+    >>> journal = Journal("decisions.jsonl")                     # doctest: +SKIP
+    >>> journal.append({"id": 3, "tags": ["O"]})                 # doctest: +SKIP
+    >>> journal.pop()                                            # doctest: +SKIP
+    {'id': 3, 'tags': ['O']}
+    """
+
+    def __init__(self, path: str | Path, form: Form = JSON_LINES) -> None:
+        self.path, self._form = Path(path), form
+        is_new = not self.path.exists()
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be opened: {error.strerror}; check the folder of --teach") from error
+        try:
+            self._lock()
+            if is_new:
+                sync_folder(self.path.parent)
+            self.records, self._starts, self._size = self._read()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise OutputError(f"{self.path}: another server writes into it; stop that one") from error
+
+    def _read(self) -> tuple[list[Record], list[int], int]:
+        """Return the records, where each begins, and where the last ends; half a record behind is cut off."""
+        text, end = self.path.read_bytes(), self._form.end
+        size = text.rfind(end) + len(end) if end in text else 0
+        if size < len(text):
+            self._cut(size)
+        records, starts, place = [], [], 0
+        for piece in text[:size].split(end)[:-1]:
+            try:
+                records.append(self._form.decode(piece))
+            except ValueError as error:
+                number = text.count(b"\n", 0, place) + 1
+                raise DataError(self.path, "expected a decision, got something else", line=number) from error
+            starts.append(place)
+            place += len(piece) + len(end)
+        return records, starts, size
+
+    def append(self, record: Record) -> None:
+        """Write a record; if that fails, the file is as it was."""
+        line = self._form.encode(record) + self._form.end
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+            os.fsync(self._file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._cut(self._size)
+            problem = f"{self.path}: cannot be written: {error.strerror}; the decision was not kept"
+            raise OutputError(f"{problem}; check the space on the disk") from error
+        self.records.append(record)
+        self._starts.append(self._size)
+        self._size += len(line)
+
+    def pop(self) -> Record:
+        """Take the last record off the file."""
+        self._cut(self._starts[-1])
+        self._size = self._starts.pop()
+        return self.records.pop()
+
+    def _cut(self, size: int) -> None:
+        os.ftruncate(self._file, size)
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Let another one write."""
+        os.close(self._file)
+
+
+def sync_folder(folder: str | Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
 
 SENTENCES, TAUGHT, TREES, SKIPPED = "sentences.jsonl", "taught.jsonl", "taught.conllu", "skipped.jsonl"
 ARCS = "arcs"  # what a parser answers with
-UNKNOWN = "?"  # the tag of a token that nobody has confirmed, as `train --partial` reads it
+UNKNOWN = "?"  # the tag of a token that has not been confirmed, as `train --partial` reads it
 
 Score = Mapping[str, float]  # by the name of the ranking, the most useful sentence having the highest
 
@@ -39,14 +162,23 @@ class Lesson:
         self.decided = {record["id"] for record in self.taught.records}
         self.put_off = [record["id"] for record in self._skipped.records]
         if not all(0 <= each < len(self.sentences) for each in (*self.decided, *self.put_off)):
-            raise DataError(self.taught.path, "expected decisions about the sentences of this folder, got others")
+            raise DataError(self.taught.path, "expected decisions about the sentences of this folder, found others")
         self.scores: dict[int, Score] = {}
 
     @classmethod
-    def begun(cls, folder: Path, model: str, sentences: Sequence[Mapping[str, Any]], answers: str = "tags") -> Lesson:
+    def begin(cls, folder: Path, model: str, sentences: Sequence[Mapping[str, Json]], answers: str = "tags") -> Lesson:
         """Return a lesson that is new, or the one that is there already if it has the same sentences.
 
         `answers` is what the list of models says that the model answers with.
+
+        Args:
+            folder: The folder of the lesson.
+            model: The name of the model that is taught.
+            sentences: The sentences as records.
+            answers: What the model answers with, as the list of models says.
+
+        Returns:
+            The lesson, open.
         """
         path = folder / SENTENCES
         if path.exists():
@@ -71,7 +203,7 @@ class Lesson:
         self.taught.close()
         self._skipped.close()
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> JsonObject:
         """Return the progress of the lesson."""
         known = sum(tag != UNKNOWN for record in self.taught.records for tag in record["tags"])
         remaining = self._remaining()
@@ -97,7 +229,7 @@ class Lesson:
         """Return the sentences that are still to come and have no score."""
         return [each for each in self._remaining() if each not in self.scores]
 
-    def at(self, number: int) -> dict[str, Any]:
+    def at(self, number: int) -> JsonObject:
         """Return a sentence by its number."""
         if not 0 <= number < len(self.sentences):
             raise Problem(404, f"expected a sentence of 0..{len(self.sentences) - 1}, got {number}")
@@ -127,7 +259,7 @@ class Lesson:
         self._skipped.append({"id": number})
         self.put_off.append(number)
 
-    def undo(self) -> dict[str, Any]:
+    def undo(self) -> JsonObject:
         """Take the last decision back."""
         if not self.taught.records:
             raise Problem(409, "there is no decision to take back")
@@ -136,7 +268,7 @@ class Lesson:
         return {"id": record["id"], "tags": [None if tag == UNKNOWN else tag for tag in record["tags"]]}
 
 
-def _read_sentences(path: Path) -> tuple[str, str, list[dict[str, Any]]]:
+def _read_sentences(path: Path) -> tuple[str, str, list[JsonObject]]:
     try:
         head, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
         return head["model"], head.get("answers", "tags"), lines
@@ -158,7 +290,13 @@ def _arc(text: str) -> tuple[int, str]:
 
 
 def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collection[str]) -> None:
-    """Refuse what is no whole tree with labels that the parser knows."""
+    """Refuse arcs that are not a whole tree with labels that the parser knows.
+
+    Args:
+        arcs: The arc of each word, such as 2:nsubj; None is unknown.
+        tokens: The words.
+        labels: The labels that the parser knows.
+    """
     if missing := sum(arc is None for arc in arcs):
         problem = f"expected an arc for every word, as a parser learns from whole trees; {missing} of them are unknown"
         raise Problem(422, f"body.tags: {problem}; confirm them, or skip the sentence")
@@ -177,13 +315,13 @@ def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collec
 
 
 def check_words(tokens: Sequence[str]) -> None:
-    """Refuse words that no line of CoNLL-U can hold."""
+    """Refuse words that a line of CoNLL-U cannot hold."""
     for token in tokens:
         if not token.strip() or re.search(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", token):
             raise Problem(422, f"body.content: expected words without tabs and line breaks, got {token[:50]!r}")
 
 
-def _written(record: Record) -> bytes:
+def _conllu_block(record: Record) -> bytes:
     rows = [f"{_ID}{record['id']}"]
     for i, (token, arc) in enumerate(zip(record["tokens"], record["tags"], strict=True), 1):
         head, label = _arc(arc)
@@ -191,10 +329,10 @@ def _written(record: Record) -> bytes:
     return "\n".join(rows).encode()
 
 
-def _read(block: bytes) -> Record:
-    """Read a block of CoNLL-U, as `_written` gives it.
+def _read_conllu_block(block: bytes) -> Record:
+    """Read a block of CoNLL-U, as `_conllu_block` gives it.
 
-    >>> _read(_written({"id": 3, "tokens": ["She", "sings"], "tags": ["2:nsubj", "0:root"]}))
+    >>> _read_conllu_block(_conllu_block({"id": 3, "tokens": ["She", "sings"], "tags": ["2:nsubj", "0:root"]}))
     {'id': 3, 'tokens': ['She', 'sings'], 'tags': ['2:nsubj', '0:root']}
     """
     first, *lines = block.decode().split("\n")
@@ -208,4 +346,4 @@ def _read(block: bytes) -> Record:
     }
 
 
-CONLLU = Form(b"\n\n", _written, _read)
+CONLLU = Form(b"\n\n", _conllu_block, _read_conllu_block)

@@ -11,14 +11,16 @@ import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trelliswork.cli.config_file import config_text, known_settings
 from trelliswork.data import Choices, Sentence, json_text
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.data.readers import open_tagged
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.reading import numbered_lines
 from trelliswork.training.exclusive import SETTINGS
+from trelliswork.web.pool import Pool
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.lesson import ARCS, UNKNOWN, Lesson
 from trelliswork.writing import atomic_write
@@ -29,24 +31,24 @@ LINES = 200  # of the log that are kept
 class Training:
     """One training at a time; `data` may name the files `train` and `dev`."""
 
-    def __init__(self, pool: Any, data: dict[str, str | None]) -> None:
+    def __init__(self, pool: Pool, data: dict[str, str | None]) -> None:
         self._pool, self._data = pool, data
         self._log: deque[str] = deque(maxlen=LINES)
-        self._state: dict[str, Any] = {"state": "idle"}
+        self._state: JsonObject = {"state": "idle"}
         self._task: asyncio.Task[None] | None = None
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """Return the answer to GET /v1/teach/training."""
         empty = {"before": None, "after": None, "swapped": None, "problem": None}
         return {**empty, **self._state, "log": list(self._log)}
 
-    async def begin(self, lesson: Lesson, *, swapped: Callable[[], None]) -> None:
+    async def begin(self, lesson: Lesson, *, on_swap: Callable[[], None]) -> None:
         """Start in the background."""
         if self._state["state"] == "running":
             raise Problem(409, "a training is running already; wait for its end")
         self._log.clear()
         self._state = {"state": "running", "model": lesson.model}
-        self._task = asyncio.create_task(self._run(lesson, swapped))
+        self._task = asyncio.create_task(self._run(lesson, on_swap))
 
     async def stop(self) -> None:
         """End a training that runs."""
@@ -55,17 +57,17 @@ class Training:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _run(self, lesson: Lesson, swapped: Callable[[], None]) -> None:
+    async def _run(self, lesson: Lesson, on_swap: Callable[[], None]) -> None:
         try:
-            await self._train(lesson, swapped)
+            await self._train(lesson, on_swap)
             self._state["state"] = "done"
         except (TrellisworkError, OSError) as error:
             self._state |= {"state": "failed", "problem": str(error)}
 
-    async def _train(self, lesson: Lesson, swapped: Callable[[], None]) -> None:
+    async def _train(self, lesson: Lesson, on_swap: Callable[[], None]) -> None:
         """Train, score both models on the dev sentences, and keep the better one."""
         served = self._pool.folders[lesson.model]
-        material = await asyncio.to_thread(prepared, lesson, served, self._data)
+        material = await asyncio.to_thread(prepare_material, lesson, served, self._data)
         self._log.extend(material.notes)
         out = _new_folder(lesson.folder)
         await self._command("trelliswork", "train", str(material.config), "--out", str(out))
@@ -73,7 +75,7 @@ class Training:
         self._state |= {"before": before, "after": after, "swapped": after > before}
         if after > before:
             await self._pool.replace(lesson.model, str(out))
-            swapped()
+            on_swap()
         what = "the new model is served now" if after > before else "the old model stays"
         self._log.append(f"dev score {100 * before:.2f} before, {100 * after:.2f} after: {what}")
 
@@ -83,7 +85,7 @@ class Training:
         return float(json.loads(last)["score"])
 
     async def _command(self, module: str, *arguments: str, quiet: bool = False) -> str:
-        """Run a module of ours; its lines go to the log, unless it is quiet. Return the last line that it printed."""
+        """Run a module of this package; its lines go to the log, unless it is quiet. Return the last line."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "trelliswork.runtime.parents", str(os.getpid()), module, *arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -101,8 +103,8 @@ class Training:
                 process.kill()
                 await process.wait()
         if status:
-            told = last.removeprefix("error: ") or f"status {status}"
-            raise TrellisworkError(f"{module} {arguments[0]} failed: {told}")
+            reason = last.removeprefix("error: ") or f"status {status}"
+            raise TrellisworkError(f"{module} {arguments[0]} failed: {reason}")
         return last
 
 
@@ -129,10 +131,18 @@ class Material(NamedTuple):
     notes: list[str]
 
 
-def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Material:
+def prepare_material(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Material:
     """Write train.jsonl, dev.jsonl and config.toml into the folder of a lesson, whose model is in a folder.
 
     `data` may name the files `train` and `dev`; else they are those that the settings of the model name.
+
+    Args:
+        lesson: The lesson that was taught.
+        model: The folder of the model.
+        data: Files `train` and `dev`, where they are not those of the settings of the model.
+
+    Returns:
+        The file of settings, the dev sentences, and notes.
     """
     folder, notes = lesson.folder, list[str]()
     settings, about = _settings(model), _about(model)
@@ -142,7 +152,7 @@ def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Mate
         raise TrellisworkError(f"{problem}; start the server with --dev FILE")
     if lesson.answers == ARCS:
         return _trees(lesson, settings, train, dev)
-    own = [] if train is None else list(_tagged(train, about))
+    own = [] if train is None else list(_read_tagged(train, about))
     if not own:
         notes.append(ALONE)
     taught = [_sentence(record) for record in lesson.taught.records]
@@ -155,14 +165,14 @@ def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Mate
     if not (own or taught):
         raise TrellisworkError("nothing to train on; decide about some sentences first")
     _write(folder / "train.jsonl", [*own, *taught])
-    _write(folder / "dev.jsonl", _tagged(dev, about))
+    _write(folder / "dev.jsonl", _read_tagged(dev, about))
     notes.append(f"{len(own)} sentences of its own and {len(taught)} that were taught")
     more = {PARTIAL: True} if takes_partial else {}
-    return _configured(folder, settings, folder / "train.jsonl", folder / "dev.jsonl", notes, **more)
+    return _write_config(folder, settings, folder / "train.jsonl", folder / "dev.jsonl", notes, **more)
 
 
-def _trees(lesson: Lesson, settings: Mapping[str, Any], own: str | None, dev: str) -> Material:
-    """Return the treebank of a parser with what was taught behind it."""
+def _trees(lesson: Lesson, settings: Mapping[str, Json], own: str | None, dev: str) -> Material:
+    """Return the treebank of a parser followed by what was taught."""
     folder, taught = lesson.folder, lesson.taught.path.read_text(encoding="utf-8")
     if not (own or taught):
         raise TrellisworkError("nothing to train on; decide about some sentences first")
@@ -172,11 +182,11 @@ def _trees(lesson: Lesson, settings: Mapping[str, Any], own: str | None, dev: st
         file.write("\n" + taught)
     notes = [] if own else [ALONE]
     notes.append(f"{len(lesson.taught.records)} trees that were taught" + (f", behind those of {own}" if own else ""))
-    return _configured(folder, settings, folder / "train.conllu", Path(dev), notes)
+    return _write_config(folder, settings, folder / "train.conllu", Path(dev), notes)
 
 
-def _configured(
-    folder: Path, settings: Mapping[str, Any], train: Path, dev: Path, notes: list[str], **more: Any
+def _write_config(
+    folder: Path, settings: Mapping[str, Json], train: Path, dev: Path, notes: list[str], **more: Json
 ) -> Material:
     """Return the settings of the model with other files, written into the folder."""
     kept = {key: value for key, value in settings.items() if key not in LAYOUT}
@@ -186,7 +196,7 @@ def _configured(
     return Material(folder / SETTINGS, dev, notes)
 
 
-def _settings(model: str) -> dict[str, Any]:
+def _settings(model: str) -> JsonObject:
     path = Path(model) / SETTINGS
     try:
         sections = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -196,9 +206,9 @@ def _settings(model: str) -> dict[str, Any]:
     return {key: value for values in sections.values() for key, value in values.items()}
 
 
-def _about(model: str) -> dict[str, Any]:
+def _about(model: str) -> JsonObject:
     stored = json.loads((Path(model) / "metrics.json").read_text(encoding="utf-8"))
-    layout: dict[str, Any] = (stored.get("data") or {}).get("format") or {}
+    layout: JsonObject = (stored.get("data") or {}).get("format") or {}
     return layout
 
 
@@ -208,7 +218,7 @@ def _existing(path: str | None, model: str) -> str | None:
     return next((str(each) for each in places if each.is_file()), None)
 
 
-def _tagged(path: str, about: Mapping[str, Any]) -> Iterator[Sentence]:
+def _read_tagged(path: str, about: Mapping[str, Json]) -> Iterator[Sentence]:
     columns = about.get("feature_columns")
     choices = Choices(
         word_column=about.get("word_column"), tag_column=about.get("tag_column"),
@@ -217,7 +227,7 @@ def _tagged(path: str, about: Mapping[str, Any]) -> Iterator[Sentence]:
     yield from open_tagged(path, choices if not path.endswith((".jsonl", ".json")) else Choices())[1]
 
 
-def _sentence(record: Mapping[str, Any]) -> Sentence:
+def _sentence(record: Mapping[str, Json]) -> Sentence:
     features: Sequence[Sequence[str]] = record.get("features", ())
     return Sentence(tuple(record["tokens"]), tuple(record["tags"]), tuple(map(tuple, features)))
 

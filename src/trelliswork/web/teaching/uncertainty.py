@@ -7,21 +7,21 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import choices_of, open_new
 from trelliswork.data import Choices, Sentence, file_kind
+from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.models import load
-from trelliswork.models.base import Answer
+from trelliswork.models.base import Answer, Model
 from trelliswork.models.part_choices import PartChoices
-from trelliswork.web.asking import Asked
+from trelliswork.web.asking import Question
 from trelliswork.web.problems import Problem
 
 MOST_SENTENCES = 100_000
 
 
-def uncertainties(model: Any, question: Asked) -> list[dict[str, float]]:
+def uncertainties(model: Model, question: Question) -> list[dict[str, float]]:
     """Return for each sentence how useful a decision about it would be, by each ranking.
 
     Entropy and expected errors are sums over the tokens, by which short sentences are not preferred: Settles and Craven
@@ -41,7 +41,7 @@ def _scores(answer: Answer, choices: Sequence[PartChoices]) -> dict[str, float]:
     }
 
 
-def sentences_in_file(model: Any, body: Any) -> dict[str, Any]:
+def sentences_in_file(model: Model, body: Json) -> JsonObject:
     """Return the sentences of an uploaded file, as lines of a lesson have them."""
     kind, content = body["format"], body["content"]
     how = {"by_line": kind == "lines"} if kind in ("text", "lines") else {}
@@ -56,8 +56,8 @@ def sentences_in_file(model: Any, body: Any) -> dict[str, Any]:
     return {"sentences": records}
 
 
-def _record(sentence: Sentence) -> dict[str, Any]:
-    record: dict[str, Any] = {"text": sentence.text} if sentence.text else {}
+def _record(sentence: Sentence) -> JsonObject:
+    record: JsonObject = {"text": sentence.text} if sentence.text else {}
     record["tokens"] = list(sentence.words)
     return record | ({"features": [list(each) for each in sentence.features]} if sentence.features else {})
 
@@ -65,9 +65,9 @@ def _record(sentence: Sentence) -> dict[str, Any]:
 # The score of a model on sentences, printed: `python -m trelliswork.web.teaching.uncertainty FOLDER FILE`.
 
 
-def score(folder: str, file: str) -> dict[str, Any]:
+def score(folder: str, file: str) -> JsonObject:
     """Return the score that counts for the model, and its name."""
-    model: Any = load(folder)
+    model: Model = load(folder)
     _, opened = GOLD_FILES[model.learns_from].open(file, Choices(), file_kind(file))
     gold, _ = model.readable_gold(list(opened))
     scores = model.evaluate(gold)

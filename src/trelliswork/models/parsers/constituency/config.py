@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import Around, Numbers, Settings, setting
 from trelliswork.models.networks.config import NetworkConfig
-from trelliswork.training.search_space import Around, Numbers
 
 Side = Literal["left", "right"]
 TreeDecoding = Literal["best", "expected"]

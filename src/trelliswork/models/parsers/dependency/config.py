@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from trelliswork.data.settings import WIDEST, setting
+from trelliswork.data.settings import WIDEST, Around, Numbers, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
-from trelliswork.training.search_space import Around, Numbers
 
 Trees = Literal["auto", "projective", "non-projective"]
 Tags = Literal["none", "joint"]

@@ -17,8 +17,7 @@ from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames,
 from trelliswork.data.attributes.dicts import EntryNames, Token
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.rows import offsets_of
-from trelliswork.data.crfsuite import ATTRIBUTES
-from trelliswork.data.crfsuite_models import CRFsuiteModel, read_crfsuite_model
+from trelliswork.data.crfsuite import ATTRIBUTES, CRFsuiteModel, read_crfsuite_model
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.crf.model import FeatureCRF

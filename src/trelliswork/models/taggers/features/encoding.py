@@ -15,10 +15,9 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIndex, KeyIndex, Templates
-from trelliswork.data.attributes.expansion import Found, expand
 from trelliswork.data.attributes.key_index import new_index
 from trelliswork.data.attributes.rows import ENTRIES_AT_A_TIME, first_entries_of, offsets_of
-from trelliswork.data.attributes.templates import Column
+from trelliswork.data.attributes.templates import AttributeEntries, Column, expand
 from trelliswork.errors import DataError
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Growing
@@ -42,7 +41,7 @@ def columns_of(sentences: Sequence[Sentence], n_columns: int | None = None) -> t
     return lengths, [words, *others]
 
 
-def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
+def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column]) -> AttributeEntries:
     """Return the attributes that templates make.
 
     Args:
@@ -59,7 +58,11 @@ def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column
     on_pairs = None
     if any(template.pairs and template.references for template in every):
         on_pairs = np.array([template.pairs for template in every])[places.templates]
-    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
+
+    def names_of(entries: Array) -> list[str]:
+        return templates.names(places[entries], lengths, columns)
+
+    return AttributeEntries(counts, keys, None, names_of, on_pairs)
 
 
 class Source(NamedTuple):
@@ -69,10 +72,10 @@ class Source(NamedTuple):
     function: FeatureFunction | None
     n_columns: int
 
-    def found(self, sentences: Sequence[Sentence]) -> tuple[Array, Found]:
+    def found(self, sentences: Sequence[Sentence]) -> tuple[Array, AttributeEntries]:
         """Return the lengths of sentences, and their attributes."""
         lengths, columns = columns_of(sentences, self.n_columns)
-        return lengths, attributes_of(self.templates, lengths, columns).and_by(self.function, sentences)
+        return lengths, attributes_of(self.templates, lengths, columns).with_function(self.function, sentences)
 
 
 def blocks_of(sentences: Sequence[Sentence], n_tokens: int = TOKENS_AT_A_TIME) -> Iterator[list[Sentence]]:

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from trelliswork import __version__
-from trelliswork.data.crfsuite_models import CRFsuiteModel
-from trelliswork.data.crfsuite_writing import write_crfsuite_model
+from trelliswork.data.crfsuite import CRFsuiteModel, write_crfsuite_model
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.base import Model
 from trelliswork.models.export_folder import check_folder, whole_folder

@@ -158,7 +158,7 @@ class FeatureTagger(SentenceTagger):
         """Return the attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
-        attributes = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
+        attributes = attributes_of(self.templates, lengths, columns).with_function(self.features, sentences)
         return self.crf.rows(lengths, attributes.counts, attributes.keys, attributes.values)
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:

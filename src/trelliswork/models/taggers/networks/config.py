@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from trelliswork.data import ColumnFormat, CsvFormat, Sentence
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import Around, Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.parts import Part
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.search_space import Around
 
 # Made with the width of what goes in and the number of labels.
 SCORERS = {

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence
-from trelliswork.data.subwords import BytePairs, joined, spans
+from trelliswork.data.subwords import BytePairs, join_pieces, spans
 from trelliswork.metrics.strings import edit_distances
 from trelliswork.models.base import PartProbability
 from trelliswork.models.transducers.config import AttentionConfig
@@ -59,7 +59,7 @@ class Pieces:
         if not n_merges:
             return cls()
         counts = Counter(word for pair in train for side in (pair.words, pair.target or ()) for word in side)
-        return cls(BytePairs.learned(counts, n_merges))
+        return cls(BytePairs.learn(counts, n_merges))
 
     @classmethod
     def from_stored(cls, merges: Sequence[str]) -> Pieces:
@@ -76,7 +76,7 @@ class Pieces:
         return symbols if self.pairs is None else self.pairs.cut_all(symbols)
 
     def join(self, pieces: Symbols) -> Symbols:
-        return pieces if self.pairs is None else joined(pieces)
+        return pieces if self.pairs is None else join_pieces(pieces)
 
     def places(self, pieces: Symbols) -> list[range]:
         """Return the places of the pieces of each symbol."""

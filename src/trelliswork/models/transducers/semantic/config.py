@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from trelliswork.data.settings import WIDEST, Settings, setting
+from trelliswork.data.settings import WIDEST, Around, Numbers, Settings, setting
 from trelliswork.models.transducers.semantic.forms import FormName
 from trelliswork.models.transducers.semantic.stems import StemLanguage
-from trelliswork.training.search_space import Around, Numbers
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import LARGEST_SEED, Settings, setting, settings_in
+from trelliswork.data.settings import LARGEST_SEED, Around, Numbers, OneOf, Settings, setting, settings_in
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
-from trelliswork.training.search_space import Around, Numbers, OneOf
 
 Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding"]
 Method = Literal["laplace", "hamiltonian"]
