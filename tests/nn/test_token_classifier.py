@@ -13,7 +13,7 @@ import torch
 from tests.tiny_bert import SPELLING, bert, tokenizer
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.nn import TokenClassifierWithCRF
-from trelliswork.tags import violations
+from trelliswork.tags.schemes import violations
 
 LABELS = ["O", "B-PER", "I-PER"]
 DATA = [
