@@ -19,7 +19,7 @@ from trelliswork.data.corpus import builtin_corpus, write_corpus
 from trelliswork.data.corpus.trees import write_events, write_treebank
 from trelliswork.errors import ModelError
 from trelliswork.models import Segmenter, Tagger, TaggerConfig, load_tagger
-from trelliswork.models.networks.fine_tuning import encoders_of
+from trelliswork.models.networks.pretrained import encoders_of
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.schedules import make_optimizer

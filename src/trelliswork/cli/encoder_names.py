@@ -1,4 +1,4 @@
-"""What --pretrained names, checked before torch is loaded: a folder, or a model of the Hugging Face hub."""
+"""Names after --pretrained, checked before torch is loaded: a folder, or a model of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from trelliswork.data.folder_files import read_object
 from trelliswork.errors import TrellisworkError
@@ -21,7 +20,7 @@ _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _OWN_OPTIONS = "pretrained_"  # how the names of options begin that say more about an encoder
 
 
-def check_encoder(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+def check_encoder(options: Mapping[str, object], defaults: Mapping[str, object]) -> None:
     """Refuse an encoder that is not there, a missing library, and options about an encoder when none is named.
 
     Args:
@@ -67,7 +66,7 @@ def _check_folder(name: str, path: Path) -> None:
 
 
 def _is_cached(name: str) -> bool:
-    """Whether an earlier download left the model on this machine, where `huggingface_hub` keeps it."""
+    """Return whether an earlier download left the model where `huggingface_hub` keeps them."""
     home = os.environ.get("HF_HOME", "~/.cache/huggingface")
     cache = Path(os.environ.get("HF_HUB_CACHE", f"{home}/hub")).expanduser()
     return any((cache / f"models--{name.replace('/', '--')}" / "snapshots").glob("*/config.json"))

@@ -1,6 +1,7 @@
 """Neural network layers: structured output layers, and the inputs, encoders and scorers that feed them.
 
 crf.py, semi_crf.py, tree_crf.py, dependency_crf.py, ctc.py    structured layers; structured.py is their base class
+token_classifier.py             a CRF over a transformer of Hugging Face, for its Trainer
 attention.py                    attention whose weights are marginals of a structure
 inputs/, encoders/, scorers/    words to vectors, vectors in context, scores
 decoders/, output_layers/       generation of strings and trees; softmaxes over large vocabularies
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     )
     from trelliswork.nn.scorers.roles import dynamic_multi_pooling
     from trelliswork.nn.semi_crf import SemiCRF
+    from trelliswork.nn.token_classifier import TokenClassifierWithCRF
     from trelliswork.nn.tree_crf import TreeCRF
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "SentenceConvolution",
     "SoftmaxAttention",
     "TensorScorer",
+    "TokenClassifierWithCRF",
     "TokenInputs",
     "TransformerEncoder",
     "TransitionScorer",
@@ -127,6 +130,7 @@ _HOMES = {
     "PyramidScorer TensorScorer TransitionScorer",
     "scorers.roles": "dynamic_multi_pooling",
     "semi_crf": "SemiCRF",
+    "token_classifier": "TokenClassifierWithCRF",
     "tree_crf": "TreeCRF",
 }
 __getattr__ = lazy_names(__name__, _HOMES)

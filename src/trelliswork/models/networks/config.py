@@ -125,7 +125,7 @@ class NetworkConfig(Settings):
 
     @property
     def encoder_training(self) -> PretrainedTraining:
-        """How the pretrained encoder is trained."""
+        """Return how the pretrained encoder is trained."""
         return self.pretrained_training if self.tune_pretrained else "frozen"
 
 

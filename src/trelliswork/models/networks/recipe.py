@@ -14,7 +14,7 @@ from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model, count
 from trelliswork.models.catalogue import PAIRS, VECTORS, entry_of
-from trelliswork.models.networks.fine_tuning import description_of, learning_defaults
+from trelliswork.models.networks.pretrained import description_of, learning_defaults
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.runtime.devices import device_for
 from trelliswork.training.config import TrainingConfig

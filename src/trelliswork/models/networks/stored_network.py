@@ -19,8 +19,14 @@ from trelliswork.errors import ModelError
 from trelliswork.models.base import Description, Model, Rows, Scores
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
-from trelliswork.models.networks.encoder_files import weights_to_store, with_tokenizer, without_tokenizer
-from trelliswork.models.networks.fine_tuning import freeze_encoders, prepare_encoders, release_encoders
+from trelliswork.models.networks.pretrained import (
+    freeze_encoders,
+    prepare_encoders,
+    release_encoders,
+    weights_to_store,
+    with_tokenizer,
+    without_tokenizer,
+)
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.storage import (
     StoredConfig,
@@ -97,7 +103,7 @@ class StoredNetwork(Model, nn.Module):
 
     def begin_training(self, train: Sequence[Sentence], dev: Sequence[Sentence], epoch: int, note: Note) -> None:
         """Keep the vectors of pretrained encoders as long as these are frozen; `epoch` is the first to come."""
-        prepare_encoders(self, [*train, *dev], epoch, note)
+        prepare_encoders(self, [*train, *dev], epoch, note, self.encodings_directory)
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
         """Freeze pretrained encoders in the epochs, counted from 1, in which the settings want them frozen."""
@@ -115,7 +121,7 @@ class StoredNetwork(Model, nn.Module):
         """Write the model folder (see `storage`); `extra` holds further text files by name."""
         config, files = without_tokenizer(self.stored_config())
         kind, files = type(self).__name__, {**files, **(extra or {})}
-        card, weights = model_card(self), weights_to_store(self.stored_weights(), config)
+        card, weights = model_card(self), weights_to_store(self, self.stored_weights())
         write_model(directory, StoredModel(kind, config, weights, self.metrics, card, files, self.kept_models()))
 
     @classmethod

@@ -149,9 +149,10 @@ def encoder_key(encoder: PretrainedEncoder) -> str:
     """Return a digest of everything that vectors of words depend on: weights, tokenizer, windows, the choice of
     sub-words and layers."""
     digest = hashlib.sha256()
-    config = encoder.to_dict() | {"format": FORMAT}
-    config["model"] = {name: value for name, value in config["model"].items() if name not in _OF_FILES}
-    digest.update(json.dumps(config, sort_keys=True, default=str).encode())
+    settings = {**encoder.to_dict(), "format": FORMAT}
+    if isinstance(of_model := settings["model"], dict):
+        settings["model"] = {name: value for name, value in of_model.items() if name not in _OF_FILES}
+    digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     for name, weights in sorted(encoder.model.state_dict().items()):
         digest.update(f"{name}\0{tuple(weights.shape)}\0".encode())
         digest.update(weights.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 WordVector = Literal["first", "mean"]
 LayerChoice = Literal["last", "mix"]
+Loaded = TypeVar("Loaded")
 OVERLAP = 64  # default number of sub-words that windows share, at most a quarter of a window
 NO_LIMIT = 1 << 20  # tokenizers without a limit state a number above this
 POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "longformer")  # count from the padding index on
@@ -209,7 +211,7 @@ class PretrainedEncoder(nn.Module):
         """Number of layers in what `word_layers` returns."""
         return 1 if self.mix is None else len(self.mix.weights)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything but the weights as JSON values, so that `from_dict` works offline."""
         return {
             "model": _config(self.model).to_dict(),
@@ -253,13 +255,14 @@ class LayerMix(nn.Module):
         return self.scale * (self.weights.softmax(0)[:, None] * layers).sum(-2)
 
 
-def import_transformers() -> Any:
+def import_transformers() -> ModuleType:
     """Import the library, or raise an error that says how to install it."""
-    return optional("transformers", "a pretrained encoder", "transformers")
+    transformers: ModuleType = optional("transformers", "a pretrained encoder", "transformers")
+    return transformers
 
 
 @contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
+def _quiet(transformers: ModuleType) -> Iterator[None]:
     """Inside, the library shows no bars and no remarks, such as those about heads that are not used."""
     logging = transformers.utils.logging
     verbosity, with_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -273,7 +276,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _local_first(load: Callable[..., Any], name: str, **settings: Any) -> Any:
+def _local_first(load: Callable[..., Loaded], name: str, **settings: object) -> Loaded:
     """Load files of this machine; the hub is asked for a name whose files are not here."""
     try:
         return load(name, local_files_only=True, **settings)

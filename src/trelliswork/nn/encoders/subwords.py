@@ -50,7 +50,8 @@ class Subwords:
         """Add the special tokens that the model expects around a sentence."""
         return [*self._before, *pieces, *self._after]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
+        """Return the rules of the tokenizer and its special tokens as JSON values."""
         special = {name: getattr(self.tokenizer, name, None) for name in _SPECIAL}
         return {
             "rules": self.tokenizer.backend_tokenizer.to_str(),
