@@ -69,7 +69,7 @@ def test_little_compiling_and_quiet_commands_say_nothing(
 LATER = """
 import sys
 from trelliswork.cli.inputs import announce_compiling
-from trelliswork.runtime.kernel_heap import offer
+from trelliswork.structures.frontier_kernels import offer
 announce_compiling()
 print("numba" in sys.modules, end=" ")
 offer.dispatcher

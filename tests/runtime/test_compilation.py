@@ -294,5 +294,5 @@ def _applied(function, x):  # type: ignore[no-untyped-def]
 
 
 def test_without_compiling_kernels_are_functions() -> None:
-    code = "from trelliswork.runtime.kernel_heap import offer; print(offer.dispatcher is offer.py_func)"
+    code = "from trelliswork.structures.frontier_kernels import offer; print(offer.dispatcher is offer.py_func)"
     assert run(code, NUMBA_DISABLE_JIT="1") == "True"

@@ -4,7 +4,7 @@ compilation.py, compiler.py, kernel_cache.py       kernels: their arithmetic, nu
 light.py, object_code.py, type_names.py            kernels from disk without numba
 turns.py, compile_all.py, entries.py               many kernels, compiled by several processes, each once
 shipped.py, build.py                               kernels that wheels carry
-kernel_math.py, kernel_heap.py, kernel_random.py   what several kernels call
+kernel_math.py, kernel_random.py                   what several kernels call
 bridge.py, autograd.py, shapes.py, buffers.py      between tensors and arrays
 threads.py, devices.py, scratch.py                 threads, what networks compute on, arrays in mapped files
 parents.py                                         processes that end with the one that started them

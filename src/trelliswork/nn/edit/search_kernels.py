@@ -21,9 +21,10 @@ from trelliswork.nn.edit.kernels import (
     log_add,
     normalise,
 )
-from trelliswork.runtime.arrays import NEG_INF
+from trelliswork.runtime.arrays import INF, NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import insert
+from trelliswork.structures.frontier_kernels import offer, prune, split
 
 
 @kernel(EXACT)
@@ -105,22 +106,19 @@ def survivors(masses, starts, bounds, width, parents, symbols, kept, lost):
 
     The hypotheses of row r are starts[r] to starts[r + 1]; lost[r] is raised to the heaviest prefix that is dropped.
     """
-    count = 0
-    best, origins = np.empty(width + 1), np.empty(width + 1, np.int64)
-    n_symbols = masses.shape[1]
+    count, n_symbols = 0, masses.shape[1]
+    heaviest, numbers = np.empty(width + 1), np.empty(width + 1, np.int64)
     for r in range(len(starts) - 1):
-        best[:] = NEG_INF
+        size = 0
         for h in range(starts[r], starts[r + 1]):
             for y in range(n_symbols):
-                mass = masses[h, y]
-                if mass > bounds[r] and mass > best[width]:
-                    insert(mass, h * n_symbols + y, best, origins)
-        lost[r] = max(lost[r], best[width])
-        for k in range(width):
-            if best[k] == NEG_INF:
-                break
-            parents[count], symbols[count], kept[count] = origins[k] // n_symbols, origins[k] % n_symbols, best[k]
-            count += 1
+                if masses[h, y] > bounds[r] and (size <= width or masses[h, y] > heaviest[0]):
+                    size = offer(heaviest, numbers, size, masses[h, y], h * (n_symbols + 1) + y)
+        size, dropped = prune(heaviest, numbers, size, width, INF)
+        lost[r] = max(lost[r], dropped)
+        split(numbers, size, n_symbols, parents[count:], symbols[count:])
+        kept[count : count + size] = heaviest[:size]
+        count += size
     return count
 
 

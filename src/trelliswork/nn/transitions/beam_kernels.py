@@ -25,7 +25,6 @@ from trelliswork.nn.transitions.kernels import (
 )
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.runtime.kernel_heap import offer, sort_heap
 from trelliswork.structures.beam.parse_kernels import (
     N_MOVES,
     N_SLOTS,
@@ -37,6 +36,7 @@ from trelliswork.structures.beam.parse_kernels import (
     move_of,
     take_move,
 )
+from trelliswork.structures.frontier_kernels import offer, sort_heap, split
 
 NOTHING, SEQUENCE, TREE = range(3)  # kinds of `Right`
 
@@ -64,7 +64,7 @@ class Workspace(NamedTuple):
         parses: A `Parse` with 2 beam rows: the hypotheses before a step, and those after it.
         totals: Score of each hypothesis.
         best: Heap of the scores of the best continuations.
-        codes: Their codes: parent (decisions + 1) + decision; the last decision is that of a finished hypothesis.
+        codes: Their numbers; `split` has the parents and decisions.
         words: The words that describe the current state.
         hidden: Hidden units in it.
         scores: Scores of its decisions.
@@ -168,8 +168,9 @@ def search_row(rules, net, row, n, known, right, work, trail):
             # The score of a decision is ln p(decision | state) + the value of the state.
             before = work.totals[place] - score_hypothesis(rules, net, row, n, known, parse, work)
             for d in range(a):
-                if work.scores[d] > NEG_INF:
-                    n_kept = offer(work.best, work.codes, n_kept, before + work.scores[d], place * (a + 1) + d)
+                score = before + work.scores[d]
+                if score > NEG_INF and (n_kept < beam or score > work.best[0]):
+                    n_kept = offer(work.best, work.codes, n_kept, score, place * (a + 1) + d)
             if work.right[side, place]:
                 mark_right(rules, right, step, parse, n, work, work.marks[place])
                 best = best_among(work.scores, work.marks[place])
@@ -228,14 +229,12 @@ def score_hypothesis(rules, net, row, n, known, parse, work):
 @kernel(EXACT)
 def advance_beam(rules, n, side, size, work, parents, decisions):
     """Create the chosen hypotheses on the other side, and return True if one of them is unfinished."""
-    beam, a, unfinished = len(work.totals), len(work.scores), False
+    beam, unfinished = len(work.totals), False
+    split(work.codes, size, len(work.scores), parents, decisions)
     for rank in range(size):
-        parents[rank], decision = work.codes[rank] // (a + 1), work.codes[rank] % (a + 1)
-        to = (1 - side) * beam + rank
+        decision, to = decisions[rank], (1 - side) * beam + rank
         copy_parse(work.parses, side * beam + parents[rank], to)
-        decisions[rank] = -1
-        if decision < a:
-            decisions[rank] = decision
+        if decision >= 0:
             label = label_of(decision, rules.n_labels)
             take_move(rules.kind, parse_at(work.parses, to), move_of(decision, rules.n_labels), label)
         unfinished = unfinished or not is_finished(parse_at(work.parses, to), n)

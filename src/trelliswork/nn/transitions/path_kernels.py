@@ -8,6 +8,7 @@ from trelliswork.nn.transitions.beam_kernels import Right, new_trail, new_worksp
 from trelliswork.nn.transitions.kernels import Pinned, label_of
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.beam.parse_kernels import allow, begin, describe, move_of, new_parse, take_move
+from trelliswork.structures.frontier_kernels import trace_back
 
 NO_PATH = -2
 
@@ -27,20 +28,12 @@ def early_rows(rules, net, lengths, pinned, right, paths, are_right):
         correct = Right(right.kind, right.decisions[row], right.heads[row], right.labels[row])
         result = search_row(rules, net, row, lengths[row], known, correct, work, trail)
         for rank in range(result.size):
-            write_path(trail, result.n_steps, rank, paths[row, rank])
+            trace_back(trail.parents, trail.decisions, result.n_steps, rank, paths[row, rank])
             are_right[row, rank] = work.right[0, rank]
         if not result.is_right:
             last = result.n_steps - 1
-            write_path(trail, last, result.parent, paths[row, result.size])
+            trace_back(trail.parents, trail.decisions, last, result.parent, paths[row, result.size])
             paths[row, result.size, last], are_right[row, result.size] = result.decision, True
-
-
-@kernel(EXACT)
-def write_path(trail, n_steps, place, path):
-    """Fill in the decisions that led to the hypothesis at `place` after `n_steps` steps."""
-    for step in range(n_steps - 1, -1, -1):
-        path[step] = trail.decisions[step, place]
-        place = trail.parents[step, place]
 
 
 @kernel(EXACT)

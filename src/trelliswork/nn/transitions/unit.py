@@ -21,8 +21,8 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.runtime.shapes import Bool, Float, Int
-from trelliswork.structures.beam.search import NOTHING
 from trelliswork.structures.beam.system import State, TransitionSystem, advance, decision_scores
+from trelliswork.structures.frontier_kernels import NOTHING
 
 Cell = Literal["feed-forward", "lstm", "gru"]
 _GATES = {"feed-forward": 1, "gru": 3, "lstm": 4}

@@ -11,7 +11,7 @@ from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio, logsumexp
-from trelliswork.structures.beam.search import NOTHING, Choice, choose
+from trelliswork.structures.beam.search import Choice, choose
 from trelliswork.structures.beam.system import (
     Scorer,
     State,
@@ -23,6 +23,7 @@ from trelliswork.structures.beam.system import (
     exact,
     pick,
 )
+from trelliswork.structures.frontier_kernels import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

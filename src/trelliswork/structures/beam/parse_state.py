@@ -12,8 +12,8 @@ from torch import Tensor
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.beam import oracle_kernels
-from trelliswork.structures.beam.search import NOTHING
 from trelliswork.structures.beam.system import check_whole
+from trelliswork.structures.frontier_kernels import NOTHING
 
 SHIFT = 0
 SLOTS = ("s0", "s1", "s2", "b0", "s0.left", "s0.right", "s1.left", "s1.right", "b0.left")  # as the kernels have them

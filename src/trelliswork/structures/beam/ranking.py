@@ -10,8 +10,9 @@ from torch import Tensor
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
-from trelliswork.structures.beam.search import NOTHING, Choice, Hypotheses, search
+from trelliswork.structures.beam.search import Choice, Hypotheses, search
 from trelliswork.structures.beam.system import Scorer, State, TransitionSystem, check_limit, exact, pick
+from trelliswork.structures.frontier_kernels import NOTHING
 
 Rank = Callable[[Tensor, Tensor], Tensor]  # from scores and numbers of decisions to what is compared
 

@@ -25,8 +25,8 @@ from trelliswork.structures.beam.system import (
     exact,
     pick,
 )
+from trelliswork.structures.frontier_kernels import NOTHING
 
-NOTHING = -1  # the decision of a hypothesis that has finished
 MANY = 4  # times as many decisions as places: from there on it pays to choose among each hypothesis's own first
 
 

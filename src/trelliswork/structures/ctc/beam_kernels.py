@@ -12,8 +12,8 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.runtime.kernel_heap import offer, sort_heap
 from trelliswork.runtime.kernel_math import log_add
+from trelliswork.structures.frontier_kernels import offer, prune, sort_heap
 
 PARENT, LABEL, CHILD, SIBLING, PLACE = range(5)
 NODE_FIELDS = 5
@@ -39,8 +39,7 @@ def beam_strings(scores, blank, width, threshold, bonus):
         codes = np.empty(len(best), np.int64)
         n_labels = _best_labels(scores[t], blank, label_scores, labels)
         size = _best(n_labels, labels, label_scores, bonus, (tree, nodes, weights), stayed, known, best, codes)
-        while size > 1 and best[size - 1] < best[0] - threshold:
-            size -= 1
+        size, _ = prune(best, codes, size, width, threshold)
         kept, new_weights = np.empty(size, np.int64), np.empty((size, WEIGHTS))
         for place in range(n):
             tree[nodes[place], PLACE] = -1
@@ -134,7 +133,7 @@ def _best_labels(frame, blank, best, labels):
 
 @kernel(EXACT)
 def _best(n_labels, labels, label_scores, bonus, beam, stayed, known, best, codes):
-    """Scores and numbers of the best candidates above -inf, best first; returns how many there are."""
+    """Fill the heap with the best candidates above -inf; returns how many there are."""
     tree, nodes, weights = beam
     n, c = known.shape
     size = 0
@@ -149,5 +148,4 @@ def _best(n_labels, labels, label_scores, bonus, beam, stayed, known, best, code
             if not known[place, label]:
                 score = _onset(weights, place, label, last) + label_scores[rank] + extra
                 size = offer(best, codes, size, score, n + place * c + label)
-    sort_heap(best, codes, size)
     return size

@@ -58,7 +58,7 @@ from trelliswork.structures.beam import (
 )
 from trelliswork.structures.beam.oracle_kernels import lift_rows
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
-from trelliswork.structures.beam.search import NOTHING
+from trelliswork.structures.frontier_kernels import NOTHING
 
 SYSTEMS: dict[str, type[DependencySystem]] = {"arc-standard": ArcStandard, "arc-hybrid": ArcHybrid, "swap": Swap}
 BEST = 3  # trees that explanations show

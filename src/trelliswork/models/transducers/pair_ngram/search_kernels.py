@@ -18,6 +18,7 @@ from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE, expl
 from trelliswork.models.transducers.pair_ngram.step_kernels import START, add_steps, no_steps
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.structures.frontier_kernels import pop, push
 
 NEGLIGIBLE = 1e-8  # of the probability of a beginning; final probabilities are summed without leaving anything out
 ROOM = 4096  # items, to begin with
@@ -87,38 +88,6 @@ def _room(size):
         Entries(np.empty(size, np.int64), np.zeros(size, np.int64), np.empty(size, np.int32)),
         np.empty(size, np.int32), np.zeros(2, np.int64),
     )  # fmt: skip
-
-
-@kernel(EXACT, inline=True)
-def _before(log_prob, x, y):
-    """Whether x comes before y in the queue: the more probable, and of two the older."""
-    return log_prob[x] > log_prob[y] or (log_prob[x] == log_prob[y] and x < y)
-
-
-@kernel(EXACT)
-def _push(heap, n, log_prob, x):
-    """Put x into a heap of n."""
-    at = n
-    while at > 0 and _before(log_prob, x, heap[(at - 1) // 2]):
-        heap[at] = heap[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at] = x
-
-
-@kernel(EXACT)
-def _pop(heap, n, log_prob):
-    """Take the first of a heap of n."""
-    first, x, at = heap[0], heap[n - 1], 0
-    while 2 * at + 1 < n - 1:
-        child = 2 * at + 1
-        if child + 1 < n - 1 and _before(log_prob, heap[child + 1], heap[child]):
-            child += 1
-        if not _before(log_prob, heap[child], x):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = x
-    return first
 
 
 @kernel(EXACT)
@@ -229,7 +198,7 @@ def _grow(room, n_heap, round, beginning, ended):
                 item = following[item]
             parent[number], symbol_of[number], length[number] = beginning, symbol, length[beginning] + 1
             log_prob[number], head_of[number] = log_prob[beginning] + math.log(total), head
-            _push(heap, n_heap, log_prob, number)
+            push(heap, n_heap, log_prob, number)
             number, n_heap = number + 1, n_heap + 1
     tree.used[0] = number
     return n_heap
@@ -266,7 +235,7 @@ def _search(model, lattice, room, round, leaves, widest):
     n_continued = np.zeros(_most_written(model, lattice) + 1, np.int64)  # of beginnings of each length
     n_leaves, certain, n_heap = 0, True, 1
     while n_heap and n_leaves < leaves.shape[0]:
-        beginning = _pop(heap, n_heap, log_prob)
+        beginning = pop(heap, n_heap, log_prob)
         n_heap -= 1
         length = length_of[beginning]
         if head[beginning] == NONE:

@@ -13,8 +13,8 @@ from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.beam.frames.actions import Actions, Kind
 from trelliswork.structures.beam.frames.graph import FrameGraph, Mention, Slot
 from trelliswork.structures.beam.frames.oracle import actions_of
-from trelliswork.structures.beam.search import NOTHING
 from trelliswork.structures.beam.system import check_whole
+from trelliswork.structures.frontier_kernels import NOTHING
 
 MAKES_FRAME = (Kind.EVOKE, Kind.EMBED, Kind.ELABORATE)
 MAKES_MENTION = (Kind.EVOKE, Kind.REFER)

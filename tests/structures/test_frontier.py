@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trelliswork.runtime.kernel_heap import offer, sort_heap
+from trelliswork.structures.frontier_kernels import offer, sort_heap
 
 
 @pytest.mark.parametrize("room", [1, 2, 7, 40])

@@ -1,0 +1,135 @@
+"""The frontier of a search, for kernels: the best of many candidates, where they come from, and a queue by score.
+
+A candidate is a score and a number. In beams the number is `parent * (n_decisions + 1) + decision`, where the last
+decision means none: a finished hypothesis that competes as it is. Among ties the lower number is the better one.
+
+The best are kept in a heap with the worst on top. With room for one more than the beam is wide, the last one of the
+sorted heap bounds everything that was ever dropped: nothing can be lost by a beam whose result is better.
+"""
+
+from __future__ import annotations
+
+from trelliswork.runtime.arrays import NEG_INF
+from trelliswork.runtime.compilation import EXACT, kernel
+
+NOTHING = -1  # the decision of a hypothesis that has finished
+
+
+@kernel(EXACT, inline=True)
+def _is_worse(score, number, than_score, than_number):
+    return score < than_score or (score == than_score and number > than_number)
+
+
+@kernel(EXACT, inline=True)
+def offer(scores, numbers, size, score, number):
+    """Put a candidate above -inf into the heap if there is room, or in place of the worst if that is worse.
+
+    Returns the size of the heap. A call counts references to both arrays, which takes ten times as long as a
+    comparison: loops over many candidates call it only if `size < len(scores) or score >= scores[0]`.
+    """
+    if size == len(scores):
+        if score >= scores[0] and _is_worse(scores[0], numbers[0], score, number):
+            _sink(scores, numbers, size, score, number)
+        return size
+    return size if score == NEG_INF else _rise(scores, numbers, size, score, number)
+
+
+@kernel(EXACT)
+def sort_heap(scores, numbers, size):
+    """Bring a heap into order, best first."""
+    for end in range(size - 1, 0, -1):
+        score, number = scores[end], numbers[end]
+        scores[end], numbers[end] = scores[0], numbers[0]
+        _sink(scores, numbers, end, score, number)
+
+
+@kernel(EXACT)
+def _rise(scores, numbers, size, score, number):
+    place = size
+    while place > 0:
+        above = (place - 1) // 2
+        if _is_worse(scores[above], numbers[above], score, number):
+            break
+        scores[place], numbers[place] = scores[above], numbers[above]
+        place = above
+    scores[place], numbers[place] = score, number
+    return size + 1
+
+
+@kernel(EXACT)
+def _sink(scores, numbers, size, score, number):
+    """Put a candidate in place of the heap's top."""
+    place, low = 0, 1
+    while low < size:
+        other = low + 1
+        if other < size and _is_worse(scores[other], numbers[other], scores[low], numbers[low]):
+            low = other
+        if _is_worse(score, number, scores[low], numbers[low]):
+            break
+        scores[place], numbers[place] = scores[low], numbers[low]
+        place, low = low, 2 * low + 1
+    scores[place], numbers[place] = score, number
+
+
+@kernel(EXACT)
+def prune(scores, numbers, size, width, gap):
+    """Bring a heap into order, best first, and keep `width` candidates that score at most `gap` below the best.
+
+    Returns how many are kept, and the best score of those that are not (-inf if all are).
+    """
+    sort_heap(scores, numbers, size)
+    n_kept = min(size, width)
+    while n_kept > 1 and scores[n_kept - 1] < scores[0] - gap:
+        n_kept -= 1
+    return n_kept, scores[n_kept] if n_kept < size else NEG_INF
+
+
+@kernel(EXACT)
+def split(numbers, size, n_decisions, parents, decisions):
+    """Fill in the parents and decisions of the first `size` candidates of a beam."""
+    for rank in range(size):
+        parents[rank], decision = numbers[rank] // (n_decisions + 1), numbers[rank] % (n_decisions + 1)
+        decisions[rank] = decision if decision < n_decisions else NOTHING
+
+
+@kernel(EXACT)
+def trace_back(parents, decisions, n_steps, place, path):
+    """Fill in the decisions that led to the hypothesis at `place` of the beam after `n_steps` steps.
+
+    `parents` and `decisions` are those of each hypothesis at each step, [step, beam].
+    """
+    for step in range(n_steps - 1, -1, -1):
+        path[step] = decisions[step, place]
+        place = parents[step, place]
+
+
+# Best-first search: a queue of numbers, whose scores stand in a table of their own.
+
+
+@kernel(EXACT)
+def push(queue, size, scores, number):
+    """Put a number into a queue of `size`."""
+    place = size
+    while place > 0:
+        above = (place - 1) // 2
+        if not _is_worse(scores[queue[above]], queue[above], scores[number], number):
+            break
+        queue[place] = queue[above]
+        place = above
+    queue[place] = number
+
+
+@kernel(EXACT)
+def pop(queue, size, scores):
+    """Take the number with the highest score from a queue of `size`, among ties the lowest."""
+    first, last, place, low = queue[0], queue[size - 1], 0, 1
+    while low < size - 1:
+        other = low + 1
+        if other < size - 1 and _is_worse(scores[queue[low]], queue[low], scores[queue[other]], queue[other]):
+            low = other
+        if not _is_worse(scores[last], last, scores[queue[low]], queue[low]):
+            break
+        queue[place] = queue[low]
+        place, low = low, 2 * low + 1
+    queue[place] = last
+    return first
