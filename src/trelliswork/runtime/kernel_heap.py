@@ -46,7 +46,7 @@ def _rise(scores, numbers, size, score, number):
 
 @kernel(EXACT)
 def _sink(scores, numbers, size, score, number):
-    """A candidate takes the place of the heap's top."""
+    """Put a candidate in the place of the heap's top."""
     place, low = 0, 1
     while low < size:
         other = low + 1
