@@ -13,7 +13,7 @@ import pytest
 from tests.contract.base import case
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.structures.automata.ngram_arrays import DEFAULT_DISCOUNTS, NgramArrays, discounts, estimate, states_of
-from trelliswork.structures.automata.ngram_counts import Level, count_levels, padded
+from trelliswork.structures.automata.ngram_counts import NgramLevel, count_levels, padded
 from trelliswork.structures.automata.ngram_pruning import pruned
 
 BEGIN, END = "<", ">"
@@ -124,7 +124,7 @@ def test_counts_in_sorted_runs_on_disk_are_those_in_memory(tmp_path: Path, block
     in_memory = count_levels(tokens, 5, 4)
     on_disk = count_levels(tokens, 5, 4, Scratch(tmp_path), block)
     for ours, wanted in zip(on_disk, in_memory, strict=True):
-        for name, one, other in zip(Level._fields, ours, wanted, strict=True):
+        for name, one, other in zip(NgramLevel._fields, ours, wanted, strict=True):
             np.testing.assert_array_equal(one, other, err_msg=name)
 
 

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from trelliswork.distributions import automaton_inputs as inputs
 from trelliswork.distributions.automaton import Automaton, Path
-from trelliswork.distributions.automaton_inputs import Ends, Label, Table, names_of, numbers_of, symbols_of
+from trelliswork.distributions.automaton_inputs import Ends, Label, Spelling, Table, names_of, numbers_of, symbols_of
 from trelliswork.distributions.base import Backend
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
@@ -31,16 +32,16 @@ PREFIXES = 100_000
 
 
 class _Algebra(Automaton):
-    """What acceptors and transducers have in common."""
+    """The operations that acceptors and transducers have in common."""
 
-    def _joined(self, other: Self) -> tuple[Machine, tuple[Symbols | None, Symbols | None]]:
-        """The other machine with labels in one table with ours, and those tables."""
+    def _join_tables(self, other: Self) -> tuple[Machine, tuple[Symbols | None, Symbols | None]]:
+        """Return the other machine with labels in one table with ours, and those tables."""
         if type(other) is not type(self):
             raise ScoreError(f"expected another {type(self).__name__}; got {type(other).__name__}; use to_transducer()")
         machine, tables = other.machine, []
         for side, left, right in zip(("input", "output"), self._tables, other._tables, strict=True):
             table, moved = unify(left, right)
-            machine = machine if moved is None else _relabelled(machine, **{side: moved})
+            machine = machine if moved is None else _relabel(machine, **{side: moved})
             tables.append(table)
         return machine, (tables[0], tables[1])
 
@@ -50,37 +51,37 @@ class _Algebra(Automaton):
         return made
 
     def union(self, other: Self) -> Self:
-        """Strings of either; weights of strings of both add up."""
-        machine, tables = self._joined(other)
+        """Return strings of either; weights of strings of both add up."""
+        machine, tables = self._join_tables(other)
         return self._made(rational.union(self.machine, machine), tables)
 
     def concatenate(self, other: Self) -> Self:
-        """A string of this and then one of the other."""
-        machine, tables = self._joined(other)
+        """Return a string of this and then one of the other."""
+        machine, tables = self._join_tables(other)
         return self._made(rational.concatenate(self.machine, machine), tables)
 
     def star(self) -> Self:
-        """Any number of strings of this, one after the other; none as well (Kleene)."""
+        """Return any number of strings of this, one after the other; none as well (Kleene)."""
         return self._like(rational.star(self.machine))
 
     def reverse(self) -> Self:
-        """Every string backwards."""
+        """Return every string backwards."""
         return self._like(structure.reverse(self.machine))
 
     def connect(self) -> Self:
-        """Without states and arcs that lie on no path."""
+        """Drop states and arcs that lie on no path."""
         return self._like(structure.trim(self.machine))
 
     def remove_epsilon(self, semiring: Semiring = LOG) -> Self:
-        """Without arcs that read and write nothing; `Log` or `Max` joins their weights."""
+        """Drop arcs that read and write nothing; `Log` or `Max` joins their weights."""
         return self._like(remove_epsilon(self.machine, semiring))
 
     def push(self, semiring: Semiring = LOG) -> Self:
-        """Weights moved to the front; in the log semiring every state's arcs and end then sum to 1."""
+        """Return weights moved to the front; in the log semiring every state's arcs and end then sum to 1."""
         return self._like(smaller.push(self.machine, semiring))
 
     def compose(self, other: Automaton) -> Any:
-        """x:z for every x:y of this and y:z of the other; acceptors are read as y:y."""  # [S2, WFST composition]
+        """Return x:z for all x:y of this and y:z of the other; acceptors are read as y:y."""  # [S2, WFST composition]
         if not isinstance(other, Automaton):
             raise ScoreError(
                 f"compose() takes an acceptor or a transducer; got {type(other).__name__}; "
@@ -89,7 +90,7 @@ class _Algebra(Automaton):
         table, moved = unify(self._tables[1], other._tables[0])
         machine = other.machine
         if moved is not None:
-            machine = _relabelled(machine, input=moved, output=moved if isinstance(other, Acceptor) else None)
+            machine = _relabel(machine, input=moved, output=moved if isinstance(other, Acceptor) else None)
         outputs = table if isinstance(other, Acceptor) else other._tables[1]
         made = composition.compose(self.machine, machine)
         both = isinstance(self, Acceptor) and isinstance(other, Acceptor)
@@ -132,11 +133,27 @@ class Acceptor(_Algebra):
 
     @classmethod
     def from_machine(cls, machine: Machine, symbols: Symbols | None = None, backend: Backend = "auto") -> Acceptor:
+        """Return the acceptor of a machine whose arcs read what they write.
+
+        Args:
+            machine: states and arcs, as the functions of `structures.automata` make them.
+            symbols: the names of its labels; None for plain numbers.
+            backend: "kernel", "torch" or "auto".
+        """
         return _built(cls, machine, (symbols, symbols), backend)
 
     @classmethod
     def from_string(cls, string: String, symbols: Table = None, dtype: torch.dtype = torch.float32) -> Acceptor:
-        """One string of weight 0."""
+        """Return one string of weight 0.
+
+        Args:
+            string: characters, symbols or numbers.
+            symbols: a table of the symbols; those of the string if not given.
+            dtype: of the scores.
+
+        Returns:
+            An acceptor of this string alone.
+        """
         inputs.check_string(string)
         table = symbols_of(symbols, string)
         numbers = numbers_of(string, table)
@@ -149,14 +166,26 @@ class Acceptor(_Algebra):
         weights: Float[Tensor, "strings"] | Sequence[float] | None = None,
         symbols: Table = None,
     ) -> Acceptor:
-        """Some strings, as a tree that shares their prefixes; weights of equal strings add up."""
+        """Return some strings, as a tree that shares their prefixes; weights of equal strings add up.
+
+        Args:
+            strings: characters, symbols or numbers of each.
+            weights: [strings], the log weight of each; 0 if not given.
+            symbols: a table of the symbols; those of the strings if not given.
+
+        Returns:
+            An acceptor of these strings alone.
+        """
         table = symbols_of(symbols, (label for string in strings for label in string))
         scores = inputs.tensor_of(weights, len(strings), "string")
         return cls.from_machine(build.trie([numbers_of(string, table) for string in strings], scores), table)
 
     @classmethod
     def from_emissions(cls, emissions: Float[Tensor, "n c"], symbols: Table = None) -> Acceptor:
-        """All label sequences of length n, scored as by `LinearChain` without transitions; label y is number y + 1."""
+        """Return all label sequences of length n, scored as by `LinearChain` without transitions.
+
+        Label y is number y + 1.
+        """
         if emissions.dim() != 2:
             raise ScoreError(f"emissions must be [n, c], one sentence; got {tuple(emissions.shape)}")
         inputs.check_scores(emissions.reshape(-1), "emissions", emissions.numel())
@@ -170,7 +199,7 @@ class Acceptor(_Algebra):
         return self._tables[0]
 
     def intersect(self, other: Acceptor) -> Acceptor:
-        """The strings of both, weights multiplied (log scores added)."""
+        """Return the strings of both, weights multiplied (log scores added)."""
         if not isinstance(other, Acceptor):
             raise ScoreError("intersection takes two acceptors; compose() takes transducers")
         made: Acceptor = self.compose(other)
@@ -179,21 +208,21 @@ class Acceptor(_Algebra):
     __and__ = intersect
 
     def determinise(self, semiring: Semiring = LOG, limit: int = PREFIXES) -> Acceptor:
-        """One path for each string; with cycles that may be impossible: an error beyond `limit` states."""
+        """Return one path for each string; with cycles that may be impossible: an error beyond `limit` states."""
         return self._like(smaller.determinise(self.remove_epsilon(semiring).machine, semiring, limit))
 
     def minimise(self, semiring: Semiring = LOG) -> Acceptor:
-        """The smallest deterministic machine; takes a deterministic one."""
+        """Return the smallest deterministic machine; takes a deterministic one."""
         return self._like(smaller.minimise(self.machine, semiring))
 
     def to_transducer(self) -> Transducer:
-        """The identity x:x on the strings of this."""
+        """Return the identity x:x on the strings of this."""
         return _built(Transducer, self.machine, self._tables, self.backend)
 
     def top_k_strings(
         self, k: int, *, summed: bool = True, limit: int = PREFIXES
-    ) -> tuple[list[tuple[Any, ...]], Float[Tensor, "found"]]:
-        """The k best strings, without duplicates, and their scores, best first; fewer if there are fewer.
+    ) -> tuple[list[Spelling], Float[Tensor, "found"]]:
+        """Return the k best strings, without duplicates, and their scores, best first; fewer if there are fewer.
 
         A string's score is the log of its paths' summed weights, or with `summed=False` that of its best path. Exact;
         where that needs more than `limit` prefixes it is an error.
@@ -202,15 +231,15 @@ class Acceptor(_Algebra):
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best string or more")
         with torch.no_grad():
             quiet = remove_epsilon(self._precise, LOG if summed else Max())
-            found = search.best_strings(quiet, k, summed=summed, limit=limit)
-        strings = [names_of(labels, self.symbols) for labels, _ in found]
-        return strings, self._batched(torch.tensor([score for _, score in found], dtype=torch.float64))
+            best_strings = search.best_strings(quiet, k, summed=summed, limit=limit)
+        strings = [names_of(labels, self.symbols) for labels, _ in best_strings]
+        return strings, self._batched(torch.tensor([score for _, score in best_strings], dtype=torch.float64))
 
     def _with_value(self, value: String) -> Acceptor:
         return self._with_language(value)
 
     def _with_language(self, language: Acceptor | String) -> Acceptor:
-        """A string, or the strings of an acceptor whatever their weights."""
+        """Return a string, or the strings of an acceptor whatever their weights."""
         return self.intersect(_language(language, self.symbols, self.weights.dtype))
 
 
@@ -253,32 +282,34 @@ class Transducer(_Algebra):
         return self._tables[1]
 
     def invert(self) -> Transducer:
-        """Input and output exchanged."""
+        """Return input and output exchanged."""
         return self._made(rational.invert(self.machine), (self._tables[1], self._tables[0]))
 
     def project(self, side: Literal["input", "output"]) -> Acceptor:
-        """An acceptor of one side's strings."""
+        """Return an acceptor of one side's strings."""
         if side not in ("input", "output"):
             raise ScoreError(f'side must be "input" or "output"; got {side!r}')
         table = self._tables[side == "output"]
         return _built(Acceptor, rational.project(self.machine, side), (table, table), self.backend)
 
     def determinise(self, semiring: Semiring = LOG, limit: int = PREFIXES) -> Transducer:
-        """One path for each sequence of input:output symbols: a pair counts as one symbol."""
+        """Return one path for each sequence of input:output symbols: a pair counts as one symbol."""
         machine, pairs = encode(remove_epsilon(self.machine, semiring))
         return self._like(decode(smaller.determinise(machine, semiring, limit), pairs))
 
     def minimise(self, semiring: Semiring = LOG) -> Transducer:
-        """The smallest such machine; takes one from `determinise`."""
+        """Return the smallest such machine; takes one from `determinise`."""
         machine, pairs = encode(self.machine)
         return self._like(decode(smaller.minimise(machine, semiring), pairs))
 
     def given(self, string: String | Acceptor) -> Transducer:
-        """x ∘ T: only the paths that read this string (or a string of this acceptor, whatever its weight)."""
+        """Return x ∘ T: only the paths that read this string (or a string of this acceptor, whatever its weight)."""
         return self._with_language((string, None))
 
     def log_prob(self, value: Any, given: String | None = None) -> Tensor:
-        """log p of a `Path` or of a pair (x, y); with `given=x`, log p(y | x) = log Z(x, y) - log Z(x): all paths of y
+        """Return log p of a `Path` or of a pair (x, y).
+
+        With `given=x`, log p(y | x) = log Z(x, y) - log Z(x): all paths of y
         are summed. -inf where the machine does not map x to y."""  # [S2, WFST distribution]
         if given is None:
             return super().log_prob(value)
@@ -287,8 +318,8 @@ class Transducer(_Algebra):
 
     def top_k_strings(
         self, k: int, *, given: String | None = None, summed: bool = True, limit: int = PREFIXES
-    ) -> tuple[list[tuple[Any, ...]], Float[Tensor, "found"]]:
-        """The k best outputs (of an input, if given) and their scores; see `Acceptor.top_k_strings`."""
+    ) -> tuple[list[Spelling], Float[Tensor, "found"]]:
+        """Return the k best outputs (of an input, if given) and their scores; see `Acceptor.top_k_strings`."""
         machine = self if given is None else self.given(given)
         return machine.project("output").top_k_strings(k, summed=summed, limit=limit)
 
@@ -298,7 +329,7 @@ class Transducer(_Algebra):
         return self._with_language(value)
 
     def _with_language(self, language: tuple[Acceptor | String | None, Acceptor | String | None]) -> Transducer:
-        """A pair of languages for input and output, None for any."""
+        """Return a pair of languages for input and output, None for any."""
         if not isinstance(language, tuple) or len(language) != 2:
             raise ScoreError(f"a transducer is constrained by a pair (input, output), None for any; got {language!r}")
         made, dtype = self, self.weights.dtype
@@ -315,13 +346,13 @@ def _built(kind: type[Any], machine: Machine, tables: tuple[Symbols | None, Symb
     return made
 
 
-def _relabelled(machine: Machine, input: Any = None, output: Any = None) -> Machine:
+def _relabel(machine: Machine, input: Array | None = None, output: Array | None = None) -> Machine:
     read = machine.input if input is None else input[machine.input]
     return replace(machine, input=read, output=machine.output if output is None else output[machine.output])
 
 
 def _language(language: Acceptor | String, symbols: Symbols | None, dtype: torch.dtype) -> Acceptor:
-    """Each string of a language once, with weight 0."""
+    """Return each string of a language once, with weight 0."""
     if not isinstance(language, Acceptor):
         return Acceptor.from_string(language, symbols, dtype)
     machine = language.machine

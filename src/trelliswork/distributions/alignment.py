@@ -1,9 +1,9 @@
-"""What distributions over alignments share: parts scored by one tensor, values that are paths through a lattice."""
+"""Base of distributions over alignments: parts scored by one tensor, values that are paths through a lattice."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -28,15 +28,15 @@ class Alignment(StructuredDistribution[Tensor]):
 
     @abstractmethod
     def _checked(self, value: Tensor) -> Int[Tensor, "samples rows n"]:
-        """Paths [*samples, *batch, n], each refused by name if it is none."""
+        """Return paths [*samples, *batch, n], each refused by name if it is none."""
 
     @abstractmethod
-    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch ..."]:
-        """Partial knowledge as allowed parts, shaped like the scores."""
+    def _allowed(self, partial: Tensor) -> Bool[Tensor, "*batch ..."]:
+        """Return partial knowledge as allowed parts, shaped like the scores."""
 
     @abstractmethod
     def _like(self, scores: Tensor) -> Self:
-        """Other scores, everything else the same."""
+        """Return other scores, everything else the same."""
 
     # --- queries ---------------------------------------------------------------------------------------------
 
@@ -44,14 +44,14 @@ class Alignment(StructuredDistribution[Tensor]):
         return self._checked(value).reshape(value.shape)
 
     def _one_each(self, query: str, value: Tensor) -> Int[Tensor, "rows n"]:
-        """One checked path for each row."""
+        """Return one checked path for each row."""
         samples = self._checked(value)
         if len(samples) != 1:
             raise ScoreError(f"{query} takes one path for each row; got {len(samples)} samples; ask for each in turn")
         return samples[0]
 
     def expected(self, costs: Tensor) -> Float[Tensor, "*batch"]:
-        """E[Σ costs of the parts of a path]; costs are shaped like the scores."""
+        """Return E[Σ costs of the parts of a path]; costs are shaped like the scores."""
         return self._batched(self._expected(self._costs(costs)))
 
     def _costs(self, costs: Tensor) -> tuple[Tensor]:
@@ -65,8 +65,8 @@ class Alignment(StructuredDistribution[Tensor]):
     def _divided(self, t: float) -> Self:
         return self._like(self.scores / t)
 
-    def constrain(self, partial: Any = None) -> Self:
-        """Only the paths that agree: every other part scores -inf."""
+    def constrain(self, partial: Tensor | None = None) -> Self:
+        """Return only the paths that agree: every other part scores -inf."""
         scores = self.scores
         if partial is not None:
             scores = torch.where(self._allowed(partial), scores, -INF)

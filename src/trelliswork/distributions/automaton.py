@@ -1,4 +1,4 @@
-"""What every machine answers: the queries of a distribution over its paths, and over the strings that they spell."""
+"""Base of machines: the queries of a distribution over paths, and over the strings that they spell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.automaton_inputs import names_of
+from trelliswork.distributions.automaton_inputs import Spelling, names_of
 from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.checks import check_tensor
@@ -37,8 +37,8 @@ class Path(NamedTuple):
 
     first: int
     arcs: tuple[int, ...]
-    input: tuple[Any, ...]
-    output: tuple[Any, ...]
+    input: Spelling
+    output: Spelling
 
 
 class Automaton(StructuredDistribution[Any]):
@@ -59,7 +59,7 @@ class Automaton(StructuredDistribution[Any]):
         super().__init__(machine.weights, (), (), backend)
 
     def _like(self, machine: Machine) -> Self:
-        """Another machine with the same symbols."""
+        """Return another machine with the same symbols."""
         made = object.__new__(type(self))
         Automaton.__init__(made, machine, self._tables, self.backend)
         return made
@@ -87,7 +87,7 @@ class Automaton(StructuredDistribution[Any]):
         return [int(q) for q in np.flatnonzero(self._precise.arrays[2] > -INF)]
 
     def arc_texts(self, values: Tensor | None = None) -> list[tuple[int, int, str]]:
-        """(source, target, "a:x value") of every arc, to print or draw; without values the weights."""
+        """Return (source, target, "a:x value") of every arc, to print or draw; without values the weights."""
         machine, numbers = self.machine, (self.weights if values is None else values).tolist()
         read, written = (
             [names_of([label], table) or ("ε",) for label in labels]
@@ -111,16 +111,16 @@ class Automaton(StructuredDistribution[Any]):
     # --- sums over paths -------------------------------------------------------------------------------------
 
     def total(self, semiring: Semiring) -> Tensor:
-        """⊕ over paths of the ⊗ of their weights, in any semiring of `trelliswork.semirings`."""
+        """Return ⊕ over paths of the ⊗ of their weights, in any semiring of `trelliswork.semirings`."""
         return structure.total(self._precise, semiring)
 
     @property
     def marginals(self) -> Float[Tensor, "arcs"]:
-        """How often a path is expected to take each arc: without cycles, the probability that it does."""
+        """Return the expected number of times a path takes each arc: without cycles, the probability that it does."""
         return self._batched(self._posteriors[0])
 
     def arc_probability(self, arc: int) -> Tensor:
-        """P(a path takes this arc at least once), with cycles as well."""
+        """Return P(a path takes this arc at least once), with cycles as well."""
         if not 0 <= arc < self.n_arcs:
             raise ScoreError(f"arcs are numbered 0..{self.n_arcs - 1}; got {arc}")
         allowed = torch.ones(self.n_arcs, dtype=torch.bool)
@@ -130,7 +130,16 @@ class Automaton(StructuredDistribution[Any]):
     def expected(
         self, costs: Float[Tensor, "arcs"], initial: Tensor | None = None, final: Tensor | None = None
     ) -> Tensor:
-        """E[Σ costs of the arcs of a path + initial[first state] + final[last state]]."""
+        """Return E[Σ costs of the arcs of a path + initial[first state] + final[last state]].
+
+        Args:
+            costs: [arcs].
+            initial: [states], the cost of beginning in each; 0 if not given.
+            final: [states], the cost of ending in each; 0 if not given.
+
+        Returns:
+            A number.
+        """
         return self._batched(self._expected(self._costs(costs, initial, final)))
 
     def _costs(
@@ -157,7 +166,7 @@ class Automaton(StructuredDistribution[Any]):
         return self._like(self.machine.with_scores(*(each / t for each in self.machine.scores)))
 
     def _comparable(self, other: Automaton) -> bool:
-        """Whether only weights differ."""
+        """Return whether the machines differ in weights only."""
         mine, its = self._precise, other._precise
         same = all(np.array_equal(getattr(mine, x), getattr(its, x)) for x in ("source", "target", "input", "output"))
         return same and mine.n_states == its.n_states
@@ -170,7 +179,9 @@ class Automaton(StructuredDistribution[Any]):
         return live_arcs.any() | (initial & live).any() | (final & live).any()
 
     def _centred(self) -> Self:
-        """The same distribution with weights moved along the paths, so that the best way ahead of each state scores 0.
+        """Return the same distribution with weights moved along paths.
+
+        The best way ahead of each state then scores 0.
 
         With cycles there may be no best way: then only what begins and ends paths is centred.
         """
@@ -190,7 +201,7 @@ class Automaton(StructuredDistribution[Any]):
     # --- single paths ----------------------------------------------------------------------------------------
 
     def path(self, first: int, arcs: Array | Sequence[int]) -> Path:
-        """A path with what it reads and writes; an error if its arcs do not join."""
+        """Return a path with what it reads and writes; an error if its arcs do not join."""
         arcs = np.asarray(arcs, np.int64).reshape(-1)
         if (len(arcs) and not 0 <= arcs.min() <= arcs.max() < self.n_arcs) or not 0 <= first < self.n_states:
             raise ScoreError(f"paths have arcs in 0..{self.n_arcs - 1}; got {arcs.tolist()} from state {first}")
@@ -217,10 +228,10 @@ class Automaton(StructuredDistribution[Any]):
 
     @abstractmethod
     def _with_value(self, value: Any) -> Self:
-        """Only the paths that spell this string (or pair of strings)."""
+        """Return only the paths that spell this string (or pair of strings)."""
 
     def score(self, value: Any) -> Tensor:
-        """The score of a `Path`; of a string (or pair), the log of the summed weights of its paths."""
+        """Return the score of a `Path`; of a string (or pair), the log of the summed weights of its paths."""
         return self._batched(self._score(value))
 
     def _score(self, value: Any) -> Tensor:
@@ -230,13 +241,16 @@ class Automaton(StructuredDistribution[Any]):
         return structure.path_score(self._precise, checked.first, np.array(checked.arcs, np.int64))
 
     def log_prob(self, value: Any) -> Tensor:
-        """log p of a `Path`, or of a string (or pair) with all its paths."""  # [S2, WFST distribution]
+        """Return log p of a `Path`, or of a string (or pair) with all its paths."""  # [S2, WFST distribution]
         return self._batched(log_ratio(self._score(value), self._log_z))
 
     # --- constraints -----------------------------------------------------------------------------------------
 
     def constrain(self, partial: Bool[Tensor, "arcs"] | Any = None) -> Self:
-        """Only paths of allowed arcs (True), or only those that spell a string of a language (see the subclass)."""
+        """Return only paths of allowed arcs (True), or only those that spell a string of a language.
+
+        See the subclass.
+        """
         if partial is None:
             return self
         if not isinstance(partial, Tensor):
@@ -249,7 +263,7 @@ class Automaton(StructuredDistribution[Any]):
 
     @abstractmethod
     def _with_language(self, language: Any) -> Self:
-        """Only the paths that spell a string of this language."""
+        """Return only the paths that spell a string of this language."""
 
     def _shown(self) -> Sequence[Piece]:
         if self.n_states > MOST_DRAWN or not self.n_arcs:

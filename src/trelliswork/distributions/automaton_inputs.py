@@ -16,13 +16,15 @@ from trelliswork.runtime.arrays import INF, Array
 from trelliswork.structures.automata.structure import Machine, plain_scores
 from trelliswork.structures.automata.symbols import EPSILON, Symbols
 
+Spelling = tuple[Any, ...]
+"""The symbols of a string: their names, or numbers where there is no table."""
 Label = int | str | None
 Ends = int | Iterable[int] | Mapping[int, float] | Tensor
 Table = Symbols | Iterable[str] | None
 
 
 def symbols_of(given: Table, labels: Iterable[Label]) -> Symbols | None:
-    """The given table; without one, a table of the labels as they come, or None for plain numbers."""
+    """Return the given table; without one, a table of the labels as they come, or None for plain numbers."""
     if given is not None:
         return given if isinstance(given, Symbols) else Symbols(given)
     names = [label for label in labels if isinstance(label, str)]
@@ -30,7 +32,7 @@ def symbols_of(given: Table, labels: Iterable[Label]) -> Symbols | None:
 
 
 def number_of(label: Label, symbols: Symbols | None) -> int:
-    """A label as a number; None is epsilon."""
+    """Return a label as a number; None is epsilon."""
     if label is None:
         return EPSILON
     if isinstance(label, str):
@@ -47,24 +49,24 @@ def number_of(label: Label, symbols: Symbols | None) -> int:
 
 
 def numbers_of(string: str | Sequence[Label], symbols: Symbols | None) -> list[int]:
-    """A string (its characters are the symbols) or a list of symbols as numbers, without epsilon."""
+    """Return a string (its characters are the symbols) or a list of symbols as numbers, without epsilon."""
     check_string(string)
     return [number for number in (number_of(each, symbols) for each in string) if number != EPSILON]
 
 
-def check_string(string: Any) -> None:
+def check_string(string: object) -> None:
     if not isinstance(string, Sequence):
         raise ScoreError(f"expected a string or a list of symbols; got {type(string).__name__}")
 
 
-def names_of(numbers: Iterable[int], symbols: Symbols | None) -> tuple[Any, ...]:
-    """Symbols of numbers, without epsilon; plain numbers if there is no table."""
+def names_of(numbers: Iterable[int], symbols: Symbols | None) -> Spelling:
+    """Return symbols of numbers, without epsilon; plain numbers if there is no table."""
     kept = (int(number) for number in numbers if number != EPSILON)
     return tuple(kept) if symbols is None else tuple(symbols.name(number) for number in kept)
 
 
 def check_arcs(arcs: Iterable[Any], form: str) -> list[Any]:
-    """Arcs must have the fields that `form` names, the first two whole numbers."""
+    """Check that arcs have the fields that `form` names, the first two whole numbers."""
     n_fields = form.count(",") + 1
     if not isinstance(arcs, Iterable):
         raise ScoreError(f"arcs must be a list of ({form}); got {type(arcs).__name__}")
@@ -78,7 +80,7 @@ def check_arcs(arcs: Iterable[Any], form: str) -> list[Any]:
 
 
 def tensor_of(weights: Tensor | Sequence[float] | None, size: int, of: str = "arc") -> Tensor:
-    """Checked weights, one for each arc (or whatever there is); 0 if none are given."""
+    """Return checked weights, one for each arc (or whatever there is); 0 if none are given."""
     try:
         scores = torch.zeros(size) if weights is None else torch.as_tensor(weights)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -97,7 +99,7 @@ def machine_of(
     tables: tuple[Symbols | None, Symbols | None],
     n_states: int | None,
 ) -> Machine:
-    """A checked machine of arcs (source, target, input, output)."""
+    """Return a checked machine of arcs (source, target, input, output)."""
     table = np.array(
         [(s, t, number_of(i, tables[0]), number_of(o, tables[1])) for s, t, i, o in arcs], np.int64
     ).reshape(-1, 4)
@@ -120,7 +122,7 @@ def _size_of(n_states: int | None, source: Array, target: Array, initial: Ends, 
 
 
 def _states_of(ends: Any, name: str) -> int | list[int] | dict[int, float] | Tensor:
-    """One state, several, or a dictionary of weights, each state a whole number; a tensor as it is."""
+    """Return one state, several, or a dictionary of weights, each state a whole number; a tensor as it is."""
     if isinstance(ends, Tensor):
         return ends
     try:
@@ -142,7 +144,7 @@ def _highest(ends: Ends) -> int:
 
 
 def ends_of(ends: Ends, n: int, like: Tensor, name: str) -> Tensor:
-    """Weights [states] from one state, several, a dictionary of weights, or a tensor as it is."""
+    """Return weights [states] from one state, several, a dictionary of weights, or a tensor as it is."""
     if isinstance(ends, Tensor):
         check_scores(ends, name, n)
         return ends.to(like.dtype)

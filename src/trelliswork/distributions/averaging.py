@@ -28,7 +28,16 @@ def average_log_prob(
     value: Int[Tensor, "*samples batch n"],
     log_weights: Float[Tensor, "members"] | None = None,
 ) -> Float[Tensor, "*samples batch"]:
-    """ln E_θ[p(y | x; θ)] over chains with parameters θ drawn from p(θ | data), or weighted by it."""  # [S4.140]
+    """ln E_θ[p(y | x; θ)] over chains with parameters θ drawn from p(θ | data), or weighted by it.
+
+    Args:
+        members: chains over the same sentences, one for each θ.
+        value: tags [*samples, batch, n].
+        log_weights: [members], the log weight of each θ; all the same if not given.
+
+    Returns:
+        [*samples, batch].
+    """  # [S4.140]
     weights = _log_shares(members, log_weights)
     log_probs = torch.stack([member.log_prob(value) for member in members], -1)
     return logsumexp(log_probs + weights.to(log_probs), -1)
@@ -37,19 +46,27 @@ def average_log_prob(
 def average_argmax(
     members: Sequence[LinearChain], log_weights: Float[Tensor, "members"] | None = None, *, max_k: int = 64
 ) -> AverageMode:
-    """argmax_y E_θ[p(y | x; θ)], the Bayesian prediction.
+    """Return argmax_y E_θ[p(y | x; θ)], the Bayesian prediction.
 
     Candidates are the k best tag sequences of each member. Any other y has at most each member's k-th best probability:
     once the best candidate has the average of those, it is proven to be best. k doubles until then, up to `max_k`.
+
+    Args:
+        members: chains over the same sentences, one for each θ.
+        log_weights: [members], the log weight of each θ; all the same if not given.
+        max_k: the most candidates of each member.
+
+    Returns:
+        Tags [batch, n], their log probabilities [batch], and whether they are proven to be best [batch].
     """  # [S4.140]
     weights, k = _log_shares(members, log_weights), 1
     while True:
-        found = [member.top_k(k) for member in members]
-        candidates = torch.cat([tags for tags, _ in found])
+        best_of_each = [member.top_k(k) for member in members]
+        candidates = torch.cat([tags for tags, _ in best_of_each])
         log_probs = average_log_prob(members, candidates, log_weights)
         best, index = log_probs.max(0)
         tags = candidates.gather(0, index[None, :, None].expand(1, *candidates.shape[1:]))[0]
-        lasts = [scores[-1] - member.log_partition for (_, scores), member in zip(found, members, strict=True)]
+        lasts = [scores[-1] - member.log_partition for (_, scores), member in zip(best_of_each, members, strict=True)]
         rest = logsumexp(torch.stack(lasts, -1) + weights.to(log_probs), -1)
         proven = best >= rest
         if bool(proven.all()) or k >= max_k:
@@ -64,7 +81,7 @@ def average_chain(
     lengths: Int[Tensor, "batch"] | None = None,
     voting: bool = False,
 ) -> LinearChain:
-    """The chain with the marginals and pairwise marginals of E_θ[p(y | x; θ)].
+    """Return the chain with the marginals and pairwise marginals of E_θ[p(y | x; θ)].
 
     Of all chains it is the nearest to the average, which is none itself: KL(average ‖ chain) is least. With `voting` a
     member counts as if it were sure of its best tags. `lengths` are those of the members.
@@ -73,9 +90,9 @@ def average_chain(
     labels, pairs = _tables(members[0], voting)
     labels, pairs = shares[0] * labels, shares[0] * pairs
     for share, member in zip(shares[1:], members[1:], strict=True):
-        found = _tables(member, voting)
-        labels += share * found[0]
-        pairs += share * found[1]
+        tables = _tables(member, voting)
+        labels += share * tables[0]
+        pairs += share * tables[1]
     emissions = torch.zeros_like(labels)
     emissions[..., :1, :] = labels[..., :1, :].log()
     transitions = torch.where(pairs > 0, pairs.log() - labels[..., :-1, :, None].log(), -INF)
@@ -87,7 +104,7 @@ def average_chain(
 
 
 def _tables(member: LinearChain, voting: bool) -> tuple[Tensor, Tensor]:
-    """Marginals and pairwise marginals of a member, or of its best tags alone."""
+    """Return marginals and pairwise marginals of a member, or of its best tags alone."""
     if not voting:
         return member.marginals.double(), member.pairwise_marginals.double()
     best = torch.nn.functional.one_hot(member.argmax, member.emissions.shape[-1]).double()

@@ -1,4 +1,4 @@
-"""What every structured distribution answers, under the same names.
+"""Base of all structured distributions: the queries that each answers, under the same names.
 
 A distribution brings its structure, its parts, and how its values are written; every query that follows from them is
 written here, once.
@@ -110,7 +110,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
             )
         )
 
-    def _with_solver(self, scores: Any) -> Self:
+    def _with_solver(self, scores: Sequence[Tensor | None]) -> Self:
         """Return a copy whose sums are those of other scores, shaped like `_scores`."""
         moved = copy(self)
         vars(moved)["_solver"] = self._rescored(scores)
@@ -137,13 +137,13 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         """The same distribution with scores near 0: entropies and divergences are differences of sums of them."""
         return self
 
-    def _rescored(self, scores: Any) -> Solver:
+    def _rescored(self, scores: Sequence[Tensor | None]) -> Solver:
         """A solver of the same structures with other scores, shaped like `_scores`."""
         parts, *rest = self._solved
         return self._structure.solver(self.backend, parts.with_scores(*scores), *rest)
 
     def _allows(self, marks: tuple[Tensor | None, ...]) -> Tensor:
-        """Whether a structure above -inf has a marked part [rows], however small its probability is.
+        """Return for each row whether a structure above -inf has a marked part [rows], however improbable.
 
         The best structure has one, if marked parts score 1 and all others 0.
         """
@@ -156,7 +156,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         return possible & (solver.score(values) > 0)
 
     def _comparable(self, other: Any) -> bool:
-        """Whether both have the same values, up to scores of -inf; False for what has no divergence."""
+        """Return whether both have the same values, up to scores of -inf; False for what has no divergence."""
         return False
 
     @abstractmethod
@@ -167,10 +167,10 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
 
     @property
     def lengths(self) -> Int[Tensor, "*batch"]:
-        """How long each row is."""
+        """Return the length of each row."""
         return self._lengths.reshape(self.batch_shape)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_solver"}  # a copy makes its own
 
     def _shown(self) -> Sequence[Piece]:
@@ -217,14 +217,14 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
 
     @property
     def count(self) -> Tensor:
-        """How many structures have a score above -inf, in float64 (exact to 2^53)."""
+        """Return the number of structures with a score above -inf, in float64 (exact to 2^53)."""
         return self._structure.reference(*self._solved).count().reshape(self.batch_shape)
 
     def expected(self, costs: Tensor) -> Tensor:
         """E[Σ cost of the parts of y]: the risk when costs are losses."""
         return self._batched(self._expected(self._costs(costs)))
 
-    def variance(self, *costs: Any, **kinds: Any) -> Tensor:  # type: ignore[override]  # torch's has no costs
+    def variance(self, *costs: object, **kinds: object) -> Tensor:  # type: ignore[override]  # torch's has no costs
         """Return Var[Σ cost of the parts of y], for costs as `expected` takes them; never below 0.
 
         >>> people = torch.zeros_like(chain.emissions)
@@ -234,7 +234,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         given = self._costs(*costs, **kinds)
         return self._batched(not_negative(self._covariance(given, given)))
 
-    def covariance(self, a: Any, b: Any) -> Tensor:
+    def covariance(self, a: Tensor | Mapping[str, object], b: Tensor | Mapping[str, object]) -> Tensor:
         """Return the covariance of two sums of costs of the parts of y.
 
         Args:
@@ -307,8 +307,8 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
         """The k best values and their scores, best first, without duplicates; -inf fills up where there are fewer."""
         k = check_k(k, self._noun)
         bridge.require_numbers(f"the {k} best {self._noun}s")
-        values, found = self._solver.top_k(self._n_best(k))
-        exists, n_found = found > -INF, len(found)
+        values, totals = self._solver.top_k(self._n_best(k))
+        exists, n_found = totals > -INF, len(totals)
         self._require_values(exists[0])
         values = torch.where(exists.reshape(*exists.shape, *[1] * (values.dim() - 2)), values, values[:1])
         scores = torch.where(exists, torch.stack([self._score_rows(each) for each in values]), -INF)
@@ -387,7 +387,7 @@ def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel",
 
 
 def uses_kernels(backend: Backend, scores: Tensor) -> bool:
-    """Whether kernels compute on these scores."""
+    """Return whether kernels compute on these scores."""
     if backend == "auto":  # asked for every sentence that is decoded: without strings of devices
         return scores.is_cpu and not bridge.out_of_reach()
     return resolve_backend(backend, scores.device) == "kernel"

@@ -24,7 +24,7 @@ SMALL = 100.0  # sums of such numbers keep thirteen digits
 
 
 def level(scores: Tensor, n_axes: int, read: Bool[Tensor, "..."] | None = None) -> Tensor:
-    """The highest score above -inf over the last axes, which stay with size 1; of those `read`, and 0 if there is none.
+    """Return the highest score above -inf over the last axes, which stay with size 1; of those `read`; 0 if none.
 
     A constant: nothing is differentiated by it, as no result changes with it.
     """
@@ -35,12 +35,12 @@ def level(scores: Tensor, n_axes: int, read: Bool[Tensor, "..."] | None = None) 
 
 
 def centred(scores: Tensor, n_axes: int, read: Bool[Tensor, "..."] | None = None) -> Tensor:
-    """Scores in float64 less their level."""
+    """Return scores in float64 less their level."""
     return scores.double() - level(scores, n_axes, read) if scores.numel() else scores.double()
 
 
 def centred_segments(parts: Segments) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """Segments, transitions, start and end, where the best way to each position scores 0.
+    """Return segments, transitions, start and end, where the best way to each position scores 0.
 
     A segmentation has one transition fewer than segments: their level moves to the segments. Then a segment from i to j
     gets best(i) - best(j), of which a whole segmentation keeps the first and the last alone. Small scores stay.
@@ -58,7 +58,7 @@ def centred_segments(parts: Segments) -> tuple[Tensor, Tensor | None, Tensor, Te
 
 
 def _best_prefixes(segments: Tensor, transitions: Tensor | None, start: Tensor) -> Float[Tensor, "rows n+1"]:
-    """The highest score of a segmentation of the first j tokens, as a whole number; 0 where there is none."""
+    """Return the highest score of a segmentation of the first j tokens, as a whole number; 0 where there is none."""
     n, k = segments.shape[1:3]
     arriving, best = [start.expand(len(segments), -1)], [start.new_zeros(len(segments))]
     for j in range(1, n + 1):
@@ -71,7 +71,10 @@ def _best_prefixes(segments: Tensor, transitions: Tensor | None, start: Tensor) 
 
 
 def centred_steps(parts: EditLattice) -> Float[Tensor, "rows n+1 m+1 3"]:
-    """Less the best way to the cell that a step leads to, plus that to the one it leaves. Small scores stay."""
+    """Return steps less the best way to the cell that a step leads to, plus that to the one it leaves.
+
+    Small scores stay.
+    """
     scores, n = parts.scores, parts.n
     if _are_small(scores):
         return scores
@@ -91,19 +94,22 @@ def centred_steps(parts: EditLattice) -> Float[Tensor, "rows n+1 m+1 3"]:
 
 
 def _are_small(scores: Tensor) -> bool:
-    """Whether sums of scores keep their digits as they are."""
+    """Return whether sums of scores keep their digits as they are."""
     if bridge.out_of_reach():
         return False
     return not bool(torch.where(scores.isfinite(), scores.detach().abs(), 0.0).gt(SMALL).any())
 
 
 def _whole(best: Tensor) -> Tensor:
-    """Near enough, and added without rounding; 0 where nothing leads."""
+    """Return whole numbers: near enough, and added without rounding; 0 where nothing leads."""
     return torch.where(best.isfinite(), best.round(), 0.0)
 
 
 def centred_spans(spans: Float[Tensor, "rows n n c"], mask: Bool[Tensor, "rows n n"]) -> Float[Tensor, "rows n n c"]:
-    """Less the level of each token, and of all longer spans together: every binary tree has as many of them."""
+    """Return spans less the level of each token, and of all longer spans together.
+
+    Every binary tree has as many of them.
+    """
     single = torch.eye(spans.shape[1], dtype=torch.bool, device=spans.device)
     longer = level(spans, 3, (mask & ~single)[..., None])
     return spans.double() - torch.where(single[..., None], level(spans, 1), longer)
@@ -112,13 +118,16 @@ def centred_spans(spans: Float[Tensor, "rows n n c"], mask: Bool[Tensor, "rows n
 def centred_by_word(
     labels: Float[Tensor, "rows n+1 n+1 l"], is_arc: Bool[Tensor, "rows n+1 n+1"]
 ) -> Float[Tensor, "rows n+1 n+1 l"]:
-    """Less the level of all arcs into each word: a tree has one of them."""
+    """Return arcs less the level of all arcs into each word: a tree has one of them."""
     into_words = centred(labels.transpose(1, 2), 2, is_arc.transpose(1, 2)[..., None])
     return into_words.transpose(1, 2)
 
 
 def centred_productions(parts: Productions) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Rules, words, roots and nodes: a derivation has one rule fewer than tokens, and one of each of the others."""
+    """Return rules, words, roots and nodes.
+
+    A derivation has one rule fewer than tokens, and one of each of the others.
+    """
     place = torch.arange(parts.n, device=parts.lengths.device)
     spans = (place[:, None] <= place) & (place < parts.lengths[:, None, None])
     read = (spans & (place[:, None] != place))[..., None] if parts.rules.shape[1] > 1 else None

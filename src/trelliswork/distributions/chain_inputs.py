@@ -1,9 +1,8 @@
-"""What may be handed to a `LinearChain`, checked with a sentence for each thing that can be wrong."""
+"""Checks of the arguments of a `LinearChain`, each with a sentence that explains the error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,14 +26,14 @@ from trelliswork.structures.chain.solver import ChainArrays
 from trelliswork.structures.masks import Layout
 
 PLAIN = (torch.float32, torch.float64)
-Scores = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
+PlainScores = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
 """Emissions, transitions, start and end."""
 
 
 def promote(
     emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The four score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    """Return the four score tensors in one dtype, shapes checked; a missing start or end scores 0."""
     check_tensors(emissions=emissions, transitions=transitions, start=start, end=end)
     if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
         raise ScoreError(
@@ -55,8 +54,8 @@ def promote(
     return emissions, transitions, start, end
 
 
-def are_plain(scores: tuple[Any, ...]) -> bool:
-    """Whether scores are as layers give them: [batch, n, c], [c, c], [c], [c], of one dtype that kernels read.
+def are_plain(scores: Sequence[object]) -> bool:
+    """Return whether scores are as layers give them: [batch, n, c], [c, c], [c], [c], of one dtype that kernels read.
 
     Start and end may be missing.
     """
@@ -73,8 +72,11 @@ def are_plain(scores: tuple[Any, ...]) -> bool:
     return dtype in PLAIN and n * c > 0 and others[0] is not None
 
 
-def plain_arrays(scores: Scores, lengths: Tensor | None, mask: Tensor | None) -> ChainArrays | None:
-    """The arrays of plain scores and of rows that are padded on the right; None if there are holes or wrong numbers."""
+def plain_arrays(scores: PlainScores, lengths: Tensor | None, mask: Tensor | None) -> ChainArrays | None:
+    """Return the arrays of plain scores and of rows that are padded on the right.
+
+    None if there are holes or wrong numbers.
+    """
     emissions, transitions, start, end = scores
     batch, n, c = emissions.shape
     if mask is not None:
@@ -91,14 +93,14 @@ def plain_arrays(scores: Scores, lengths: Tensor | None, mask: Tensor | None) ->
     return arrays if arrays.first_not_a_score()[0] < 0 else None
 
 
-def _is_mask(mask: Any, shape: tuple[int, int]) -> bool:
+def _is_mask(mask: object, shape: tuple[int, int]) -> bool:
     return isinstance(mask, Tensor) and mask.dtype is torch.bool and mask.is_cpu and mask.shape == shape
 
 
 def layout_of(
     batch_shape: torch.Size, n: int, device: torch.device, lengths: Tensor | Sequence[int] | None, mask: Tensor | None
 ) -> Layout:
-    """Lengths (or a mask) as a `Layout` of flat rows; every row has at least one position."""
+    """Return lengths (or a mask) as a `Layout` of flat rows; every row has at least one position."""
     if lengths is not None and mask is not None:
         raise ScoreError("give lengths or a mask, not both")
     if mask is not None:
@@ -119,7 +121,7 @@ def layout_of(
 
 
 def check_scores(parts: tuple[Tensor, Tensor, Tensor, Tensor], arrays: ChainArrays | None) -> None:
-    """NaN and +inf are refused, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
+    """Refuse NaN and +inf, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
     if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return
     for name, part in zip(("emissions", "transitions", "start", "end"), parts, strict=True):
@@ -127,7 +129,7 @@ def check_scores(parts: tuple[Tensor, Tensor, Tensor, Tensor], arrays: ChainArra
 
 
 def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*batch n"], c: int) -> None:
-    """Every valid position must hold a tag; otherwise say which does not."""
+    """Check that every valid position holds a tag; otherwise say which does not."""
     wrong = valid & ((value < 0) | (value >= c))
     if any_seen(wrong):
         place = wrong.nonzero()[0].tolist()
@@ -138,7 +140,7 @@ def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*ba
 
 
 def keep_allowed(name: str, scores: Tensor, allowed: Tensor | None, axes: int) -> Tensor:
-    """Scores, -inf where `allowed` is False; it is shaped like them, or like their last `axes` axes."""
+    """Return scores, -inf where `allowed` is False; it is shaped like them, or like their last `axes` axes."""
     if allowed is None:
         return scores
     shape = tuple(scores.shape[-axes:])

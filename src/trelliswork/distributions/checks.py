@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -15,20 +15,25 @@ from trelliswork.runtime.bridge import any_seen, require_numbers, values_are_hid
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
 from trelliswork.runtime.shapes import Bool, Int
 
+Lengths = Tensor | Sequence[int]
+"""The length of each row."""
+KnownRows = Sequence[Any]
+"""Knowledge of each row, such as some of its segments or nodes, in lists nested as the batch is."""
+
 
 def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """tensor.to(dtype), free where nothing changes."""
+    """Return tensor.to(dtype), free where nothing changes."""
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
-def check_tensor(name: str, value: Any) -> None:
-    """A tensor, not a list or an array that only looks like one."""
+def check_tensor(name: str, value: object) -> None:
+    """Require a tensor, not a list or an array that only looks like one."""
     if not isinstance(value, Tensor):
         raise ScoreError(f"{name} must be a tensor; got {type(value).__name__}; call torch.tensor() on it")
 
 
-def check_tensors(**parts: Any) -> None:
-    """The same of several by name, as far as they are given."""
+def check_tensors(**parts: object) -> None:
+    """Require tensors of several by name, as far as they are given."""
     for name, part in parts.items():
         if part is not None:
             check_tensor(name, part)
@@ -40,12 +45,12 @@ def check_floating(dtype: torch.dtype) -> None:
 
 
 def is_whole(tensor: Tensor) -> bool:
-    """Whether its numbers are whole; truth values are not numbers."""
+    """Return whether all numbers are whole; truth values are not numbers."""
     return not (tensor.dtype.is_floating_point or tensor.dtype == torch.bool)
 
 
 def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
-    """Scores in the dtype that holds all of them, which must be floating point and on one device."""
+    """Return scores in the dtype that holds all of them, which must be floating point and on one device."""
     given = [part for part in parts if part is not None]
     if all(part.dtype is given[0].dtype and part.is_cpu for part in given):
         check_floating(given[0].dtype)
@@ -61,7 +66,7 @@ def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
 
 
 def check_edges(transitions: Tensor | None, edges: dict[str, Tensor], c: int, of: str) -> None:
-    """Transitions [c, c], and start and end scores [c], one for each of `of`."""
+    """Check the shapes of transitions [c, c], and of start and end scores [c], one for each of `of`."""
     if transitions is not None and transitions.shape != (c, c):
         raise ScoreError(f"transitions must be {(c, c)}, indexed [from, to]; got {tuple(transitions.shape)}")
     for name, edge in edges.items():
@@ -72,7 +77,7 @@ def check_edges(transitions: Tensor | None, edges: dict[str, Tensor], c: int, of
 def refuse_not_scores(
     name: str, scores: Tensor, read: Tensor | None = None, at: Callable[[list[int]], object] = list
 ) -> None:
-    """NaN, +inf and scores whose sums could overflow are refused, by name and place, where they are read.
+    """Refuse NaN, +inf and scores whose sums could overflow, by name and place, where they are read.
 
     `at` writes a place.
     """
@@ -81,9 +86,9 @@ def refuse_not_scores(
     if any_seen(wrong):
         place = wrong.nonzero()[0].tolist()
         if scores[tuple(place)].isfinite():
-            found = f"got {scores[tuple(place)].item():g} at {at(place)}"
+            problem = f"got {scores[tuple(place)].item():g} at {at(place)}"
             raise ScoreError(
-                f"{name} must be at most {LARGEST_SCORE:g}, so that sums are finite; {found}; scale them down"
+                f"{name} must be at most {LARGEST_SCORE:g}, so that sums are finite; {problem}; scale them down"
             )
         raise ScoreError(
             f"{name} must be finite numbers or -inf; got {scores[tuple(place)].item()} at {at(place)}; "
@@ -92,20 +97,20 @@ def refuse_not_scores(
 
 
 def named_place(*names: str) -> Callable[[list[int]], str]:
-    """Writes a place as "row 0, word 3"; there may be more names than axes."""
+    """Return a function that writes a place as "row 0, word 3"; there may be more names than axes."""
     return lambda place: ", ".join(f"{name} {index}" for name, index in zip(names, place, strict=False))
 
 
 def flat_lengths(
     name: str,
-    lengths: Tensor | Sequence[int] | None,
+    lengths: Lengths | None,
     batch_shape: torch.Size,
     most: int,
     device: torch.device,
     least: int = 0,
     fix: str = "pad or shorten the row",
 ) -> Int[Tensor, "rows"]:
-    """One whole number a row, in least..most; `most` if none are given."""
+    """Return one whole number a row, in least..most; `most` if none are given."""
     if lengths is None:
         return torch.full((batch_shape.numel(),), most, device=device)
     try:
@@ -119,15 +124,15 @@ def flat_lengths(
             f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {given.dtype} {tuple(given.shape)}"
         )
     flat = cast(given.reshape(-1), torch.long)
-    found = [] if values_are_hidden() else flat.tolist()  # a few numbers: quicker than torch
-    if found and not least <= min(found) <= max(found) <= most:
-        row = next(row for row, length in enumerate(found) if not least <= length <= most)
-        raise ScoreError(f"{name} must lie in {least}..{most}; got {found[row]} at row {row}; {fix}")
+    numbers = [] if values_are_hidden() else flat.tolist()  # a few numbers: quicker than torch
+    if numbers and not least <= min(numbers) <= max(numbers) <= most:
+        row = next(row for row, length in enumerate(numbers) if not least <= length <= most)
+        raise ScoreError(f"{name} must lie in {least}..{most}; got {numbers[row]} at row {row}; {fix}")
     return flat
 
 
 def whole_values(name: str, value: Tensor, shape: Sequence[int]) -> Int[Tensor, "*samples *shape"]:
-    """Values [*samples, *shape], whole numbers."""
+    """Return values [*samples, *shape], whole numbers."""
     check_tensor(name, value)
     if not is_whole(value):
         raise ScoreError(f"{name} must be whole numbers; got {value.dtype}; call .long() on them")
@@ -139,7 +144,7 @@ def whole_values(name: str, value: Tensor, shape: Sequence[int]) -> Int[Tensor, 
 def real_values(
     name: str, value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]
 ) -> Int[Tensor, "samples rows n"]:
-    """Values [*samples, *batch, n] as [samples, rows, n], 0 at padding."""
+    """Return values [*samples, *batch, n] as [samples, rows, n], 0 at padding."""
     whole = whole_values(name, value, (*batch_shape, real.shape[1]))
     n_samples = whole.shape[: whole.dim() - len(batch_shape) - 1].numel()
     return torch.where(real, whole.reshape(n_samples, *real.shape), 0)
@@ -148,7 +153,7 @@ def real_values(
 def allowed_values(
     partial: Tensor, scores: Tensor, real: Bool[Tensor, "*batch n"], nouns: tuple[str, str] = ("tags", "tags")
 ) -> Bool[Tensor, "*batch n c"]:
-    """Allowed values from values with negatives for unknown [*batch, n], or from a mask [*batch, n, c] itself.
+    """Return allowed values from values with negatives for unknown [*batch, n], or from a mask [*batch, n, c] itself.
 
     `nouns` say what is allowed at each place, and what all places together are.
     """
@@ -169,15 +174,15 @@ def allowed_values(
 
 
 def known_values(name: str, partial: Tensor, real: Bool[Tensor, "*batch n"], n_values: int) -> Int[Tensor, "*batch n"]:
-    """Values below `n_values`, negative where they are unknown, padding included."""
+    """Return values below `n_values`, negative where they are unknown, padding included."""
     known = torch.where(real, partial, -1)
     if any_seen(known >= n_values):
         raise ScoreError(f"{name} must lie in 0..{n_values - 1} or be -100 for unknown; got {int(known.max())}")
     return known
 
 
-def known_rows(partial: Any, batch_shape: torch.Size, what: str) -> list[Any]:
-    """What is known of each row, from lists nested as the batch is."""
+def known_rows(partial: KnownRows, batch_shape: torch.Size, what: str) -> KnownRows:
+    """Return what is known of each row, from lists nested as the batch is."""
     rows = [partial] if not batch_shape else partial
     for _ in batch_shape[1:]:
         rows = [row for block in rows for row in block]
@@ -187,7 +192,7 @@ def known_rows(partial: Any, batch_shape: torch.Size, what: str) -> list[Any]:
 
 
 def label_index(label: int | str | None, labels: Sequence[str] | None) -> int | None:
-    """A label by its index, or by its name among `labels`."""
+    """Return a label by its index, or by its name among `labels`."""
     if not isinstance(label, str):
         return label
     if labels is None or label not in labels:
@@ -195,8 +200,8 @@ def label_index(label: int | str | None, labels: Sequence[str] | None) -> int | 
     return list(labels).index(label)
 
 
-def check_k(k: Any, noun: str) -> int:
-    """How many best values are asked for, a whole number from 1."""
+def check_k(k: SupportsIndex, noun: str) -> int:
+    """Check the number of best values that are asked for, a whole number from 1."""
     try:
         wanted = operator.index(k)
     except TypeError:
@@ -206,15 +211,15 @@ def check_k(k: Any, noun: str) -> int:
     return wanted
 
 
-def check_sample_shape(sample_shape: Any) -> torch.Size:
-    """A shape; one number alone is a likely slip."""
+def check_sample_shape(sample_shape: Sequence[int]) -> torch.Size:
+    """Return the shape of samples; one number alone is a likely slip, and an error."""
     if isinstance(sample_shape, int):
         raise ScoreError(f"sample_shape must be a tuple; got {sample_shape}; write sample(({sample_shape},))")
     return torch.Size(sample_shape)
 
 
 def require_finite_totals(log_z: Tensor, count: Callable[[], Tensor] | None = None) -> None:
-    """What is drawn or searched by shares of the total needs one that is a number.
+    """Require finite totals for samples and searches, which draw by shares of the total.
 
     With `count`, so does a row that has structures, but a total of -inf: overflow can look like this.
     """

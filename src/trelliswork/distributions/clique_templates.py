@@ -44,10 +44,16 @@ Factor = CliqueTemplate | tuple[Sequence[int], Tensor]
 
 
 def unroll(scores: Tensor, offsets: Sequence[int], n: int, *, by_clique: bool = False) -> CliqueTemplate:
-    """A template over positions: the clique (t + offsets[0], t + offsets[1], ...) for every t where all lie in 0..n-1.
+    """Return a template over positions: cliques (t + offsets[0], t + offsets[1], ...) for every t where all are there.
 
     >>> unroll(transitions, (0, 1), 4).cliques
     ((0, 1), (1, 2), (2, 3))
+
+    Args:
+        scores: [*sizes], shared by all cliques, or [cliques, *sizes] of each.
+        offsets: the positions of a clique relative to its first.
+        n: the number of positions.
+        by_clique: whether `scores` has an axis of cliques in front.
     """
     cliques = [tuple(t + offset for offset in offsets) for t in range(-min(offsets), n - max(offsets))]
     return CliqueTemplate(cliques, scores, by_clique)
@@ -56,9 +62,17 @@ def unroll(scores: Tensor, offsets: Sequence[int], n: int, *, by_clique: bool = 
 def skip_chain(
     transitions: Float[Tensor, "c c"], skip: Float[Tensor, "c c"], keys: Sequence[Hashable | None]
 ) -> list[CliqueTemplate]:
-    """A chain with an edge between neighbouring mentions of the same key: factors for `FactorGraph(emissions, ...)`.
+    """Return a chain with edges between neighbouring mentions of the same key, for `FactorGraph(emissions, ...)`.
 
     `keys` has one entry a position, such as the word where it is capitalised, and None where nothing is to be joined.
+
+    Args:
+        transitions: [c, c], scores of neighbouring positions.
+        skip: [c, c], scores of neighbouring mentions of a key.
+        keys: the key of each position, or None.
+
+    Returns:
+        Two templates: of neighbours and of mentions.
     """
     edges = list(_repeats(keys))
     chain = unroll(transitions, (0, 1), len(keys))
@@ -66,7 +80,7 @@ def skip_chain(
 
 
 def _repeats(keys: Sequence[Hashable | None]) -> Iterable[Clique]:
-    """Each position that has a key, with the last one before it that has the same."""
+    """Yield each position that has a key, with the last one before it that has the same."""
     seen: dict[Hashable, int] = {}
     for position, key in enumerate(keys):
         if key is not None:
@@ -80,10 +94,18 @@ def factorial_chain(
     transitions: Sequence[Float[Tensor, "c c"]],
     couplings: Sequence[Float[Tensor, "c d"]],
 ) -> list[CliqueTemplate]:
-    """Several chains side by side, tied at each position: factors for `FactorGraph(emissions, ..., sizes=...)`.
+    """Return several chains side by side, tied at each position: factors for `FactorGraph(emissions, ..., sizes=...)`.
 
     Chain i at position t is variable t * m + i, with m = len(transitions) chains. `couplings[i]` scores chains i and
     i+1 at the same position, [values of i, values of i+1].
+
+    Args:
+        n: the number of positions.
+        transitions: [c, c] of each chain.
+        couplings: [c, d] of each two neighbouring chains.
+
+    Returns:
+        A template for each chain and each coupling.
     """
     m = len(transitions)
     if len(couplings) != m - 1:

@@ -9,7 +9,7 @@ from trelliswork.runtime.arrays import INF
 
 
 def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """mine - other, 0 where one forbids; scores that are not given are 0."""
+    """Return mine - other, 0 where one forbids; scores that are not given are 0."""
     if other is None:
         return mine
     mine = torch.zeros_like(other) if mine is None else mine
@@ -18,13 +18,13 @@ def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
 
 
 def moved_along(score: Tensor, cost: Tensor, t: Tensor) -> Tensor:
-    """score + t[row] * cost; costs of what is forbidden are not read."""
+    """Return score + t[row] * cost; costs of what is forbidden are not read."""
     by = torch.where(score > -INF, cost.to(score.dtype), 0.0)
     return score + t.reshape(t.shape + (1,) * (by.dim() - t.dim())) * by
 
 
 def forbidden_marks(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """1 where `other` forbids what `mine` allows, 0 elsewhere; scores that are not given are 0."""
+    """Return 1 where `other` forbids what `mine` allows, 0 elsewhere; scores that are not given are 0."""
     if other is None:
         return None if mine is None else torch.zeros_like(mine)
     forbids = other == -INF if mine is None else (other == -INF) & (mine > -INF)
@@ -32,12 +32,12 @@ def forbidden_marks(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
 
 
 def not_negative(amount: Tensor) -> Tensor:
-    """What rounding took below 0 is 0, with the derivatives as they are; -inf, of no structures at all, stays."""
+    """Replace what rounding took below 0 by 0, with the derivatives as they are; -inf (no structures at all) stays."""
     below = amount.detach().clamp(max=0)
     return amount - torch.where(below > -INF, below, 0.0)
 
 
 def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
-    """Σ weights * costs over all but the batch axes, where a weight of 0 silences any cost, infinite ones too."""
+    """Sum weights * costs over all but the batch axes, where a weight of 0 silences any cost, infinite ones too."""
     heard = torch.where(weights > 0, costs, 0.0)
     return (weights * heard).flatten(n_batch_axes).sum(-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor
@@ -12,11 +12,11 @@ from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred
-from trelliswork.distributions.checks import allowed_values, flat_lengths, require_finite_totals
+from trelliswork.distributions.checks import Lengths, allowed_values, flat_lengths, require_finite_totals
 from trelliswork.distributions.costs import not_negative, weighted_sum
 from trelliswork.distributions.ctc_alignment import CTCAlignment
 from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_models, check_scores
-from trelliswork.distributions.segment_values import nested
+from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
@@ -31,7 +31,7 @@ class Aligned(NamedTuple):
     """A forced alignment: the symbol of each frame, where each label lies, and the path's score."""
 
     paths: Tensor  # [*batch, t]
-    spans: list[Any]  # one list of (start, end, symbol, score) a row
+    spans: Nested  # one list of (start, end, symbol, score) a row
     scores: Tensor  # [*batch]
 
 
@@ -42,7 +42,7 @@ class Decoded(NamedTuple):
     score: float
 
 
-class CTC(StructuredDistribution[list[Any]]):
+class CTC(StructuredDistribution[Nested]):
     """p(ℓ | x) over label strings ℓ: the probability of all paths, a symbol a frame, that collapse to ℓ.
 
     Graves, Fernández, Gomez and Schmidhuber (2006), "Connectionist Temporal Classification: Labelling Unsegmented
@@ -103,26 +103,29 @@ class CTC(StructuredDistribution[list[Any]]):
         return self._like(self.log_probs / t, self.lengths)
 
     def _like(self, log_probs: Tensor, lengths: Tensor, limit: int = LIMIT) -> CTC:
-        """Other frames, or another limit of the search."""
+        """Return other frames, or another limit of the search."""
         made = CTC(log_probs, lengths=lengths, blank=self.blank, backend=self.backend, validate_args=False)
         made._limit = limit
         return made
 
     # --- probabilities ---------------------------------------------------------------------------------------
 
-    def given(self, targets: Strings, target_lengths: Any = None) -> CTCAlignment:
-        """The alignments of these label strings: occupancies, entropy, k best, samples and all other queries."""
+    def given(self, targets: Strings, target_lengths: Lengths | None = None) -> CTCAlignment:
+        """Return the alignments of these label strings: occupancies, entropy, k best, samples and all other queries."""
         return CTCAlignment(
             self.log_probs, targets, lengths=self.lengths, target_lengths=target_lengths, blank=self.blank,
             backend=self.backend,
         )  # fmt: skip
 
-    def score(self, value: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
-        """log of the summed exp scores of all paths of label strings; log p(ℓ | x) for scores that are normalised."""
+    def score(self, value: Strings, target_lengths: Lengths | None = None) -> Float[Tensor, "*batch"]:
+        """Return log of the summed exp scores of all paths of label strings.
+
+        Log p(ℓ | x) for scores that are normalised.
+        """
         return self._batched(self.given(value, target_lengths)._log_z)
 
-    def log_prob(self, value: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
-        """log p(ℓ | x); -inf, with gradient 0, for a string that does not fit into its frames.
+    def log_prob(self, value: Strings, target_lengths: Lengths | None = None) -> Float[Tensor, "*batch"]:
+        """Return log p(ℓ | x); -inf, with gradient 0, for a string that does not fit into its frames.
 
         The gradient by log probabilities is occupancy - y.
         """  # [S4.650, 657-658; S4, CTC gradient]
@@ -133,12 +136,12 @@ class CTC(StructuredDistribution[list[Any]]):
         """p(π_t = symbol | x) over all paths: the normalised frames; 0 at padding. See `occupancies` for one string."""
         return self._batched(self._posteriors)
 
-    def occupancies(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch t c"]:
-        """p(π_t = symbol | ℓ, x): the derivative of log p(ℓ | x) by frame scores, for known label strings."""
+    def occupancies(self, targets: Strings, target_lengths: Lengths | None = None) -> Float[Tensor, "*batch t c"]:
+        """Return p(π_t = symbol | ℓ, x): the derivative of log p(ℓ | x) by frame scores, for known label strings."""
         return self.given(targets, target_lengths).marginals
 
     def expected(self, costs: Float[Tensor, "*batch t c"]) -> Float[Tensor, "*batch"]:
-        """E[Σ_t costs[t, π_t]] over all paths."""
+        """Return E[Σ_t costs[t, π_t]] over all paths."""
         return self._batched(self._expected(self._costs(costs)))
 
     def _costs(self, costs: Tensor) -> tuple[Tensor]:
@@ -147,16 +150,19 @@ class CTC(StructuredDistribution[list[Any]]):
         return (costs.reshape(self._parts.scores.shape),)
 
     def entropy(self) -> Float[Tensor, "*batch"]:
-        """H(p) of the label strings, in nats: exact, and an error where there are more than 4,096 of them.
+        """Return H(p) of the label strings, in nats: exact, and an error where there are more than 4,096 of them.
 
         Strings share frames but no parts, so no recursion sums over them: each is looked at.
         """
         given = self._centred()
-        log_probs = given._every_log_prob("the entropy", given)
+        (log_probs,) = given._every_log_prob("the entropy", given)
         return self._batched(-weighted_sum(log_probs.exp().T, log_probs.T, 1))
 
-    def _every_log_prob(self, what: str, *asked: CTC) -> Any:
-        """log p of every label string of each row [strings, rows], -inf behind the last, in the distributions asked."""
+    def _every_log_prob(self, what: str, *asked: CTC) -> list[Tensor]:
+        """Return log p of every label string of each row [strings, rows], for each distribution.
+
+        -inf behind the last string of a row.
+        """
         self._require_possible()
         most = float(self.count.max()) if self._lengths.numel() else 1.0
         if most > MOST_STRINGS:
@@ -165,33 +171,35 @@ class CTC(StructuredDistribution[list[Any]]):
                 "given(targets) about the alignments of one string, path_entropy() about paths, or estimate it with "
                 "sample() and log_prob()"
             )
-        values, found = self._solver.top_k(int(most))
-        exists = found > -INF
-        log_probs = [
+        values, scores = self._solver.top_k(int(most))
+        exists = scores > -INF
+        return [
             torch.where(exists, torch.stack([log_ratio(dist._score_rows(each), dist._log_z) for each in values]), -INF)
             for dist in asked
         ]
-        return log_probs if len(asked) > 1 else log_probs[0]
 
     def path_entropy(self) -> Float[Tensor, "*batch"]:
-        """H of the paths, in nats: the sum of the frames' entropies. That of label strings is at most as large."""
+        """Return H of the paths, in nats.
+
+        The sum of the frames' entropies. That of label strings is at most as large.
+        """
         given = self._centred()
         return self._batched(not_negative(given._log_z - given._expected((given._parts.scores,))))
 
-    def count_alignments(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
-        """How many paths collapse to these strings: C(T + U - R, 2U) for U labels of which R
+    def count_alignments(self, targets: Strings, target_lengths: Lengths | None = None) -> Float[Tensor, "*batch"]:
+        """Return the number of paths that collapse to these strings: C(T + U - R, 2U) for U labels of which R
         repeat the one before (erratum 36)."""  # [S4, number of alignments]
         return self.given(targets, target_lengths).count
 
     # --- decoding --------------------------------------------------------------------------------------------
 
-    def best_path(self) -> list[Any]:
-        """The string that the best path collapses to; fast, not always the best string."""  # [S4, best path decoding]
+    def best_path(self) -> Nested:
+        """Return the string of the best path; fast, not always the best string."""  # [S4, best path decoding]
         self._require_possible()
         return self._nested(structure.collapse(self._parts.scores.detach().argmax(-1), self._lengths, self.blank))
 
-    def prefix_search(self, *, threshold: float | None = None, limit: int = LIMIT) -> list[Any]:
-        """The most probable label string of each row, exactly.
+    def prefix_search(self, *, threshold: float | None = None, limit: int = LIMIT) -> Nested:
+        """Return the most probable label string of each row, exactly.
 
         The search is exponential where the frames are undecided, and stops with an error after `limit` prefixes. With a
         `threshold` (say 0.9999) rows are cut at frames whose probability of a blank is above it, each section is solved
@@ -205,8 +213,10 @@ class CTC(StructuredDistribution[list[Any]]):
         rows = [search.best_by_sections(row, self.blank, threshold, limit) for row in self._parts.rows()]
         return self._nested(rows)
 
-    def top_k(self, k: int, *, limit: int = LIMIT) -> tuple[list[Any], Float[Tensor, "k *batch"]]:
-        """The k most probable label strings and their scores, best first, by prefix search: exact, no duplicates.
+    def top_k(self, k: int, *, limit: int = LIMIT) -> tuple[Nested, Float[Tensor, "k *batch"]]:
+        """Return the k most probable label strings and their scores, best first, by prefix search.
+
+        Exact; all strings are different.
 
         Where a row has fewer, its best one is repeated with a score of -inf.
         """
@@ -215,7 +225,7 @@ class CTC(StructuredDistribution[list[Any]]):
     def _n_best(self, k: int) -> int:
         return k  # the search ends by itself
 
-    def _written(self, values: Tensor) -> list[Any]:
+    def _written(self, values: Tensor) -> Nested:
         strings = [[label for label in row if label >= 0] for row in values.reshape(-1, values.shape[-1]).tolist()]
         return nested(strings, values.shape[:-1])
 
@@ -227,8 +237,8 @@ class CTC(StructuredDistribution[list[Any]]):
         symbol_threshold: float = -INF,
         beam_threshold: float = INF,
         **models: Unpack[beam.ModelOptions],
-    ) -> list[Any]:
-        """The k best strings that a beam of `width` strings finds, each row a list of (labels, score), best first.
+    ) -> Nested:
+        """Return the k best strings of a beam of `width` strings, each row a list of (labels, score), best first.
 
         `models` are added to log p(ℓ | x): `scorer` is a language model over labels and `word_scorer` one over the
         words of `lexicon`, each with `start()`, `score(state, symbol) -> (log p, state)` and `final(state)`; their log
@@ -254,7 +264,7 @@ class CTC(StructuredDistribution[list[Any]]):
         ]
         return self._nested(rows)
 
-    def _nested(self, rows: list[Any]) -> list[Any]:
+    def _nested(self, rows: Nested) -> Nested:
         return nested(rows, self.batch_shape)
 
     def _require_possible(self) -> None:
@@ -264,8 +274,8 @@ class CTC(StructuredDistribution[list[Any]]):
 
     # --- alignment and constraints ---------------------------------------------------------------------------
 
-    def align(self, targets: Strings, target_lengths: Any = None) -> Aligned:
-        """Forced alignment: the best path of each known string, exactly, whatever ties and repeats there are.
+    def align(self, targets: Strings, target_lengths: Lengths | None = None) -> Aligned:
+        """Return the best path of each known string, exactly, whatever ties and repeats there are.
 
         >>> ctc.align([[7, 7, 2]]).spans
         [[(2, 5, 7, -0.1), (6, 7, 7, -0.3), (7, 9, 2, -0.2)]]
@@ -288,12 +298,12 @@ class CTC(StructuredDistribution[list[Any]]):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         """Of padded label strings."""
         return constraints.independent(constraints.integer_interval(0, self.log_probs.shape[-1] - 1), 1)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> CTC:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> CTC:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         return self._like(self.log_probs.expand(*shape, *self.log_probs.shape[-2:]), self.lengths.expand(shape))
 
@@ -305,7 +315,7 @@ class CTC(StructuredDistribution[list[Any]]):
 
 @register_kl(CTC, CTC)
 def _kl(p: CTC, q: CTC) -> Tensor:
-    """KL(p || q), exact as `CTC.entropy` is; +inf where p allows a string that q forbids."""
+    """Return KL(p || q), exact as `CTC.entropy` is; +inf where p allows a string that q forbids."""
     same = p.log_probs.shape == q.log_probs.shape and p.blank == q.blank and torch.equal(p._lengths, q._lengths)
     if not same:
         raise ScoreError(f"KL needs the same shape, lengths and blank; got {p!r} and {q!r}")

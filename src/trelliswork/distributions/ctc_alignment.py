@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from trelliswork.distributions.ctc_inputs import (
     check_scores,
     flat_strings,
 )
+from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.ctc import structure
@@ -97,12 +98,12 @@ class CTCAlignment(Alignment):
             fine = structure.is_alignment(parts, paths)
             if not bool(fine.all()):
                 row = int((~fine).nonzero()[0])
-                (found,) = structure.collapse(paths[row : row + 1], self._lengths[row : row + 1], self.blank)
+                (collapsed,) = structure.collapse(paths[row : row + 1], self._lengths[row : row + 1], self.blank)
                 wanted = self._targets[row, : int(self._target_lengths[row])].tolist()
-                raise ScoreError(f"paths must collapse to the labels {wanted} of row {row}; got one of {found}")
+                raise ScoreError(f"paths must collapse to the labels {wanted} of row {row}; got one of {collapsed}")
         return samples
 
-    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch t c"]:
+    def _allowed(self, partial: Tensor) -> Bool[Tensor, "*batch t c"]:
         real = self._parts.frame_mask.reshape(*self.batch_shape, *self.event_shape)
         return allowed_values(partial, self.scores, real, ("symbols", "paths"))
 
@@ -113,7 +114,7 @@ class CTCAlignment(Alignment):
         )  # fmt: skip
 
     def _centred(self) -> CTCAlignment:
-        """The same distribution with centred scores of each frame's symbols that are in the labels, or blank."""
+        """Return the same distribution with centred scores of each frame's symbols that are in the labels, or blank."""
         parts = self._parts
         named = torch.zeros(parts.scores.shape[::2], dtype=torch.bool, device=parts.scores.device)
         scores = centred(parts.scores, 1, named.scatter(1, parts.states, True)[:, None])
@@ -127,8 +128,8 @@ class CTCAlignment(Alignment):
 
     # --- in the user's words ---------------------------------------------------------------------------------
 
-    def spans(self, path: Int[Tensor, "*batch t"]) -> list[Any]:
-        """Where each label lies: (start, end, symbol, score) in order, one list a row (a single one without batch)."""
+    def spans(self, path: Int[Tensor, "*batch t"]) -> Nested:
+        """Return the place of each label, (start, end, symbol, score) in order: one list a row, or a single one."""
         paths = self._one_each("spans", path)
         picked = self._parts.scores.detach().gather(2, paths[..., None]).squeeze(-1)
         begins = structure.label_starts(paths, self._lengths, self.blank)
@@ -141,11 +142,11 @@ class CTCAlignment(Alignment):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.independent(constraints.integer_interval(0, self.scores.shape[-1] - 1), 1)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> CTCAlignment:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> CTCAlignment:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         return CTCAlignment(
             self.scores.expand(*shape, *self.scores.shape[-2:]), self.targets.expand(*shape, self._targets.shape[1]),

@@ -1,4 +1,4 @@
-"""What may be handed to the distributions of CTC, checked with a sentence for each thing that can be wrong."""
+"""Checks of the arguments of the distributions of CTC, each with a sentence that explains the error."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions.checks import (
+    Lengths,
     check_floating,
     check_tensor,
     flat_lengths,
@@ -24,13 +25,15 @@ from trelliswork.runtime import bridge
 from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.ctc.beam import Models
-from trelliswork.structures.ctc.kernels import first_bad_label
+from trelliswork.structures.ctc.kernels import labels_are_symbols
 
-Strings = Tensor | Sequence[Any]
+Rows = Sequence[Any]
+"""One list of labels for each row, nested as the batch is."""
+Strings = Tensor | Rows
 
 
 def check_frames(log_probs: Tensor, blank: int) -> None:
-    """Frame scores [*batch, t, c] with a blank among the symbols."""
+    """Check frame scores [*batch, t, c] with a blank among the symbols."""
     check_tensor("log_probs", log_probs)
     if log_probs.dim() < 2 or 0 in log_probs.shape[-2:]:
         raise ScoreError(
@@ -43,9 +46,9 @@ def check_frames(log_probs: Tensor, blank: int) -> None:
 
 
 def flat_strings(
-    targets: Strings, target_lengths: Tensor | Sequence[int] | None, batch_shape: torch.Size, device: torch.device
+    targets: Strings, target_lengths: Lengths | None, batch_shape: torch.Size, device: torch.device
 ) -> tuple[Int[Tensor, "rows u"], Int[Tensor, "rows"]]:
-    """Label strings as padded rows and their lengths: from a tensor [*batch, u], or from one list a row."""
+    """Return label strings as padded rows and their lengths: from a tensor [*batch, u], or from one list a row."""
     if isinstance(targets, Tensor):
         if not is_whole(targets):
             raise ScoreError(f"targets must be whole numbers; got {targets.dtype}; call .long() on them")
@@ -71,8 +74,8 @@ def flat_strings(
     return padded.to(device), torch.tensor([len(row) for row in rows], dtype=torch.long, device=device)
 
 
-def _rows(targets: Any, batch_shape: torch.Size) -> list[list[int]]:
-    """The label strings of nested lists, one list of whole numbers for each row."""
+def _rows(targets: Rows, batch_shape: torch.Size) -> list[list[int]]:
+    """Return the label strings of nested lists, one list of whole numbers for each row."""
     try:
         rows = [targets] if not batch_shape else list(targets)
         for _ in batch_shape[1:]:
@@ -86,9 +89,9 @@ def _rows(targets: Any, batch_shape: torch.Size) -> list[list[int]]:
 
 
 def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "rows"], c: int, blank: int) -> None:
-    """Labels lie among the symbols, and none is the blank."""
+    """Check that labels lie among the symbols, and none is the blank."""
     on_cpu = targets.device.type == "cpu" and not bridge.out_of_reach()
-    if on_cpu and first_bad_label(as_array(targets), as_array(target_lengths), c, blank)[0] < 0:
+    if on_cpu and labels_are_symbols(as_array(targets), as_array(target_lengths), c, blank):
         return
     named = torch.arange(targets.shape[1], device=targets.device) < target_lengths[:, None]
     wrong = named & ((targets < 0) | (targets >= c) | (targets == blank))
@@ -101,12 +104,12 @@ def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "ro
 
 
 def check_scores(scores: Tensor, real: Bool[Tensor, "rows t"]) -> None:
-    """NaN and +inf are refused at real frames [rows, t, c], by place."""
+    """Refuse NaN and +inf at real frames [rows, t, c], by place."""
     refuse_not_scores("log_probs", scores, real[..., None], named_place("row", "frame", "symbol"))
 
 
 def check_beam(width: int, k: int, symbol_threshold: float, beam_threshold: float) -> None:
-    """How much a beam search keeps, and how many strings it returns."""
+    """Check the options of a beam search: its width, its thresholds, and the number of strings that it returns."""
     if width < 1 or k < 1:
         raise ScoreError(f"width and k must be at least 1; got {width} and {k}")
     if not symbol_threshold <= 0.0 <= beam_threshold:
@@ -117,7 +120,7 @@ def check_beam(width: int, k: int, symbol_threshold: float, beam_threshold: floa
 
 
 def check_models(models: Models, c: int, blank: int) -> None:
-    """A model of words needs a lexicon, which spells with labels."""
+    """Check that a model of words has a lexicon, which spells with labels."""
     lexicon = models.lexicon
     if models.word_scorer is not None and lexicon is None:
         raise ScoreError("a word_scorer reads words; got no lexicon to spell them; give lexicon=Lexicon({...})")
@@ -130,7 +133,7 @@ def check_models(models: Models, c: int, blank: int) -> None:
 def check_paths(
     value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows t"], c: int
 ) -> Int[Tensor, "samples rows t"]:
-    """Paths [*samples, *batch, t] as [samples, rows, t], 0 at padding; each symbol in 0..c-1."""
+    """Return paths [*samples, *batch, t] as [samples, rows, t], 0 at padding; each symbol in 0..c-1."""
     samples = real_values("paths", value, batch_shape, real)
     wrong = (samples < 0) | (samples >= c)
     if any_seen(wrong):

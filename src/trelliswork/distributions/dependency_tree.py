@@ -1,10 +1,10 @@
-"""What distributions over dependency trees share: the queries, for trees with or without labels."""
+"""Base of distributions over dependency trees: the queries, for trees with or without labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -19,10 +19,10 @@ from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.arc_kernels import labels_are_scores
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.arcs import is_tree
-from trelliswork.structures.label_kernels import labels_are_scores
 from trelliswork.structures.record import Solver
 
 FIX = "count words without the root, pad the arcs or shorten the row"
@@ -60,7 +60,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
             self._check_scores()
 
     def _is_member(self, heads: Int[Tensor, "rows n"]) -> Bool[Tensor, "rows"]:
-        """Whether heads form a tree of this family."""
+        """Return whether heads form a tree of this family."""
         return is_tree(self._given.trees, heads)
 
     # --- the parts -------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
     # --- queries ---------------------------------------------------------------------------------------------
 
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
-        """Heads that form no tree of this family are an error that names the row."""
+        """Refuse heads that form no tree of this family: an error that names the row."""
         check_tensor("heads", value)
         expected = self.batch_shape + self.event_shape
         if not check and value.dtype == torch.long and value.is_cpu and value.shape == expected:
@@ -143,10 +143,10 @@ class DependencyTree(StructuredDistribution[Tensor]):
         fine = self._is_member(heads)
         if any_seen(~fine):
             row = int((~fine).nonzero()[0])
-            found = heads[row, : int(self._lengths[row])].tolist()
+            heads_of_row = heads[row, : int(self._lengths[row])].tolist()
             roots = "exactly one word with head 0" if self.single_root else "words with head 0"
             raise ScoreError(
-                f"heads must be a {self._kind}, {roots}; got {found} at row {row}; "
+                f"heads must be a {self._kind}, {roots}; got {heads_of_row} at row {row}; "
                 "look for a cycle, or choose single_root or the family of trees that fits the data"
             )
 
@@ -161,7 +161,16 @@ class DependencyTree(StructuredDistribution[Tensor]):
         return self._batched(self._solver.marginals(self.dtype))
 
     def arc_probability(self, head: int, dependent: int, label: int | None = None) -> Float[Tensor, "*batch"]:
-        """P(word `dependent` hangs from `head`, by an arc of this label), words counted from 1, the root being 0."""
+        """Return P(word `dependent` hangs from `head` by an arc of this label), words counted from 1; the root is 0.
+
+        Args:
+            head: 0 for the root, or a word from 1.
+            dependent: a word from 1.
+            label: the index of a label; any if not given.
+
+        Returns:
+            [*batch].
+        """
         n = self.n
         if not (0 <= head <= n and 1 <= dependent <= n):
             raise ScoreError(f"an arc leads from 0..{n} to 1..{n}; got {head} to {dependent}; count words from 1")
@@ -173,7 +182,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
         return self.marginals[..., head, dependent, label]
 
     def expected(self, costs: Float[Tensor, "*batch n+1 n+1 *l"]) -> Float[Tensor, "*batch"]:
-        """E[Σ_m costs[head of m, m]]; costs are shaped like arcs, or like labels."""
+        """Return E[Σ_m costs[head of m, m]]; costs are shaped like arcs, or like labels."""
         return self._batched(self._expected(self._costs(costs)))
 
     def _costs(self, costs: Tensor) -> tuple[Tensor]:
@@ -192,8 +201,9 @@ class DependencyTree(StructuredDistribution[Tensor]):
         assert costs[0] is not None
         return weighted_sum(self._part_posteriors, costs[0], 1)
 
-    def _rescored(self, scores: Any) -> Solver:
+    def _rescored(self, scores: Sequence[Tensor | None]) -> Solver:
         (parts,) = scores
+        assert parts is not None
         arcs, labels = (parts, None) if self.labels is None else (torch.zeros_like(parts[..., 0]), parts)
         solver: Solver = self._like(arcs, labels, self._lengths)._solver
         return solver
@@ -207,14 +217,14 @@ class DependencyTree(StructuredDistribution[Tensor]):
         return same_family and same_shape and torch.equal(self._lengths, other._lengths)
 
     def _centred(self) -> Self:
-        """The same distribution with centred scores of each word's arcs, and of their labels."""
+        """Return the same distribution with centred scores of each word's arcs, and of their labels."""
         read, labels = self._given.trees.is_arc, None
         if self.labels is not None:
             labels = centred_by_word(self._label_rows, read)
         return self._like(centred_by_word(self._given.scores[..., None], read)[..., 0], labels, self._lengths)
 
     def constrain(self, partial: Tensor | None = None) -> Self:
-        """Only the trees that agree: every other arc scores -inf.
+        """Return only the trees that agree: every other arc scores -inf.
 
         `partial` holds heads [*batch, n], with -100 (any negative) where the head is unknown, or True for each allowed
         arc. With labels it may also be (head, label) pairs [*batch, n, 2], or a mask shaped like the labels.
@@ -237,12 +247,12 @@ class DependencyTree(StructuredDistribution[Tensor]):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         most = self.n if self.labels is None else max(self.n, self.labels.shape[-1] - 1)
         return constraints.independent(constraints.integer_interval(0, most), len(self.event_shape))
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> Self:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         labels = None if self.labels is None else self.labels.expand(*shape, *self.labels.shape[-3:])
         return self._like(self.arcs.expand(*shape, *self.arcs.shape[-2:]), labels, self.lengths.expand(shape))
@@ -256,7 +266,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
 
 def _readable(scores: Tensor, n_axes: int) -> Tensor:
-    """Scores as rows with so many axes, in a precision that kernels read."""
+    """Return scores as rows with so many axes, in a precision that kernels read."""
     rows = scores
     if scores.dim() != n_axes + 1:
         rows = scores.reshape(scores.shape[: scores.dim() - n_axes].numel(), *scores.shape[-n_axes:])

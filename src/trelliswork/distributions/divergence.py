@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def divergence(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
-    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
+    """Return KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
     same_kind = isinstance(q, type(p)) or isinstance(p, type(q))
     if not same_kind or not p._comparable(q):
         raise ScoreError(f"KL needs {p._same}; got {p!r} and {q!r}")
@@ -31,7 +31,7 @@ def divergence(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
 
 
 def _uses(p: StructuredDistribution, marks: tuple[Tensor | None, ...]) -> Tensor:
-    """Whether p allows a marked part [rows]; where values cannot be looked at, whether it has a probability."""
+    """Return whether p allows a marked part [rows]; where values cannot be looked at, whether it has a probability."""
     if bridge.out_of_reach():
         return p._expected(marks) > 0
     if any(bool(mark.any()) for mark in marks if mark is not None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from trelliswork.distributions.alignment import Alignment
 from trelliswork.distributions.base import Backend
 from trelliswork.distributions.centring import centred_steps
 from trelliswork.distributions.checks import (
+    Lengths,
     check_floating,
     check_tensor,
     flat_lengths,
@@ -21,7 +22,7 @@ from trelliswork.distributions.checks import (
     refuse_not_scores,
     whole_values,
 )
-from trelliswork.distributions.segment_values import nested
+from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.edit import structure
@@ -29,7 +30,15 @@ from trelliswork.structures.edit.solver import STRUCTURE
 from trelliswork.structures.edit.structure import DELETE, INSERT, SUBSTITUTE, EditLattice
 
 OPERATIONS = ("substitute", "delete", "insert")
-Lengths = Tensor | Sequence[int] | None
+
+
+class EditOptions(TypedDict, total=False):
+    """The options of an `EditAlignment`, however its scores are given."""
+
+    lengths: Lengths | None
+    target_lengths: Lengths | None
+    backend: Backend
+    validate_args: bool | None
 
 
 class EditStep(NamedTuple):
@@ -58,8 +67,8 @@ class EditAlignment(Alignment):
         self,
         scores: Float[Tensor, "*batch n+1 m+1 3"],
         *,
-        lengths: Lengths = None,
-        target_lengths: Lengths = None,
+        lengths: Lengths | None = None,
+        target_lengths: Lengths | None = None,
         backend: Backend = "auto",
         validate_args: bool | None = None,
     ):
@@ -84,9 +93,9 @@ class EditAlignment(Alignment):
         substitute: Float[Tensor, "*batch n m"],
         delete: Float[Tensor, "*batch n"] | Float[Tensor, "*batch n m+1"],
         insert: Float[Tensor, "*batch m"] | Float[Tensor, "*batch n+1 m"],
-        **options: Any,
+        **options: Unpack[EditOptions],
     ) -> EditAlignment:
-        """From scores of reading x_i and writing y_j: of pairs, of symbols deleted (wherever, or after j are written),
+        """Build it from scores of pairs (x_i, y_j), of symbols deleted (wherever, or after j are written), and
         of symbols inserted (wherever, or after i are read)."""
         *batch, n, m = substitute.shape
         removed = delete[..., None].expand(*batch, n, m + 1) if delete.shape == (*batch, n) else delete
@@ -109,9 +118,9 @@ class EditAlignment(Alignment):
         substitute: Float[Tensor, "v w"],
         delete: Float[Tensor, "v"],
         insert: Float[Tensor, "w"],
-        **options: Any,
+        **options: Unpack[EditOptions],
     ) -> EditAlignment:
-        """From tables of scores by symbol: `substitute[a, b]` for b in place of a, and so on."""
+        """Build it from tables of scores by symbol: `substitute[a, b]` for b in place of a, and so on."""
         if substitute.shape != (len(delete), len(insert)):
             raise ScoreError(
                 f"substitute must be {(len(delete), len(insert))}, a row for each symbol of delete and a column for "
@@ -146,15 +155,15 @@ class EditAlignment(Alignment):
             fine = structure.is_script(self._parts, steps)
             if not bool(fine.all()):
                 row = int((~fine).nonzero()[0])
-                found = [step for step in steps[row].tolist() if step >= 0]
+                script = [step for step in steps[row].tolist() if step >= 0]
                 wanted = int(self._lengths[row]), int(self._target_lengths[row])
                 raise ScoreError(
-                    f"a script must read {wanted[0]} and write {wanted[1]} symbols at row {row}; got {found}, which "
-                    f"reads {sum(s != INSERT for s in found)} and writes {sum(s != DELETE for s in found)}"
+                    f"a script must read {wanted[0]} and write {wanted[1]} symbols at row {row}; got {script}, which "
+                    f"reads {sum(s != INSERT for s in script)} and writes {sum(s != DELETE for s in script)}"
                 )
         return samples
 
-    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n+1 m+1 3"]:
+    def _allowed(self, partial: Tensor) -> Bool[Tensor, "*batch n+1 m+1 3"]:
         """True for allowed steps; or for each symbol of x its partner in y, -1 if it is deleted, -100 if unknown."""
         shape = self.scores.shape
         if isinstance(partial, Tensor) and partial.dtype == torch.bool and partial.shape == shape:
@@ -191,25 +200,25 @@ class EditAlignment(Alignment):
 
     # --- in the user's words ---------------------------------------------------------------------------------
 
-    def script(self, value: Int[Tensor, "*batch n+m"]) -> list[Any]:
-        """The steps as (operation, source, target), one list a row (a single one without batch)."""
+    def script(self, value: Int[Tensor, "*batch n+m"]) -> Nested:
+        """Return the steps as (operation, source, target), one list a row (a single one without batch)."""
         steps = self._one_each("script", value)
         taken, i, j = structure.cells(steps)
         rows = []
         for b in range(len(steps)):
             kept = taken[b]
-            found = zip(steps[b][kept].tolist(), i[b][kept].tolist(), j[b][kept].tolist(), strict=True)
+            script = zip(steps[b][kept].tolist(), i[b][kept].tolist(), j[b][kept].tolist(), strict=True)
             rows.append(
                 [
                     EditStep(OPERATIONS[step], None if step == INSERT else x - 1, None if step == DELETE else y - 1)
-                    for step, x, y in found
+                    for step, x, y in script
                 ]
             )
-        result: list[Any] = nested(rows, self.batch_shape)
+        result: Nested = nested(rows, self.batch_shape)
         return result
 
     def pair_probability(self, source: int, target: int) -> Float[Tensor, "*batch"]:
-        """P(y_target is written in place of x_source)."""
+        """Return P(y_target is written in place of x_source)."""
         n, m = self.scores.shape[-3] - 1, self.scores.shape[-2] - 1
         if not (0 <= source < n and 0 <= target < m):
             raise ScoreError(f"a pair lies in 0..{n - 1} and 0..{m - 1}; got {source} and {target}")
@@ -218,11 +227,11 @@ class EditAlignment(Alignment):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.independent(constraints.integer_interval(-1, INSERT), 1)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> EditAlignment:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> EditAlignment:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         return EditAlignment(
             self.scores.expand(*shape, *self.scores.shape[-3:]), lengths=self.lengths.expand(shape),
@@ -239,8 +248,8 @@ def _cell(place: list[int]) -> str:
     return f"row {row}, cell ({i}, {j}), {OPERATIONS[operation]}"
 
 
-def check_symbols(name: str, sequence: Any) -> None:
-    """Whole numbers [*batch, n]."""
+def check_symbols(name: str, sequence: Tensor) -> None:
+    """Check that symbols are whole numbers [*batch, n]."""
     check_tensor(name, sequence)
     if not (is_whole(sequence) or sequence.numel() == 0) or sequence.dim() < 1:
         raise ScoreError(f"{name} must be whole numbers [batch, n]; got {sequence.dtype} {tuple(sequence.shape)}")
@@ -250,16 +259,28 @@ def edit_distance(
     x: Int[Tensor, "*batch n"],
     y: Int[Tensor, "*batch m"],
     *,
-    lengths: Lengths = None,
-    target_lengths: Lengths = None,
+    lengths: Lengths | None = None,
+    target_lengths: Lengths | None = None,
     substitute: float = 1.0,
     delete: float = 1.0,
     insert: float = 1.0,
 ) -> Float[Tensor, "*batch"]:
-    """The least cost of turning x into y, in float64; with costs of 1 the Levenshtein distance.
+    """Return the least cost of turning x into y, in float64; with costs of 1 the Levenshtein distance.
 
     >>> edit_distance(torch.tensor([1, 2, 3]), torch.tensor([2, 3, 4]))
     tensor(2., dtype=torch.float64)
+
+    Args:
+        x: whole numbers [*batch, n].
+        y: whole numbers [*batch, m].
+        lengths: [*batch], the symbols of each x that count; all if not given.
+        target_lengths: [*batch], likewise of y.
+        substitute: the cost of one symbol in place of another.
+        delete: the cost of leaving out a symbol of x.
+        insert: the cost of adding a symbol of y.
+
+    Returns:
+        [*batch].
     """
     check_symbols("x", x)
     check_symbols("y", y)

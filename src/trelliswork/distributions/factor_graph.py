@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -92,12 +91,12 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
 
     @cached_property
     def _tree(self) -> JunctionTree:
-        found = cheapest_elimination(self._graph)
-        if found.n_entries > self.max_entries:
+        elimination = cheapest_elimination(self._graph)
+        if elimination.n_entries > self.max_entries:
             raise ScoreError(
-                f"exact inference needs cliques of {found.width + 1} variables (tree-width {found.width}) and tables "
-                f"of {found.n_entries:,} numbers a row; the limit is max_entries={self.max_entries:,}; raise it if "
-                "memory allows, or approximate with propagate(), gibbs() or ad3()"
+                f"exact inference needs cliques of {elimination.width + 1} variables (tree-width {elimination.width}) "
+                f"and tables of {elimination.n_entries:,} numbers a row; the limit is max_entries={self.max_entries:,};"
+                " raise it if memory allows, or approximate with propagate(), gibbs() or ad3()"
             )
         return junction_tree(self._graph)
 
@@ -108,7 +107,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether exact queries need no more than `max_entries` numbers a row."""
+        """Return whether exact queries need no more than `max_entries` numbers a row."""
         return cheapest_elimination(self._graph).n_entries <= self.max_entries
 
     @property
@@ -118,14 +117,14 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
     # --- values ----------------------------------------------------------------------------------------------
 
     def to_parts(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch n c"]:
-        """1 at the value of each variable, 0 elsewhere: shaped like `marginals`."""
+        """Return 1 at the value of each variable, 0 elsewhere: shaped like `marginals`."""
         flat = inputs.check_values(value, self.batch_shape, self.sizes, self._present)
         parts = torch.nn.functional.one_hot(flat, self.unary.shape[-1]).to(self.dtype)
         parts = parts if self._present is None else parts * self._present[..., None]
         return parts.reshape(*value.shape, -1)
 
     def from_parts(self, parts: Float[Tensor, "*samples *batch n c"]) -> Int[Tensor, "*samples *batch n"]:
-        """The value marked in `parts`."""
+        """Return the value marked in `parts`."""
         return parts.argmax(-1)
 
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
@@ -142,7 +141,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
         return self._batched(self._own(self._posteriors))
 
     def _own(self, flat: Float[Tensor, "rows scores"]) -> Float[Tensor, "rows n c"]:
-        """The entries of the variables themselves."""
+        """Return the entries of the variables themselves."""
         n, c = self._graph.n, self._graph.c
         own = flat[:, : n * c].reshape(-1, n, c)
         return own if self._present is None else own * self._present[..., None]
@@ -153,7 +152,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
         return [self._batched(each) for each in self._by_template(self._posteriors)]
 
     def _by_template(self, flat: Float[Tensor, "rows scores"]) -> list[Float[Tensor, "rows cliques *sizes"]]:
-        found, first = [], self._graph.n * self._graph.c
+        by_template, first = [], self._graph.n * self._graph.c
         for template in self.factors:
             shape = self._graph.shape(tuple(template.cliques[0])) if template.cliques else (0,)
             last = first + len(template.cliques) * torch.Size(shape).numel()
@@ -161,14 +160,14 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
             if self._present is not None and template.cliques:
                 complete = self._present[:, torch.tensor(template.cliques, device=flat.device)].all(-1)
                 tables = tables * complete.reshape(*complete.shape, *[1] * len(shape))
-            found.append(tables)
+            by_template.append(tables)
             first = last
-        return found
+        return by_template
 
     def expected(
         self, costs: Float[Tensor, "*batch n c"] | None = None, factors: Sequence[Tensor | None] | None = None
     ) -> Float[Tensor, "*batch"]:
-        """E[Σ costs of the variables' values + Σ costs of the factors' entries].
+        """Return E[Σ costs of the variables' values + Σ costs of the factors' entries].
 
         `costs` are shaped like unary; `factors` has one entry for each factor given, shaped like its scores, or None.
         """
@@ -189,7 +188,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
         return (self._like(own, templates)._parts.flat,)
 
     def _centred(self) -> FactorGraph:
-        """The same distribution with centred scores of each variable and clique."""
+        """Return the same distribution with centred scores of each variable and clique."""
         values = torch.arange(self.unary.shape[-1], device=self.unary.device)
         read = values < torch.tensor(self.sizes, device=values.device)[:, None]
         templates = [
@@ -198,7 +197,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
         return self._like(centred(self.unary, 1, read), templates)
 
     def probability(self, known: Mapping[int, int]) -> Float[Tensor, "*batch"]:
-        """P(each variable of `known` has its value), each row, whichever variables these are.
+        """Return P(each variable of `known` has its value), each row, whichever variables these are.
 
         >>> dist.probability({0: 2, 7: 2})
         """
@@ -218,7 +217,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
         *,
         factors: Sequence[Bool[Tensor, "..."] | None] | None = None,
     ) -> FactorGraph:
-        """Only the assignments that agree: everything else scores -inf.
+        """Return only the assignments that agree: everything else scores -inf.
 
         `partial` is True for each allowed value; or holds the value of each variable, -100 (any negative) where it is
         unknown. `factors` has one entry for each factor given, True where allowed, shaped like its scores, or None.
@@ -244,7 +243,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
         return same_graph and _same_mask(self.mask, other.mask)
 
     def _like(self, unary: Tensor, factors: Sequence[CliqueTemplate]) -> FactorGraph:
-        """Other scores on the same graph."""
+        """Return other scores on the same graph."""
         return FactorGraph(
             unary, factors, sizes=self.sizes, mask=self.mask, max_entries=self.max_entries,
             backend=self.backend, validate_args=False,
@@ -253,11 +252,11 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         return constraints.independent(constraints.integer_interval(0, self.unary.shape[-1] - 1), 1)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> FactorGraph:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> FactorGraph:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         mask = None if self.mask is None else self.mask.expand(*shape, *self.event_shape)
         templates = []

@@ -1,4 +1,4 @@
-"""What may be handed to a `FactorGraph`, checked with a sentence for each thing that can be wrong."""
+"""Checks of the arguments of a `FactorGraph`, each with a sentence that explains the error."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def check_unary(unary: Tensor) -> None:
 
 
 def check_sizes(sizes: Sequence[int] | Tensor | None, n: int, c: int) -> tuple[int, ...]:
-    """How many values each variable has, in 1..c."""
+    """Return the number of values of each variable, in 1..c."""
     if sizes is None:
         return (c,) * n
     try:
-        found = tuple(operator.index(size) for size in sizes)
+        numbers = tuple(operator.index(size) for size in sizes)
     except TypeError as error:
         raise ScoreError(f"sizes must be {n} whole numbers in 1..{c}, one a variable; got {sizes!r}") from error
-    if len(found) != n or not all(1 <= size <= c for size in found):
-        raise ScoreError(f"sizes must be {n} whole numbers in 1..{c}, one a variable; got {list(found)}")
-    return found
+    if len(numbers) != n or not all(1 <= size <= c for size in numbers):
+        raise ScoreError(f"sizes must be {n} whole numbers in 1..{c}, one a variable; got {list(numbers)}")
+    return numbers
 
 
 def as_templates(factors: Sequence[Factor]) -> tuple[CliqueTemplate, ...]:
@@ -58,14 +58,14 @@ def _as_template(place: int, factor: Any) -> CliqueTemplate:
     return CliqueTemplate([tuple(factor[0])], factor[1])
 
 
-def _is_whole(number: Any) -> bool:
+def _is_whole(number: object) -> bool:
     return hasattr(number, "__index__") and not isinstance(number, bool)
 
 
 def check_template(
     place: int, template: CliqueTemplate, sizes: tuple[int, ...], batch_shape: torch.Size, device: torch.device
 ) -> None:
-    """Cliques of known variables, none twice, and scores of the shape that they ask for."""
+    """Check cliques: known variables, none twice, and scores of the shape that they ask for."""
     n = len(sizes)
     for clique in template.cliques:
         if len(set(clique)) < len(clique) or not all(0 <= variable < n for variable in clique):
@@ -95,7 +95,7 @@ def check_template(
 
 
 def promote(unary: Tensor, templates: tuple[CliqueTemplate, ...]) -> tuple[Tensor, tuple[CliqueTemplate, ...]]:
-    """All scores in one dtype."""
+    """Return all scores in one dtype."""
     dtype = unary.dtype
     for template in templates:
         dtype = torch.promote_types(dtype, template.scores.dtype)
@@ -141,7 +141,7 @@ def flat_scores(
 
 
 def by_row(template: CliqueTemplate, batch_shape: torch.Size, scores: Tensor) -> Float[Tensor, "rows cliques entries"]:
-    """The tables of a template, for each row and each clique."""
+    """Return the tables of a template, for each row and each clique."""
     m, n_cliques = len(template.cliques[0]), len(template.cliques)
     has_rows = scores.dim() > m + template.by_clique
     scores = scores.flatten(-m)
@@ -153,7 +153,7 @@ def by_row(template: CliqueTemplate, batch_shape: torch.Size, scores: Tensor) ->
 
 
 def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Tensor, sizes: tuple[int, ...]) -> None:
-    """NaN and +inf are refused, by name and place, where they are read."""
+    """Refuse NaN and +inf, by name and place, where they are read."""
     if flat.numel() == 0 or float(flat.detach().amax()) <= LARGEST_SCORE:  # the maximum of NaN and anything is NaN
         return
     read = torch.arange(unary.shape[-1], device=unary.device) < torch.tensor(sizes, device=unary.device)[:, None]
@@ -164,7 +164,7 @@ def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Ten
 
 
 def check_values(value: Tensor, batch_shape: torch.Size, sizes: tuple[int, ...], present: Tensor | None) -> Tensor:
-    """Assignments [*samples, *batch, n] as [samples, rows, n]; 0 for variables that a row does not have."""
+    """Return assignments [*samples, *batch, n] as [samples, rows, n]; 0 for variables that a row does not have."""
     whole = whole_values("values", value, (*batch_shape, len(sizes)))
     flat = whole.reshape(-1 if value.numel() else 0, batch_shape.numel(), len(sizes))
     if present is not None:

@@ -1,9 +1,8 @@
-"""What may be handed to a distribution over derivations, with a sentence for each thing that can be wrong."""
+"""Checks of the arguments of distributions over derivations, each with a sentence that explains the error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +27,7 @@ def productions(
     nodes: Tensor | None,
     lengths: Tensor | None,
 ) -> Productions:
-    """The scores in one dtype, shapes checked; what is missing comes from the grammar."""
+    """Return the scores in one dtype, shapes checked; what is missing comes from the grammar."""
     check_tensors(lexical=lexical, rules=rules, root=root, nodes=nodes)
     size, n_rules = len(grammar.symbols), grammar.n_rules
     if lexical.dim() != 3 or 0 in lexical.shape[:2] or lexical.shape[2] != grammar.n_lexical:
@@ -63,7 +62,7 @@ def productions(
 
 
 def check_scores(parts: Productions) -> None:
-    """NaN and +inf are refused, by name and place, where they are read."""
+    """Refuse NaN and +inf, by name and place, where they are read."""
     if parts.lexical.device.type == "cpu":
         flat = [as_array(each).reshape(-1) for each in parts.scores if each is not None]
         if first_not_a_score(tuple(flat))[0] < 0:
@@ -78,7 +77,7 @@ def check_scores(parts: Productions) -> None:
 
 
 def to_tree(nodes: Nodes, symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Nodes (start, end, symbol), parents before children, as a tree above the words."""
+    """Return nodes (start, end, symbol), parents before children, as a tree above the words."""
     above: list[Tree] = []  # from the last node to the first: both children of a node wait on top, the left above
     for start, end, symbol in reversed(nodes):
         children = (words[start],) if end - start == 1 else (above.pop(), above.pop())
@@ -87,19 +86,19 @@ def to_tree(nodes: Nodes, symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> Nodes:
-    """A derivation as nodes; it must be binary, in symbols of the grammar, above the words of its row."""
+    """Return a derivation as nodes; it must be binary, in symbols of the grammar, above the words of its row."""
     if not isinstance(tree, Tree):
         raise ScoreError(f"a value must be one Tree a row; got {type(tree).__name__} at row {row}")
     if tree.words != list(words):
         raise ScoreError(f"the tree at row {row} must stand above {list(words)}; got {tree.words}")
-    found: Nodes = []
+    nodes: Nodes = []
     for start, end, label in tree.spans():
         if label not in grammar.symbol_index:
             raise ScoreError(
                 f"{label!r} at row {row} is no symbol of the grammar; "
                 "use grammar.to_derivation to bring a tree into its form"
             )
-        found.append((start, end, grammar.symbol_index[label]))
+        nodes.append((start, end, grammar.symbol_index[label]))
     for node in tree.subtrees:
         leaf = len(node.children) == 1 and isinstance(node.children[0], str)
         if not leaf and (len(node.children) != 2 or any(isinstance(each, str) for each in node.children)):
@@ -107,13 +106,13 @@ def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> N
                 f"each node must stand above one word or two nodes; got {node} at row {row}; "
                 "use grammar.to_derivation to bring a tree into this form"
             )
-    return found
+    return nodes
 
 
-def check_sentences(sentences: Any) -> list[list[str]]:
+def check_sentences(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
     if isinstance(sentences, str) or any(isinstance(each, str) for each in sentences):
         raise ScoreError("sentences must be lists of words, one list a row; got a string; split it: [text.split()]")
-    found = [list(each) for each in sentences]
-    if not found or not all(found):
+    rows = [list(each) for each in sentences]
+    if not rows or not all(rows):
         raise ScoreError("sentences must be at least one, with at least one word each; got an empty one")
-    return found
+    return rows

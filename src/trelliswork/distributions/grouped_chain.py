@@ -53,9 +53,9 @@ class GroupedChain:
     @property
     def marginals(self) -> Float[Tensor, "batch n labels"]:
         """p(label at t | x): the posteriors of its states added up."""
-        found = self.states.marginals
-        empty = found.new_zeros(*found.shape[:-1], self.n_labels)
-        return empty.index_add(-1, self.label_of, found)
+        of_states = self.states.marginals
+        empty = of_states.new_zeros(*of_states.shape[:-1], self.n_labels)
+        return empty.index_add(-1, self.label_of, of_states)
 
     @property
     def argmax(self) -> Int[Tensor, "batch n"]:
@@ -68,18 +68,18 @@ class GroupedChain:
         return self.marginals.argmax(-1)
 
     def log_prob(self, value: Int[Tensor, "*samples batch n"]) -> Float[Tensor, "*samples batch"]:
-        """log p(labels | x), summed over their paths of states."""  # [S4.131]
+        """Return log p(labels | x), summed over their paths of states."""  # [S4.131]
         rows = value.reshape(-1, *value.shape[-2:])
         log_z = self.states._log_z
-        found = [log_ratio(self.constrain(each).states._log_z, log_z) for each in rows]
-        return torch.stack(found).reshape(value.shape[:-1]).clamp(max=0.0).to(self.states.dtype)
+        log_probs = [log_ratio(self.constrain(each).states._log_z, log_z) for each in rows]
+        return torch.stack(log_probs).reshape(value.shape[:-1]).clamp(max=0.0).to(self.states.dtype)
 
     def score(self, value: Int[Tensor, "*samples batch n"]) -> Float[Tensor, "*samples batch"]:
-        """log of the summed exp scores of the paths of states."""
+        """Return log of the summed exp scores of the paths of states."""
         return self.log_prob(value) + self.log_partition
 
     def top_k(self, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:
-        """k labellings and their scores, best first.
+        """Return k labellings and their scores, best first.
 
         Exact where each labelling has one path; else the best of those that the best paths of states spell out.
         """
@@ -99,11 +99,11 @@ class GroupedChain:
     def sample(
         self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
     ) -> Int[Tensor, "*samples batch n"]:
-        """Exact independent samples."""
+        """Return exact independent samples."""
         return self._labels(self.states.sample(sample_shape, generator))
 
     def constrain(self, partial: Int[Tensor, "batch n"] | Bool[Tensor, "batch n labels"]) -> GroupedChain:
-        """Only the labellings that agree; `partial` as in `LinearChain.constrain`."""
+        """Return only the labellings that agree; `partial` as in `LinearChain.constrain`."""
         if partial.dtype == torch.bool:
             allowed = partial[..., self.label_of]
         else:
@@ -111,26 +111,29 @@ class GroupedChain:
         return GroupedChain(self.states.constrain(allowed), self.label_of, one_path_each=self.one_path_each)
 
     def expected(self, costs: Tensor, **kinds: Tensor) -> Float[Tensor, "batch"]:
-        """E[Σ costs of the labels]; costs are those of `LinearChain.expected`, of labels in the place of tags."""
+        """Return E[Σ costs of the labels].
+
+        Costs are those of `LinearChain.expected`, of labels in the place of tags.
+        """
         return self.states.expected(**self._of_states(costs=costs, **kinds))
 
     def variance(self, costs: Tensor, **kinds: Tensor) -> Float[Tensor, "batch"]:
-        """Var[Σ costs of the labels]; never below 0."""
+        """Return Var[Σ costs of the labels]; never below 0."""
         return self.states.variance(**self._of_states(costs=costs, **kinds))
 
     def _of_states(self, **costs: Tensor) -> dict[str, Tensor]:
-        """Costs of labels as costs of states."""
-        found = {name: each[..., self.label_of] for name, each in costs.items()}
-        return {name: each[..., self.label_of, :] if name == "transitions" else each for name, each in found.items()}
+        """Return costs of labels as costs of states."""
+        by_state = {name: each[..., self.label_of] for name, each in costs.items()}
+        return {name: each[..., self.label_of, :] if name == "transitions" else each for name, each in by_state.items()}
 
     def log_prob_of_set(self, partial: Tensor) -> Float[Tensor, "batch"]:
-        """log p(the labels agree with `partial` | x)."""
+        """Return log p(the labels agree with `partial` | x)."""
         return log_ratio(self.constrain(partial).states._log_z, self.states._log_z).to(self.states.dtype)
 
     def span_probabilities(
         self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str = "IOB2"
     ) -> list[Float[Tensor, "spans"]]:
-        """The probability of each row's spans (start, end, label); `tags` names the labels."""
+        """Return the probability of each row's spans (start, end, label); `tags` names the labels."""
         names = [tags[label] for label in self.label_of.tolist()]
         return self.states.span_probabilities(spans, tags=names, scheme=scheme)
 

@@ -60,7 +60,14 @@ class HMM(Rich):
 
     @staticmethod
     def from_scores(initial: Tensor, transitions: Tensor, emissions: Tensor, *, backend: Backend = "auto") -> HMM:
-        """Any scores, normalised: initial [c], each row of transitions [from, to] and of emissions [c, v]."""
+        """Return any scores, normalised: initial [c], each row of transitions [from, to] and of emissions [c, v].
+
+        Args:
+            initial: [c].
+            transitions: [c, c], from and to.
+            emissions: [c, v].
+            backend: "kernel", "torch" or "auto".
+        """
         named = {"initial": initial, "transitions": transitions, "emissions": emissions}
         for name, scores in named.items():
             check_tensor(name, scores)
@@ -76,7 +83,10 @@ class HMM(Rich):
         n_symbols: int,
         smoothing: float = 0.0,
     ) -> HMM:
-        """The most likely model of sequences whose states are known: relative frequencies, each count + `smoothing`."""
+        """Return the most likely model of sequences whose states are known.
+
+        Relative frequencies, each count + `smoothing`.
+        """
         check_smoothing(smoothing)
         tags, lengths = pad(states)
         symbols, other_lengths = pad(observations)
@@ -94,7 +104,7 @@ class HMM(Rich):
 
     @staticmethod
     def naive_bayes(prior: Float[Tensor, "c"], emissions: Float[Tensor, "c v"], *, backend: Backend = "auto") -> HMM:
-        """p(y) Π_k p(x_k | y): one class for all observations, a state that never changes.
+        """Return p(y) Π_k p(x_k | y): one class for all observations, a state that never changes.
 
         p(y | x) is `posterior(x).marginals[:, 0]`: a softmax of scores linear in the counts of x. Any weights
         of classes and symbols, exp(θ·f) normalised over all y and x of one length, are such a model too.
@@ -115,7 +125,7 @@ class HMM(Rich):
     def posterior(
         self, observations: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None = None
     ) -> LinearChain:
-        """p(states | observations), a chain whose log Z is ln p(observations)."""  # [S4.83-86]
+        """Return p(states | observations), a chain whose log Z is ln p(observations)."""  # [S4.83-86]
         check_observations(observations, lengths, self.n_symbols)
         emitted = self.emissions.T[observations.clamp(0, self.n_symbols - 1)]
         emitted = torch.where((observations < 0)[..., None], 0.0, emitted)
@@ -124,7 +134,7 @@ class HMM(Rich):
     def log_prob(
         self, observations: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None = None
     ) -> Float[Tensor, "batch"]:
-        """ln p(x), the states summed over by the forward recursion."""  # [S4.83-86; S4.88-93]
+        """Return ln p(x), the states summed over by the forward recursion."""  # [S4.83-86; S4.88-93]
         return self.posterior(observations, lengths).log_partition
 
     def joint_log_prob(
@@ -133,19 +143,37 @@ class HMM(Rich):
         observations: Int[Tensor, "batch n"],
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch"]:
-        """ln p(y, x); -inf if the model cannot produce them."""  # [S4.69]
+        """Return ln p(y, x); -inf if the model cannot produce them.
+
+        Args:
+            states: [batch, n].
+            observations: symbols [batch, n].
+            lengths: [batch], the positions of each row that count; all if not given.
+
+        Returns:
+            [batch].
+        """  # [S4.69]
         return self.posterior(observations, lengths).score(states)
 
     def viterbi(
         self, observations: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None = None
     ) -> Int[Tensor, "batch n"]:
-        """The most probable states."""  # [S4.100-103]
+        """Return the most probable states."""  # [S4.100-103]
         return self.posterior(observations, lengths).argmax
 
     def sample(
         self, batch: int, n: int, *, generator: torch.Generator | None = None
     ) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
-        """States and observations, drawn step by step."""  # [S4.69]
+        """Return states and observations, drawn step by step.
+
+        Args:
+            batch: the number of sequences.
+            n: their length.
+            generator: of the random numbers; torch's own if not given.
+
+        Returns:
+            States [batch, n] and symbols [batch, n].
+        """  # [S4.69]
         if batch < 1 or n < 1:
             raise ScoreError(f"batch and n must be at least 1; got {batch} and {n}")
         initial, transitions, emissions = (part.detach().double().exp() for part in self.parameters)
@@ -153,9 +181,9 @@ class HMM(Rich):
         states = [state]
         for _ in range(n - 1):
             states.append(torch.multinomial(transitions[states[-1][:, 0]], 1, generator=generator))
-        found = torch.cat(states, 1)
-        symbols = torch.multinomial(emissions[found.flatten()], 1, generator=generator)
-        return found, symbols.view_as(found)
+        drawn = torch.cat(states, 1)
+        symbols = torch.multinomial(emissions[drawn.flatten()], 1, generator=generator)
+        return drawn, symbols.view_as(drawn)
 
     @property
     def parameters(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -166,7 +194,7 @@ class HMM(Rich):
     def expected_counts(
         self, observations: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """ln p(x) summed over rows, and E[how often each start, transition and emission is used | x].
+        """Return ln p(x) summed over rows, and E[how often each start, transition and emission is used | x].
 
         A count is the derivative of ln p(x) by the log-probability of what it counts: one backward pass.
         """  # [S4.116-120]
@@ -174,7 +202,7 @@ class HMM(Rich):
         with torch.inference_mode(False), torch.enable_grad():  # clones of inference tensors are ordinary ones
             leaves = [part.detach().clone().double().requires_grad_() for part in self.parameters]
             observations, lengths = observations.clone(), None if lengths is None else lengths.clone()
-            total = HMM._trusted(*leaves, backend=self.backend).log_prob(observations, lengths).sum()
+            total = HMM._make_unchecked(*leaves, backend=self.backend).log_prob(observations, lengths).sum()
             initial, transitions, emissions = torch.autograd.grad(total, leaves, allow_unused=True)
         return total.detach(), (initial, torch.zeros_like(leaves[1]) if transitions is None else transitions, emissions)
 
@@ -186,10 +214,19 @@ class HMM(Rich):
         smoothing: float = 0.0,
         tolerance: float = 0.0,
     ) -> Fit:
-        """Baum-Welch from this model on: expected counts, then relative frequencies of them, `n_iterations` times.
+        """Run Baum-Welch from this model on: expected counts, then relative frequencies of them, `n_iterations` times.
 
         ln p(x) never falls (with `smoothing` s, ln p(x) + s Σ ln parameter does not). What is impossible stays so, and
         what no sequence reaches stays as it is. Ends early if ln p(x) grows by no more than `tolerance`.
+
+        Args:
+            sequences: observations of each, of any lengths.
+            n_iterations: the most iterations.
+            smoothing: what is added to each expected count.
+            tolerance: the gain in ln p(x) at which it ends.
+
+        Returns:
+            The model, and ln p(x) before each update and after the last.
         """
         check_smoothing(smoothing)
         if n_iterations < 0:
@@ -203,11 +240,11 @@ class HMM(Rich):
                 raise ScoreError("the model gives a sequence no probability; start from one that allows all of them")
             if len(history) > 1 and tolerance > 0 and history[-1] - history[-2] <= tolerance:
                 return Fit(model, history)
-            model = model._updated(counts, smoothing)
+            model = model._update(counts, smoothing)
         history.append(float(model.log_prob(observations, lengths).double().sum()))
         return Fit(model, history)
 
-    def _updated(self, counts: tuple[Tensor, Tensor, Tensor], smoothing: float) -> HMM:
+    def _update(self, counts: tuple[Tensor, Tensor, Tensor], smoothing: float) -> HMM:
         parts = []
         for count, old in zip(counts, self.parameters, strict=True):
             old = old.detach()
@@ -215,11 +252,11 @@ class HMM(Rich):
             parts.append(
                 torch.where(smooth.sum(-1, keepdim=True) > 0, _frequencies(smooth), old.double()).to(old.dtype)
             )
-        return HMM._trusted(*parts, backend=self.backend)
+        return HMM._make_unchecked(*parts, backend=self.backend)
 
     @staticmethod
-    def _trusted(initial: Tensor, transitions: Tensor, emissions: Tensor, *, backend: Backend) -> HMM:
-        """Without checks: derivatives are taken by each entry, so rows need not be watched to sum to one."""
+    def _make_unchecked(initial: Tensor, transitions: Tensor, emissions: Tensor, *, backend: Backend) -> HMM:
+        """Make a model unchecked: derivatives are taken by each entry, so rows need not be watched to sum to one."""
         model = object.__new__(HMM)
         model.initial, model.transitions, model.emissions, model.backend = initial, transitions, emissions, backend
         return model

@@ -1,4 +1,4 @@
-"""What may be handed to an `HMM`, checked with a sentence for each thing that can be wrong."""
+"""Checks of the arguments of an `HMM`, each with a sentence that explains the error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLACK = {torch.float64: 1e-6, torch.float32: 1e-3}  # of a sum of probabilities;
 
 
 def check_log_probs(initial: Tensor, transitions: Tensor, emissions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Initial [c], transitions [c, c] and emissions [c, v] in one dtype, each row summing to one."""
+    """Return initial [c], transitions [c, c] and emissions [c, v] in one dtype, each row summing to one."""
     for name, part in (("initial", initial), ("transitions", transitions), ("emissions", emissions)):
         check_tensor(name, part)
     if emissions.dim() != 2 or 0 in emissions.shape:
@@ -47,7 +47,10 @@ def _check_sums(name: str, rows: Tensor) -> None:
 
 
 def check_observations(observations: Tensor, lengths: Tensor | None, n_symbols: int) -> None:
-    """Whole numbers [batch, n] below `n_symbols`; what stands behind the length of a row is not read."""
+    """Check observations: whole numbers [batch, n] below `n_symbols`.
+
+    What stands behind the length of a row is not read.
+    """
     check_tensor("observations", observations)
     if observations.dim() != 2 or not is_whole(observations):
         raise ScoreError(
@@ -77,7 +80,7 @@ def check_states(states: Int[Tensor, "batch n"], valid: Bool[Tensor, "batch n"],
 
 
 def check_same_lengths(of_states: Int[Tensor, "batch"], of_observations: Int[Tensor, "batch"]) -> None:
-    """Each sequence of states belongs to one of observations, as long as it."""
+    """Check that each sequence of states belongs to one of observations, as long as it."""
     if len(of_states) != len(of_observations):
         raise ScoreError(
             f"states and observations must be as many sequences; got {len(of_states)} and {len(of_observations)}"
@@ -96,7 +99,7 @@ def check_smoothing(smoothing: float) -> None:
 
 
 def pad(sequences: Sequence[Sequence[int] | Tensor]) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch"]]:
-    """Sequences of whole numbers as one tensor, 0 behind each, and their lengths."""
+    """Return sequences of whole numbers as one tensor, 0 behind each, and their lengths."""
     try:
         rows = [torch.as_tensor(each) for each in sequences]
     except (TypeError, ValueError, RuntimeError) as error:

@@ -110,7 +110,7 @@ class LinearChain(StructuredDistribution[Tensor]):
             return self._structure.kernels(self._chain, self._plan)
         return self._structure.solver(self.backend, self._chain)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_layout": self._layout, "_plan": None}
 
     @cached_property
@@ -160,7 +160,7 @@ class LinearChain(StructuredDistribution[Tensor]):
     # --- queries ---------------------------------------------------------------------------------------------
 
     def argmax_lists(self) -> list[list[int]]:
-        """`argmax` of each row as a list of its valid positions."""
+        """Return `argmax` of each row as a list of its valid positions."""
         if self._plan is not None:
             tags, possible = run_best(self._plan)
             lengths = self._plan.lengths
@@ -172,12 +172,12 @@ class LinearChain(StructuredDistribution[Tensor]):
         return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
 
     def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        """log p(tags | x) = score(tags) - log Z; -inf for forbidden tags, never above 0."""
+        """Return log p(tags | x) = score(tags) - log Z; -inf for forbidden tags, never above 0."""
         fused = None if self._plan is None else self._fused_log_prob(self._plan, value)
         return super().log_prob(value) if fused is None else fused
 
     def _fused_log_prob(self, plan: ChainArrays, tags: Tensor) -> Float[Tensor, "batch"] | None:
-        """`log_prob` in one kernel; None where tags are several for a row or wrong, or a row is wide."""
+        """Return `log_prob` in one kernel; None where tags are several for a row or wrong, or a row is wide."""
         if not isinstance(tags, Tensor) or tags.dtype != torch.long or tags.shape != self.emissions.shape[:2]:
             return None
         return log_likelihood(ChainScores(self.emissions, self.transitions, self.start, self.end), plan, tags)
@@ -197,9 +197,9 @@ class LinearChain(StructuredDistribution[Tensor]):
         return self._batched(pairs)
 
     def _marginals(self, arcs_by: ArcsBy) -> tuple[Tensor, Tensor]:
-        """Unary posteriors, and arc posteriors summed as asked; compact."""
-        found: tuple[Tensor, Tensor] = self._solver.marginals(arcs_by)
-        return found
+        """Return unary posteriors, and arc posteriors summed as asked; compact."""
+        posteriors: tuple[Tensor, Tensor] = self._solver.marginals(arcs_by)
+        return posteriors
 
     def expected(
         self,
@@ -208,7 +208,10 @@ class LinearChain(StructuredDistribution[Tensor]):
         start: Tensor | None = None,
         end: Tensor | None = None,
     ) -> Float[Tensor, "*batch"]:
-        """E[Σ_t costs[t, y_t] + Σ transitions[y_{t-1}, y_t] + start[y_1] + end[y_L]]; costs are shaped like scores."""
+        """Return E[Σ_t costs[t, y_t] + Σ transitions[y_{t-1}, y_t] + start[y_1] + end[y_L]].
+
+        Costs are shaped like scores.
+        """
         return self._batched(self._expected(self._costs(costs, transitions, start, end)))
 
     def _costs(
@@ -251,7 +254,10 @@ class LinearChain(StructuredDistribution[Tensor]):
         )
 
     def _tilted(self, costs: tuple[Tensor | None, ...], t: Float[Tensor, "rows"]) -> LinearChain:
-        """As in the base; what rows share, such as transitions, is written out for each position before it is moved."""
+        """Tilt as the base does.
+
+        What rows share, such as transitions, is written out for each position before it is moved.
+        """
         by_tag, by_arc, by_start, by_end = (cost.double() for cost in costs if cost is not None)
         emissions, transitions, start, end = self._scores
         place, lengths = torch.arange(emissions.shape[1], device=t.device), self._layout.lengths[:, None]
@@ -264,7 +270,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         return self._with_solver((moved_along(emissions, by_tag + at_edges, t), transitions, start, end))
 
     def _centred(self) -> LinearChain:
-        """The same distribution with centred scores."""
+        """Return the same distribution with centred scores."""
         return self._like(
             centred(self.emissions, 1), centred(self.transitions, 2), centred(self.start, 1), centred(self.end, 1)
         )
@@ -279,7 +285,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         start: Bool[Tensor, "c"] | None = None,
         end: Bool[Tensor, "c"] | None = None,
     ) -> LinearChain:
-        """Only the sequences that agree: everything else scores -inf.
+        """Return only the sequences that agree: everything else scores -inf.
 
         `partial` holds tags, with -100 (any negative) where the tag is unknown, or True for each allowed tag of each
         position; `transitions`, `start`, `end` are True where allowed.
@@ -297,7 +303,7 @@ class LinearChain(StructuredDistribution[Tensor]):
     def token_log_probs(
         self, partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"]
     ) -> Float[Tensor, "*batch n"]:
-        """log p(y_t agrees | y_1..y_{t-1} agree, x): each position's share; the shares sum to `log_prob_of_set`.
+        """Return log p(y_t agrees | y_1..y_{t-1} agree, x): each position's share; the shares sum to `log_prob_of_set`.
 
         `partial` is as in `constrain`. From the constrained α and the free β:
         log p(y_1..y_t agree) = log Σ_j α'_t(j) β_t(j) - log Z. Invalid positions have share 0.
@@ -319,7 +325,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         return self.emissions.shape == other.emissions.shape and torch.equal(self.valid, other.valid)
 
     def _like(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> LinearChain:
-        """Other scores in the same layout."""
+        """Return other scores in the same layout."""
         new = LinearChain(emissions, transitions, start, end, backend=self.backend, validate_args=False)
         new._layout = self._layout
         return new
@@ -327,18 +333,28 @@ class LinearChain(StructuredDistribution[Tensor]):
     def span_probability(
         self, first: int, last: int, label: str, *, tags: Sequence[str], scheme: str = "IOB2"
     ) -> Float[Tensor, "*batch"]:
-        """P(tokens first..last-1 are exactly one `label` span), each row; `tags` names the tag indices.
+        """Return P(tokens first..last-1 are exactly one `label` span), each row; `tags` names the tag indices.
 
         >>> chain.span_probability(2, 4, "PER", tags=["O", "B-PER", "I-PER"], scheme="IOB2")
+
+        Args:
+            first: the first token of the span.
+            last: the token behind it.
+            label: the name of the label.
+            tags: the name of each tag.
+            scheme: of the tags, such as IOB2.
+
+        Returns:
+            [*batch].
         """
         rows = range(len(self._chain.lengths))
-        found = self.span_probabilities([[(first, last, label)] for _ in rows], tags=tags, scheme=scheme)
-        return self._batched(torch.cat(found))
+        probabilities = self.span_probabilities([[(first, last, label)] for _ in rows], tags=tags, scheme=scheme)
+        return self._batched(torch.cat(probabilities))
 
     def span_probabilities(
         self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str = "IOB2"
     ) -> list[Float[Tensor, "spans"]]:
-        """`span_probability` of each row's own spans (start, end, label), in one pass."""
+        """Return `span_probability` of each row's own spans (start, end, label), in one pass."""
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")
         log_z, counts = self._log_z, [len(row) for row in spans]
@@ -351,11 +367,11 @@ class LinearChain(StructuredDistribution[Tensor]):
         c, rows = self._chain.c, windows_of(self._precise)
         by_token = c if self._chain.transitions.dim() == 2 else c + c * c
         groups = in_groups([rows.width(span) for _, span in owned], by_token, GROUP_SCORES)
-        found = torch.cat(
+        log_probs = torch.cat(
             [self._span_log_probs([owned[i] for i in group], rows, log_z, list(tags), scheme) for group in groups]
         )
-        back = torch.tensor([i for group in groups for i in group], device=found.device).argsort()
-        return list(found[back].exp().to(self.dtype).split(counts))
+        back = torch.tensor([i for group in groups for i in group], device=log_probs.device).argsort()
+        return list(log_probs[back].exp().to(self.dtype).split(counts))
 
     def _span_log_probs(
         self,
@@ -365,7 +381,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         tags: list[str],
         scheme: str,
     ) -> Float[Tensor, "spans"]:
-        """log P of each (row, span)."""
+        """Return log P of each (row, span)."""
         owner = torch.tensor([row for row, _ in owned], device=log_z.device)
         log_weights = [
             LinearChain(*chain.scores, lengths=chain.lengths, backend=self.backend, validate_args=False)._log_z
@@ -376,12 +392,12 @@ class LinearChain(StructuredDistribution[Tensor]):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         c = self.emissions.shape[-1]
         return constraints.independent(constraints.integer_interval(0, c - 1), 1)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> LinearChain:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> LinearChain:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         transitions = self.transitions
         if transitions.dim() > 2:
@@ -398,7 +414,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         return self._layout.spread(self._chain.token_mask).reshape(*self.batch_shape, *self.event_shape)
 
     def enumerate_support(self, expand: bool = True) -> Int[Tensor, "values *batch n"]:
-        """All c^n tag sequences; rows must have the same length, and at most a million sequences."""
+        """Return all c^n tag sequences; rows must have the same length, and at most a million sequences."""
         n, c = self.emissions.shape[-2:]
         if not bool(self.valid.all()):
             raise ScoreError("enumerate_support needs rows without padding or holes; enumerate ragged rows one by one")

@@ -12,7 +12,7 @@ from trelliswork.runtime.shapes import Bool, Float
 
 
 def locally_normalised(chain: LinearChain) -> LinearChain:
-    """The chain of log p(y_t | y_{t-1}, x) = log softmax of what y_{t-1} leaves to choose from; its log Z is 0.
+    """Return the chain of log p(y_t | y_{t-1}, x) = log softmax of what y_{t-1} leaves to choose from; its log Z is 0.
 
     What ends a sentence counts as one more choice at its last token.
     """
@@ -30,7 +30,7 @@ def local_scores(
     end: Float[Tensor, "c"],
     valid: Bool[Tensor, "*batch n"],
 ) -> tuple[Float[Tensor, "*batch n c"], Float[Tensor, "*batch n-1 c c"]]:
-    """Emissions and transitions that are log p(y_t | y_{t-1}, x), in plain operations."""
+    """Return emissions and transitions that are log p(y_t | y_{t-1}, x), in plain operations."""
     last = valid & ~torch.cat([valid[..., 1:], torch.zeros_like(valid[..., :1])], -1)
     scores = emissions + torch.where(last[..., None], end, 0.0)
     first = _log_softmax(scores[..., :1, :] + start)
@@ -39,6 +39,6 @@ def local_scores(
 
 
 def _log_softmax(scores: Tensor) -> Tensor:
-    """Over the last axis; -inf, with a gradient of 0, where there is nothing to choose."""
+    """Return log softmax over the last axis; -inf, with a gradient of 0, where there is nothing to choose."""
     possible = (scores > -INF).any(-1, keepdim=True)
     return torch.where(possible, torch.log_softmax(torch.where(possible, scores, 0.0), -1), -INF)

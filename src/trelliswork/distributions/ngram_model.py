@@ -55,7 +55,7 @@ class NGramModel:
         unknown: str | None = None,
         cutoffs: Sequence[int] = (),
     ) -> NGramModel:
-        """From text: sentences are lists of words, or strings of characters.
+        """Train it from text: sentences are lists of words, or strings of characters.
 
         `method` is "witten-bell", "kneser-ney" (modified, with three discounts for each length), "absolute" (one for
         each length; `discount` replaces the estimates of both) or "stupid". `symbols` is the vocabulary, else the words
@@ -89,14 +89,22 @@ class NGramModel:
         return len(self.arrays.starts) - 2
 
     def log_prob(self, word: str | None, history: Sequence[str] = (), *, at_start: bool = False) -> float:
-        """log p(word | history); None is the end of the sentence. `at_start`: the history begins the sentence."""
+        """Return log p(word | history).
+
+        None is the end of the sentence. `at_start`: the history begins the sentence.
+
+        Args:
+            word: the word, or None for the end of the sentence.
+            history: the words before it; only the last order - 1 count.
+            at_start: whether the history begins the sentence.
+        """
         state = self.start if at_start else ROOT
         for each in history:
             state = self.step(state, self._number_of_word(each))[1]
         return self.step(state, EPSILON if word is None else self._number_of_word(word))[0]
 
     def score(self, sentence: Sentence) -> float:
-        """log p(sentence), its end included; back-off is taken only where an n-gram is missing."""
+        """Return log p(sentence), its end included; back-off is taken only where an n-gram is missing."""
         state, total = self.start, 0.0
         for word in sentence:
             log_prob, state = self.step(state, self._number_of_word(word))
@@ -104,7 +112,7 @@ class NGramModel:
         return total + self.step(state, EPSILON)[0]
 
     def perplexity(self, sentences: Iterable[Sentence]) -> float:
-        """exp of minus the mean log probability of a word or sentence end."""
+        """Return exp of minus the mean log probability of a word or sentence end."""
         pairs = [(self.score(each), len(each) + 1) for each in sentences]
         if not pairs:
             raise ScoreError("perplexity needs at least one sentence; got none")
@@ -157,7 +165,10 @@ class NGramModel:
     # --- as acceptors ----------------------------------------------------------------------------------------
 
     def to_acceptor(self) -> Acceptor:
-        """Exact: a state for each history and an arc for each word, |histories| · |words| of them."""  # [S2, n-gram]
+        """Return an exact acceptor.
+
+        A state for each history and an arc for each word, |histories| · |words| of them.
+        """  # [S2, n-gram]
         n_words, n = len(self.symbols) - 1, len(self._histories)
         if n * n_words > MOST_ARCS:
             raise ScoreError(
@@ -181,7 +192,7 @@ class NGramModel:
         )
 
     def to_epsilon_acceptor(self) -> Acceptor:
-        """An approximation: back-off as epsilon arcs, free to be taken even where the n-gram is there.
+        """Return an approximation: back-off as epsilon arcs, free to be taken even where the n-gram is there.
 
         Strings then get the weight of their backed-off paths as well, so sums are too high, and so is a best path where
         backing off happens to be better. The size is that of the tables. `to_acceptor` and `intersect` are exact.
@@ -206,7 +217,7 @@ class NGramModel:
         return low, high
 
     def _row(self, nodes: Array) -> Array:
-        """The number of the history that each node leaves."""
+        """Return the number of the history that each node leaves."""
         return np.searchsorted(self._histories, self._states[nodes])
 
     def _acceptor(self, source: Array, target: Array, label: Array, weights: Array, ends: Array) -> Acceptor:
@@ -251,7 +262,7 @@ class NGramModel:
         return Acceptor.from_machine(made, acceptor.symbols, acceptor.backend).connect()
 
     def _known(self, acceptor: Acceptor) -> Array:
-        """The model's number of each of the acceptor's symbols."""
+        """Return the model's number of each of the acceptor's symbols."""
         if acceptor.symbols is None:
             raise ScoreError("a language model needs an acceptor with symbols; give it a symbol table")
         return np.array([_number_of(name, self.symbols, self.unknown) for name in acceptor.symbols], np.int64)

@@ -32,7 +32,7 @@ class ProbabilisticCFG(WeightedCFG):
             _check_sums(grammar)
 
     def log_prob(self, value: Any) -> Float[Tensor, "batch"]:
-        """log p(tree, words) = Σ log p(rule); -inf with a rule that the grammar lacks."""  # [S2, PCFG]
+        """Return log p(tree, words) = Σ log p(rule); -inf with a rule that the grammar lacks."""  # [S2, PCFG]
         return self.score(value)
 
     @property
@@ -44,7 +44,7 @@ class ProbabilisticCFG(WeightedCFG):
 
 
 def _check_sums(grammar: Grammar) -> None:
-    """The rules of each left-hand side sum to 1."""  # [S2, PCFG]
+    """Check that the rules of each left-hand side sum to 1."""  # [S2, PCFG]
     totals = grammar.left_hand_totals(grammar.rule_scores, grammar.lexicon).exp()
     wrong = (totals - 1).abs() > 1e-6
     if bool(wrong.any()):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from trelliswork.runtime.arrays import INF
+
+Values = TypeVar("Values", Tensor, list[object])
 
 
 def in_order(values: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -20,12 +22,13 @@ def in_order(values: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
     return values[ranks, rows], scores[ranks, rows]
 
 
-def padded(found: tuple[Any, Tensor], k: int) -> tuple[Any, Tensor]:
-    """Values and scores of the best, filled up to k: the best again, with a score of -inf."""
-    values, scores = found
+def padded(ranked: tuple[Values, Tensor], k: int) -> tuple[Values, Tensor]:
+    """Return values and scores of the best, filled up to k: the best again, with a score of -inf."""
+    values: Values = ranked[0]
+    scores: Tensor = ranked[1]
     missing = k - len(scores)
     if missing <= 0:
-        return found
+        return ranked
     if isinstance(values, Tensor):
         values = torch.cat([values, values[:1].expand(missing, *values.shape[1:])])
     else:

@@ -1,4 +1,4 @@
-"""Which distribution belongs to which structure: with the record's example, one of each for tests and `warmup`."""
+"""Distributions by the name of their structure: with the record's example, one of each for tests and `warmup`."""
 
 import torch
 
@@ -26,7 +26,7 @@ OF_STRUCTURE = {kind._structure.name: kind for kind in KINDS}
 
 
 def distribution_of(name: str) -> type[StructuredDistribution]:
-    """The distribution over a structure, also one of another package (entry points `trelliswork.structures`).
+    """Return the distribution over a structure, also one of another package (entry points `trelliswork.structures`).
 
     >>> distribution_of("chain").__name__
     'LinearChain'
@@ -36,15 +36,15 @@ def distribution_of(name: str) -> type[StructuredDistribution]:
         return OF_STRUCTURE[name]
     if name not in plugins:
         raise TrellisworkError(f"expected one of the structures {', '.join([*OF_STRUCTURE, *plugins])}; got {name!r}")
-    found = plugins[name].load()
-    if not (isinstance(found, type) and issubclass(found, StructuredDistribution) and hasattr(found, "_structure")):
-        problem = f"expected a StructuredDistribution with a _structure for {name!r}, got {found!r}"
+    loaded = plugins[name].load()
+    if not (isinstance(loaded, type) and issubclass(loaded, StructuredDistribution) and hasattr(loaded, "_structure")):
+        problem = f"expected a StructuredDistribution with a _structure for {name!r}, got {loaded!r}"
         raise TrellisworkError(f"{problem}; {plugins[name].fix}")
-    return found
+    return loaded
 
 
 def example_of(structure: Structure, scores: Scores) -> StructuredDistribution:
-    """A small distribution of a structure, all its scores made by `scores(*shape)`."""
+    """Return a small distribution of a structure, all its scores made by `scores(*shape)`."""
     return distribution_of(structure.name)(**structure.example(scores))
 
 

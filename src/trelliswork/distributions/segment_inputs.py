@@ -1,4 +1,4 @@
-"""What may be handed to a `SemiMarkov`, checked with a sentence for each thing that can be wrong."""
+"""Checks of the arguments of a `SemiMarkov`, each with a sentence that explains the error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def promote(
     segments: Tensor, transitions: Tensor | None, start: Tensor | None, end: Tensor | None
 ) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """The score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    """Return the score tensors in one dtype, shapes checked; a missing start or end scores 0."""
     check_tensors(segments=segments, transitions=transitions, start=start, end=end)
     if segments.dim() < 3 or 0 in segments.shape[-3:]:
         raise ScoreError(
@@ -41,7 +41,7 @@ def check_factors(
     starts: Tensor | None,
     ends: Tensor | None,
 ) -> None:
-    """The shapes of factored scores."""
+    """Check the shapes of factored scores."""
     check_tensors(tokens=tokens, durations=durations, starts=starts, ends=ends)
     if tokens.dim() < 2 or 0 in tokens.shape[-2:]:
         raise ScoreError(f"tokens must be [batch, n, c] with n, c >= 1; got {tuple(tokens.shape)}")
@@ -57,7 +57,7 @@ def check_factors(
 
 
 def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, device: torch.device) -> Int[Tensor, "c"]:
-    """The longest segment of each label, in 1..k."""
+    """Return the longest segment of each label, in 1..k."""
     limits = torch.as_tensor(max_lengths, device=device)
     if (
         isinstance(max_lengths, tuple)
@@ -80,7 +80,7 @@ def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, devic
 
 
 def check_scores(parts: dict[str, Tensor | None], arrays: SegmentArrays | None) -> None:
-    """NaN and +inf are refused, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
+    """Refuse NaN and +inf, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
     if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return
     for name, part in parts.items():

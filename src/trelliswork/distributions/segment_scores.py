@@ -12,14 +12,15 @@ from torch import Tensor
 from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.checks import cast, flat_lengths
 from trelliswork.distributions.segment_inputs import check_max_lengths, check_scores
+from trelliswork.distributions.segment_values import Nested
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
 
 
-class SegmentScores(StructuredDistribution[list[Any]]):
-    """What a distribution over segmentations was given, checked; its queries are in the subclass."""
+class SegmentScores(StructuredDistribution[Nested]):
+    """The checked scores of a distribution over segmentations; its queries are in the subclass."""
 
     transitions: Float[Tensor, "c c"] | None
     start: Float[Tensor, "c"]
@@ -35,7 +36,7 @@ class SegmentScores(StructuredDistribution[list[Any]]):
         backend: Backend,
         validate_args: bool | None,
     ) -> None:
-        """What both ways to give scores share; `shape` is that of `segments`."""
+        """Set up what both ways to give scores share; `shape` is that of `segments`."""
         batch_shape, (n, k, c) = shape[:-3], shape[-3:]
         device = self.start.device
         self._shape = shape
@@ -69,12 +70,12 @@ class SegmentScores(StructuredDistribution[list[Any]]):
             return self._given.double().whole()
         dtype, segments = self._working_dtype, self.segments
         segments = segments if segments.dim() == 4 else segments.reshape(-1, *self._shape[-3:])
-        segments = self._limited(cast(segments, dtype))
+        segments = self._limit(cast(segments, dtype))
         transitions = None if self.transitions is None else cast(self.transitions, dtype)
         return Segments(segments, transitions, cast(self.start, dtype), cast(self.end, dtype), self._lengths)
 
-    def _limited(self, scores: Float[Tensor, "*any k c"]) -> Float[Tensor, "*any k c"]:
-        """-inf where a segment would be too long for its label."""
+    def _limit(self, scores: Float[Tensor, "*any k c"]) -> Float[Tensor, "*any k c"]:
+        """Set scores to -inf where a segment would be too long for its label."""
         if self.max_lengths is None:
             return scores
         short = torch.arange(1, self._shape[-2] + 1, device=scores.device)[:, None] <= self.max_lengths
@@ -91,7 +92,7 @@ class SegmentScores(StructuredDistribution[list[Any]]):
             part = flat[index]
             flat[index] = None if part is None else part.reshape(-1, *part.shape[-2:])
         assert flat[1] is not None
-        flat[1] = self._limited(flat[1])
+        flat[1] = self._limit(flat[1])
         return Factored.of(flat, self._lengths)
 
     @property

@@ -12,12 +12,14 @@ from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.segments.structure import ends_of
 
+Nested = list[Any]
+"""A value for each row, in lists nested as [*samples, *batch]: one row itself where the batch has no axes."""
 Segment = tuple[int, int, int]
 """(start, end, label), end exclusive."""
 
 
 def to_lists(starts: Int[Tensor, "rows n"], lengths: Int[Tensor, "rows"]) -> list[list[Segment]]:
-    """Each row's segments; `starts` has the label where a segment starts and -1 elsewhere."""
+    """Return each row's segments; `starts` has the label where a segment starts and -1 elsewhere."""
     rows = []
     for labels, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         firsts = [i for i in range(length) if labels[i] >= 0]
@@ -25,8 +27,8 @@ def to_lists(starts: Int[Tensor, "rows n"], lengths: Int[Tensor, "rows"]) -> lis
     return rows
 
 
-def nested(rows: list[Any], shape: Sequence[int]) -> Any:
-    """A flat list in lists of lists of this shape; shape () is the only row itself."""
+def nested(rows: Nested, shape: Sequence[int]) -> Any:
+    """Return a flat list in lists of lists of this shape; shape () is the only row itself."""
     if not shape:
         return rows[0]
     if len(shape) == 1:
@@ -35,15 +37,18 @@ def nested(rows: list[Any], shape: Sequence[int]) -> Any:
     return [nested(rows[i * size : (i + 1) * size], shape[1:]) for i in range(shape[0])]
 
 
-def is_row(value: Any) -> bool:
-    """Whether this is one segmentation, not a list of them."""
+def is_row(value: object) -> bool:
+    """Return whether this is one segmentation, not a list of them."""
     if not isinstance(value, list | tuple) or not all(isinstance(each, list | tuple) for each in value[:1]):
         raise ScoreError(f"values must be lists of (start, end, label), one a row; got {value!r:.60}")
     return len(value) == 0 or (len(value[0]) == 3 and not isinstance(value[0][0], (list, tuple)))
 
 
-def flattened(value: Any, batch_shape: Sequence[int] = ()) -> tuple[list[Any], tuple[int, ...]]:
-    """The rows of nested lists of segmentations, and the shape they were nested in; [] for a batch without rows."""
+def flattened(value: Nested, batch_shape: Sequence[int] = ()) -> tuple[Nested, tuple[int, ...]]:
+    """Return the rows of nested lists of segmentations, and the shape they were nested in.
+
+    [] for a batch without rows.
+    """
     if 0 in batch_shape and isinstance(value, list | tuple) and not value:
         return [], tuple(batch_shape)
     if is_row(value):
@@ -54,8 +59,8 @@ def flattened(value: Any, batch_shape: Sequence[int] = ()) -> tuple[list[Any], t
     return [row for part in rows for row in part], (len(value), *shapes[0])
 
 
-def from_lists(value: Any, lengths: Int[Tensor, "rows"], batch_shape: torch.Size, n: int) -> Int[Tensor, "..."]:
-    """Lists [*samples, *batch] of segmentations as starts [*samples, *batch, n]; each must cover its row."""
+def from_lists(value: Nested, lengths: Int[Tensor, "rows"], batch_shape: torch.Size, n: int) -> Int[Tensor, "..."]:
+    """Return lists [*samples, *batch] of segmentations as starts [*samples, *batch, n]; each must cover its row."""
     rows, shape = flattened(value, batch_shape)
     if len(shape) < len(batch_shape) or shape[len(shape) - len(batch_shape) :] != tuple(batch_shape):
         raise ScoreError(
@@ -67,7 +72,7 @@ def from_lists(value: Any, lengths: Int[Tensor, "rows"], batch_shape: torch.Size
 
 
 def _row_of(segments: Sequence[Segment], row: int, lengths: list[int], n: int) -> list[int]:
-    """One segmentation as starts; its segments must follow one another and cover the row."""
+    """Return one segmentation as starts; its segments must follow one another and cover the row."""
     starts, place = [-1] * n, 0
     for first, last, label in segments:
         if first != place or last <= first:
@@ -90,7 +95,7 @@ def _row_of(segments: Sequence[Segment], row: int, lengths: list[int], n: int) -
 def check_starts(
     starts: Int[Tensor, "samples rows n"], lengths: Int[Tensor, "rows"], longest: Int[Tensor, "c"]
 ) -> None:
-    """Labels in range, a segment at position 0, and none longer than its label may be: otherwise say which."""
+    """Check that labels are in range, a segment starts at position 0, and none is longer than its label may be."""
     n, c = starts.shape[-1], len(longest)
     place = torch.arange(n, device=starts.device)
     real = place < lengths[:, None]
@@ -122,7 +127,10 @@ def _refuse(wrong: Bool[Tensor, "rows n"], starts: Tensor, ends: Tensor, rule: s
 
 
 def allowed_by_tokens(labels: Int[Tensor, "rows n"], k: int, c: int) -> Bool[Tensor, "rows n k c"]:
-    """Segments whose label is that of each of their positions; a negative label is unknown and agrees with all."""
+    """Return segments whose label is that of each of their positions.
+
+    A negative label is unknown and agrees with all.
+    """
     n = labels.shape[1]
     apart = (labels[..., None] >= 0) & (labels[..., None] != torch.arange(c, device=labels.device))
     so_far = torch.cat([apart.new_zeros(len(labels), 1, c), apart.cumsum(1)], 1)  # (rows, n+1, c)
@@ -134,7 +142,7 @@ def allowed_by_tokens(labels: Int[Tensor, "rows n"], k: int, c: int) -> Bool[Ten
 def allowed_by_segments(
     known: Sequence[Sequence[tuple[int, int, int | None]]], n: int, k: int, c: int, device: torch.device
 ) -> Bool[Tensor, "rows n k c"]:
-    """Segments that are one of the known ones of their row or touch none of them; a label of None is unknown."""
+    """Return segments that are one of the known ones of their row or touch none of them; a label of None is unknown."""
     allowed = torch.ones(len(known), n, k, c, dtype=torch.bool, device=device)
     first = torch.arange(n, device=device)[:, None]
     last = first + 1 + torch.arange(k, device=device)

@@ -16,6 +16,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.centring import centred_segments
 from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import (
+    KnownRows,
     check_edges,
     known_rows,
     known_values,
@@ -26,6 +27,7 @@ from trelliswork.distributions.checks import (
 from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.segment_inputs import check_factors, promote
 from trelliswork.distributions.segment_scores import SegmentScores
+from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
@@ -33,8 +35,6 @@ from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.solver import STRUCTURE
-
-Known = Sequence[Any]
 
 
 class SemiMarkov(SegmentScores):
@@ -92,7 +92,7 @@ class SemiMarkov(SegmentScores):
         backend: Backend = "auto",
         validate_args: bool | None = None,
     ) -> SemiMarkov:
-        """Segments scored by sums: the segment of tokens i..j-1 labelled y scores
+        """Build it from segments scored by sums: the segment of tokens i..j-1 labelled y scores
 
             starts[i, y] + tokens[i, y] + ... + tokens[j-1, y] + ends[j-1, y] + durations[j-i-1, y]
 
@@ -116,16 +116,16 @@ class SemiMarkov(SegmentScores):
 
     # --- values ----------------------------------------------------------------------------------------------
 
-    def from_starts(self, starts: Int[Tensor, "*samples *batch n"]) -> list[Any]:
-        """The tensor form as lists of (start, end, label), nested as [*samples, *batch]."""
+    def from_starts(self, starts: Int[Tensor, "*samples *batch n"]) -> Nested:
+        """Return the tensor form as lists of (start, end, label), nested as [*samples, *batch]."""
         shape = starts.shape[:-1]
         flat = starts.reshape(-1, *self.event_shape)
         lengths = self._lengths.repeat(len(flat) // max(len(self._lengths), 1))
-        found: list[Any] = values.nested(values.to_lists(flat, lengths), shape)
-        return found
+        segments: Nested = values.nested(values.to_lists(flat, lengths), shape)
+        return segments
 
-    def to_starts(self, value: Any) -> Int[Tensor, "*samples *batch n"]:
-        """A value in its tensor form, checked: a segment that is too long or out of place is named."""
+    def to_starts(self, value: Tensor | Nested) -> Int[Tensor, "*samples *batch n"]:
+        """Return a value in its tensor form, checked: a segment that is too long or out of place is named."""
         if not isinstance(value, Tensor):
             value = values.from_lists(value, self._lengths, self.batch_shape, *self.event_shape)
         starts = whole_values("starts", value, (*self.batch_shape, *self.event_shape))
@@ -134,8 +134,8 @@ class SemiMarkov(SegmentScores):
         values.check_starts(starts.reshape(-1, len(self._lengths), *self.event_shape), self._lengths, longest)
         return starts
 
-    def to_parts(self, value: Any) -> Float[Tensor, "*samples *batch n k c"]:
-        """1 at the segments of a value, 0 elsewhere: shaped like `marginals`."""
+    def to_parts(self, value: Tensor | Nested) -> Float[Tensor, "*samples *batch n k c"]:
+        """Return 1 at the segments of a value, 0 elsewhere: shaped like `marginals`."""
         starts = self.to_starts(value)
         n, k, c = self._shape[-3:]
         flat = starts.reshape(-1, n)
@@ -147,20 +147,20 @@ class SemiMarkov(SegmentScores):
         parts[row, first, (structure.ends_of(flat, lengths) - place)[row, first] - 1, flat[row, first]] = 1
         return parts.reshape(*starts.shape, k, c)
 
-    def from_parts(self, parts: Float[Tensor, "*samples *batch n k c"]) -> list[Any]:
-        """The value whose segments are marked in `parts`."""
+    def from_parts(self, parts: Float[Tensor, "*samples *batch n k c"]) -> Nested:
+        """Return the value whose segments are marked in `parts`."""
         marked, label = parts.amax(-2).max(-1)
         return self.from_starts(self.to_starts(torch.where(marked > 0, label, -1)))
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    def log_prob(self, value: Any) -> Float[Tensor, "*samples *batch"]:
-        """log p(s | x) = score(s) - log Z; -inf for a forbidden segmentation, never above 0."""
+    def log_prob(self, value: Tensor | Nested) -> Float[Tensor, "*samples *batch"]:
+        """Return log p(s | x) = score(s) - log Z; -inf for a forbidden segmentation, never above 0."""
         fused = self._fused_log_prob(value) if self._is_plain else None
         return super().log_prob(value) if fused is None else fused
 
-    def _fused_log_prob(self, value: Any) -> Float[Tensor, "batch"] | None:
-        """`log_prob` in one kernel; None where the general way is needed instead."""
+    def _fused_log_prob(self, value: Tensor | Nested) -> Float[Tensor, "batch"] | None:
+        """Return `log_prob` in one kernel; None where the general way is needed instead."""
         starts = value if isinstance(value, Tensor) else self.to_starts(value)
         if starts.dtype != torch.long or starts.shape != (*self.batch_shape, *self.event_shape):
             return None
@@ -169,14 +169,14 @@ class SemiMarkov(SegmentScores):
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether kernels read the scores of segments as they are: one batch axis, float32 or float64."""
+        """Return whether kernels read the scores of segments as they are: one batch axis, float32 or float64."""
         is_flat = self._factors is None and len(self.batch_shape) == 1
         return is_flat and self.backend == "kernel" and self.dtype == self._working_dtype
 
-    def _read(self, value: Any, check: bool) -> Int[Tensor, "*samples *batch n"]:
+    def _read(self, value: Tensor | Nested, check: bool) -> Int[Tensor, "*samples *batch n"]:
         return self.to_starts(value)
 
-    def _written(self, values: Tensor) -> list[Any]:
+    def _written(self, values: Tensor) -> Nested:
         return self.from_starts(values)
 
     @property
@@ -193,14 +193,14 @@ class SemiMarkov(SegmentScores):
         return self._batched(torch.stack(moved).sum(0))
 
     def _marginals(self) -> tuple[Tensor, Tensor]:
-        """Posteriors of segments, and the expected number of each pair of neighbouring labels."""
-        found: tuple[Tensor, Tensor] = self._solver.marginals()
-        return found
+        """Return posteriors of segments, and the expected number of each pair of neighbouring labels."""
+        posteriors: tuple[Tensor, Tensor] = self._solver.marginals()
+        return posteriors
 
     def sample_starts(
         self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
     ) -> Int[Tensor, "*samples *batch n"]:
-        """`sample` in its tensor form."""
+        """Return `sample` in its tensor form."""
         return self._sampled(sample_shape, generator)
 
     def expected(
@@ -210,7 +210,10 @@ class SemiMarkov(SegmentScores):
         start: Float[Tensor, "c"] | None = None,
         end: Float[Tensor, "c"] | None = None,
     ) -> Float[Tensor, "*batch"]:
-        """E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]]; costs are shaped like scores."""
+        """Return E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]].
+
+        Costs are shaped like scores.
+        """
         return self._batched(self._expected(self._costs(costs, transitions, start, end)))
 
     def _costs(
@@ -249,7 +252,7 @@ class SemiMarkov(SegmentScores):
         return (lasts == self._lengths[:, None, None])[..., None]
 
     def _covariance(self, costs: tuple[Tensor | None, ...], others: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
-        """As in the base; rows share transitions, so two costs of them are looked at row by row."""
+        """Compute it as the base does; rows share transitions, so two costs of them are looked at row by row."""
         if costs[1] is None and others[1] is None:
             return super()._covariance(costs, others)
         if self.transitions is None:
@@ -267,7 +270,10 @@ class SemiMarkov(SegmentScores):
         return torch.cat(rows)
 
     def _tilted(self, costs: tuple[Tensor | None, ...], t: Float[Tensor, "rows"]) -> SemiMarkov:
-        """As in the base; costs of the start and the end become costs of the segments there, which no rows share."""
+        """Tilt as the base does.
+
+        Costs of the start and the end become costs of the segments there, which no rows share.
+        """
         by_segment, by_arc, by_start, by_end = costs
         segments, transitions, start, end = self._parts.double().scores
         assert by_segment is not None and by_start is not None and by_end is not None
@@ -289,9 +295,18 @@ class SemiMarkov(SegmentScores):
     def span_probability(
         self, first: int, last: int, label: int | str, *, labels: Sequence[str] | None = None
     ) -> Float[Tensor, "*batch"]:
-        """P(tokens first..last-1 are exactly one segment with this label), each row; `labels` names the label indices.
+        """Return P(tokens first..last-1 are exactly one segment with this label), each row; `labels` names labels.
 
         >>> dist.span_probability(2, 4, "PER", labels=["O", "PER"])
+
+        Args:
+            first: the first token of the segment.
+            last: the token behind it.
+            label: its index, or its name among `labels`.
+            labels: the name of each label.
+
+        Returns:
+            [*batch].
         """
         n, k, c = self._shape[-3:]
         index = label_index(label, labels)
@@ -308,13 +323,13 @@ class SemiMarkov(SegmentScores):
 
     def constrain(
         self,
-        partial: Bool[Tensor, "*batch n k c"] | Int[Tensor, "*batch n"] | Known | None = None,
+        partial: Bool[Tensor, "*batch n k c"] | Int[Tensor, "*batch n"] | KnownRows | None = None,
         *,
         transitions: Bool[Tensor, "c c"] | None = None,
         start: Bool[Tensor, "c"] | None = None,
         end: Bool[Tensor, "c"] | None = None,
     ) -> SemiMarkov:
-        """Only the segmentations that agree: everything else scores -inf.
+        """Return only the segmentations that agree: everything else scores -inf.
 
         `partial` is True for each allowed segment; or holds the label of each token, -100 (any negative) where it is
         unknown; or lists for each row the segments (start, end, label) that are known, a label of None for any.
@@ -332,7 +347,7 @@ class SemiMarkov(SegmentScores):
             return self._like(replace(self._factors, tokens=tokens), own, *edges)
         return self._like(torch.where(self._allowed(partial), self.segments, -INF), own, *edges)
 
-    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n k c"]:
+    def _allowed(self, partial: Tensor | KnownRows) -> Bool[Tensor, "*batch n k c"]:
         shape, device = self._shape, self.start.device
         n, k, c = shape[-3:]
         if not isinstance(partial, Tensor):
@@ -345,7 +360,7 @@ class SemiMarkov(SegmentScores):
         return values.allowed_by_tokens(self._known_labels(partial), k, c).reshape(shape)
 
     def _known_labels(self, partial: Tensor) -> Int[Tensor, "rows n"]:
-        """Labels of tokens, flat and checked; negative where unknown."""
+        """Return labels of tokens, flat and checked; negative where unknown."""
         shape, device = self._shape, self.start.device
         n, _, c = shape[-3:]
         if partial.dtype.is_floating_point or partial.shape != shape[:-2]:
@@ -365,7 +380,7 @@ class SemiMarkov(SegmentScores):
         return self._shape == other._shape and torch.equal(self._lengths, other._lengths)
 
     def _first_order(self) -> SemiMarkov:
-        """The same distribution with transitions: scores of 0 if there are none."""
+        """Return the same distribution with transitions: scores of 0 if there are none."""
         if self.transitions is not None:
             return self
         return self._like(None, self.start.new_zeros(self._shape[-1], self._shape[-1]), self.start, self.end)
@@ -378,7 +393,7 @@ class SemiMarkov(SegmentScores):
         end: Tensor,
         lengths: Tensor | None = None,
     ) -> SemiMarkov:
-        """Other scores, the same limits; without parts the scores of segments stay as they were given."""
+        """Return other scores, the same limits; without parts the scores of segments stay as they were given."""
         options: dict[str, Any] = dict(
             lengths=self.lengths if lengths is None else lengths,
             max_lengths=self.max_lengths, backend=self.backend, validate_args=False,
@@ -391,12 +406,12 @@ class SemiMarkov(SegmentScores):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         """Of the tensor form."""
         return constraints.independent(constraints.integer_interval(-1, self._shape[-1] - 1), 1)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> SemiMarkov:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> SemiMarkov:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         segments = self.segments.expand(*shape, *self._shape[-3:])
         return self._like(segments, self.transitions, self.start, self.end, self.lengths.expand(shape))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from trelliswork.distributions.base import (
 )
 from trelliswork.distributions.centring import centred_spans
 from trelliswork.distributions.checks import (
+    KnownRows,
     cast,
     check_floating,
     check_tensor,
@@ -27,7 +27,7 @@ from trelliswork.distributions.checks import (
     refuse_not_scores,
     whole_values,
 )
-from trelliswork.distributions.segment_values import nested
+from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
@@ -35,10 +35,8 @@ from trelliswork.structures.constituency import structure
 from trelliswork.structures.constituency.solver import STRUCTURE
 from trelliswork.structures.constituency.structure import Spans
 
-Known = Sequence[Any]
 
-
-class SpanTree(StructuredDistribution[list[Any]]):
+class SpanTree(StructuredDistribution[Nested]):
     """p(tree | x) over binary trees with labelled nodes; score = Σ spans[i, j, y] over the nodes.
 
     `spans[b, i, j, y]` scores a node over tokens i..j, **j included**, labelled y; read where i <= j < `lengths`. Every
@@ -87,7 +85,7 @@ class SpanTree(StructuredDistribution[list[Any]]):
             self._check_scores()
 
     def _check_scores(self) -> None:
-        """NaN and +inf are refused by place, where they are read."""
+        """Refuse NaN and +inf by place, where they are read."""
         if self._solver.arrays is None or not self._solver.tops.fine.all():
             place = named_place("row", "first token", "last token", "label")
             refuse_not_scores("spans", self._parts.spans, self._parts.span_mask[..., None], place)
@@ -103,14 +101,14 @@ class SpanTree(StructuredDistribution[list[Any]]):
 
     # --- values ----------------------------------------------------------------------------------------------
 
-    def from_nodes(self, nodes: Int[Tensor, "*samples *batch nodes 3"]) -> Any:
-        """The tensor form as lists of (start, end, label), nested as [*samples, *batch]."""
+    def from_nodes(self, nodes: Int[Tensor, "*samples *batch nodes 3"]) -> Nested:
+        """Return the tensor form as lists of (start, end, label), nested as [*samples, *batch]."""
         flat = nodes.reshape(-1, *self.event_shape)
         lengths = self._lengths.tolist() * (len(flat) // max(len(self._lengths), 1))
         return nested(values.to_lists(flat, lengths), nodes.shape[:-2])
 
-    def to_nodes(self, value: Any) -> Int[Tensor, "*samples *batch nodes 3"]:
-        """A value in its tensor form, checked: what is no binary tree over its row is named."""
+    def to_nodes(self, value: Tensor | Nested) -> Int[Tensor, "*samples *batch nodes 3"]:
+        """Return a value in its tensor form, checked: what is no binary tree over its row is named."""
         if not isinstance(value, Tensor):
             value = values.from_lists(value, self.batch_shape, self.event_shape[0], self.spans.device)
         nodes = whole_values("nodes", value, (*self.batch_shape, *self.event_shape))
@@ -121,8 +119,8 @@ class SpanTree(StructuredDistribution[list[Any]]):
         n_samples = nodes.shape[: nodes.dim() - 2 - len(self.batch_shape)].numel()
         return nodes.reshape(n_samples, len(self._lengths), *self.event_shape)
 
-    def to_parts(self, value: Any) -> Float[Tensor, "*samples *batch n n c"]:
-        """1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
+    def to_parts(self, value: Tensor | Nested) -> Float[Tensor, "*samples *batch n n c"]:
+        """Return 1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
         nodes = self.to_nodes(value)
         flat = nodes.reshape(-1, *self.event_shape)
         row, rank = (flat[..., 0] >= 0).nonzero(as_tuple=True)
@@ -131,18 +129,18 @@ class SpanTree(StructuredDistribution[list[Any]]):
         parts[row, start, end - 1, label] = 1
         return parts.reshape(*nodes.shape[:-2], *self.spans.shape[-3:])
 
-    def from_parts(self, parts: Float[Tensor, "*samples *batch n n c"]) -> Any:
-        """The value whose nodes are marked in `parts`."""
+    def from_parts(self, parts: Float[Tensor, "*samples *batch n n c"]) -> Nested:
+        """Return the value whose nodes are marked in `parts`."""
         shape = self.spans.shape[-3:]
         nodes = structure.nodes_of(parts.reshape(-1, *shape)).reshape(*parts.shape[:-3], *self.event_shape)
         return self.from_nodes(self.to_nodes(nodes))
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    def _read(self, value: Any, check: bool) -> Int[Tensor, "*samples *batch nodes 3"]:
+    def _read(self, value: Tensor | Nested, check: bool) -> Int[Tensor, "*samples *batch nodes 3"]:
         return self.to_nodes(value)
 
-    def _written(self, values: Tensor) -> Any:
+    def _written(self, values: Tensor) -> Nested:
         return self.from_nodes(values)
 
     @property
@@ -153,9 +151,18 @@ class SpanTree(StructuredDistribution[list[Any]]):
     def span_probability(
         self, first: int, last: int, label: int | str | None = None, *, labels: Sequence[str] | None = None
     ) -> Float[Tensor, "*batch"]:
-        """P(tokens first..last-1 are a node with this label, or with any), each row; `labels` names the indices.
+        """Return P(tokens first..last-1 are a node with this label, or with any), each row; `labels` names the indices.
 
         >>> dist.span_probability(2, 4, "NP", labels=["S", "NP"])
+
+        Args:
+            first: the first token of the node.
+            last: the token behind it.
+            label: its index, or its name among `labels`; any if not given.
+            labels: the name of each label.
+
+        Returns:
+            [*batch].
         """
         n, c = self.spans.shape[-2:]
         label = label_index(label, labels)
@@ -163,8 +170,8 @@ class SpanTree(StructuredDistribution[list[Any]]):
             raise ScoreError(
                 f"a span must be first < last within 0..{n}, with a label in 0..{c - 1}; got {(first, last, label)}"
             )
-        found = self.marginals[..., first, last - 1, :]
-        return found.sum(-1) if label is None else found[..., label]
+        by_label = self.marginals[..., first, last - 1, :]
+        return by_label.sum(-1) if label is None else by_label[..., label]
 
     @property
     def argmax_nodes(self) -> Int[Tensor, "*batch nodes 3"]:
@@ -176,11 +183,11 @@ class SpanTree(StructuredDistribution[list[Any]]):
     def sample_nodes(
         self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
     ) -> Int[Tensor, "*samples *batch nodes 3"]:
-        """`sample` in its tensor form."""
+        """Return `sample` in its tensor form."""
         return self._sampled(sample_shape, generator)
 
     def expected(self, costs: Float[Tensor, "*batch n n c"]) -> Float[Tensor, "*batch"]:
-        """E[Σ costs of the nodes]; costs are shaped like spans."""
+        """Return E[Σ costs of the nodes]; costs are shaped like spans."""
         return self._batched(self._expected(self._costs(costs)))
 
     def _costs(self, costs: Tensor) -> tuple[Tensor]:
@@ -194,8 +201,8 @@ class SpanTree(StructuredDistribution[list[Any]]):
 
     # --- constraints -----------------------------------------------------------------------------------------
 
-    def constrain(self, partial: Bool[Tensor, "*batch n n c"] | Known | None = None) -> SpanTree:
-        """Only the trees that agree: every other node scores -inf.
+    def constrain(self, partial: Bool[Tensor, "*batch n n c"] | KnownRows | None = None) -> SpanTree:
+        """Return only the trees that agree: every other node scores -inf.
 
         `partial` is True for each allowed node; or lists for each row the nodes (start, end, label) that are known, end
         exclusive and a label of None for any: brackets, a partial tree, or a whole one.
@@ -204,7 +211,7 @@ class SpanTree(StructuredDistribution[list[Any]]):
             return self._like(self.spans, self.lengths)
         return self._like(torch.where(self._allowed(partial), self.spans, -INF), self.lengths)
 
-    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n n c"]:
+    def _allowed(self, partial: Tensor | KnownRows) -> Bool[Tensor, "*batch n n c"]:
         shape = self.spans.shape
         if isinstance(partial, Tensor):
             if partial.dtype != torch.bool or partial.shape != shape:
@@ -230,13 +237,13 @@ class SpanTree(StructuredDistribution[list[Any]]):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         """Of the tensor form."""
         n, c = self.spans.shape[-2:]
         return constraints.independent(constraints.integer_interval(-1, max(n, c - 1)), 2)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> SpanTree:
-        """The same distribution in a larger batch shape, without copying scores."""
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> SpanTree:
+        """Return the same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         return self._like(self.spans.expand(*shape, *self.spans.shape[-3:]), self.lengths.expand(shape))
 

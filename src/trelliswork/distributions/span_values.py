@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.segment_values import flattened
+from trelliswork.distributions.segment_values import Nested, flattened
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Int
@@ -20,14 +20,14 @@ Node = tuple[int, int, int]
 
 
 def to_lists(nodes: Int[Tensor, "rows nodes 3"], lengths: list[int]) -> list[list[Node]]:
-    """Each row's nodes, parents before children and left before right."""
+    """Return each row's nodes, parents before children and left before right."""
     n_most, numbers = nodes.shape[1], iter(nodes.numpy(force=True).ravel().tolist())  # quicker than torch
     triples = list(zip(numbers, numbers, numbers, strict=True))
     return [triples[row * n_most : row * n_most + 2 * n - 1] for row, n in enumerate(lengths)]
 
 
-def from_lists(value: Any, batch_shape: torch.Size, n_nodes: int, device: torch.device) -> Int[Tensor, "..."]:
-    """Lists [*samples, *batch] of nodes, in any order, as a tensor [*samples, *batch, nodes, 3]."""
+def from_lists(value: Nested, batch_shape: torch.Size, n_nodes: int, device: torch.device) -> Int[Tensor, "..."]:
+    """Return lists [*samples, *batch] of nodes, in any order, as a tensor [*samples, *batch, nodes, 3]."""
     rows, shape = flattened(value, batch_shape)
     if len(shape) < len(batch_shape) or shape[len(shape) - len(batch_shape) :] != tuple(batch_shape):
         raise ScoreError(
@@ -45,7 +45,7 @@ def from_lists(value: Any, batch_shape: torch.Size, n_nodes: int, device: torch.
 
 
 def _check_node(node: Any, row: int, *, unlabelled: bool = False) -> Any:
-    """A node must be three whole numbers; where that is allowed, the label may be None."""
+    """Check that a node is three whole numbers; where that is allowed, the label may be None."""
     fine = isinstance(node, Sequence) and len(node) == 3 and all(isinstance(each, int) for each in node[:2])
     if not fine or not (isinstance(node[2], int) or (unlabelled and node[2] is None)):
         raise ScoreError(
@@ -57,25 +57,25 @@ def _check_node(node: Any, row: int, *, unlabelled: bool = False) -> Any:
 def check_nodes(
     nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int, empty: int | None
 ) -> None:
-    """Every row must be a binary tree over its tokens, the label `empty` in its place; otherwise say which is not."""
+    """Check that every row is a binary tree over its tokens, the label `empty` in its place."""
     array, limits = as_array(nodes), as_array(lengths)
     for sample in array:
         row = first_not_a_tree(sample, limits, c, -1 if empty is None else empty)
         if row >= 0:
-            found = [tuple(node) for node in sample[row].tolist() if node[0] >= 0]
+            tree = [tuple(node) for node in sample[row].tolist() if node[0] >= 0]
             raise ScoreError(
                 f"a value must be a binary tree over tokens 0..{limits[row] - 1}: {2 * limits[row] - 1} nodes "
                 f"(start, end, label), end exclusive, labels in 0..{c - 1}, "
                 "each of two or more tokens split into two others"
                 f"{_NO_EMPTY.format(empty) if empty is not None else ''}; "
-                f"got {found} at row {row}; binarise wider nodes and give every token a node"
+                f"got {tree} at row {row}; binarise wider nodes and give every token a node"
             )
 
 
 def allowed_by_nodes(
     known: Sequence[Sequence[tuple[int, int, int | None]]], lengths: list[int], n: int, c: int, device: torch.device
 ) -> Bool[Tensor, "rows n n c"]:
-    """Nodes that cross none of the known ones and have their label; a label of None is unknown."""
+    """Return nodes that cross none of the known ones and have their label; a label of None is unknown."""
     allowed = torch.ones(len(known), n, n, c, dtype=torch.bool, device=device)
     first = torch.arange(n, device=device)[:, None]
     last = torch.arange(n, device=device) + 1

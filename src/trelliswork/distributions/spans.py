@@ -34,7 +34,7 @@ class Whole(NamedTuple):
         return self.chain.n
 
     def windows(self, spans: Sequence[Span], owner: Int[Tensor, "m"]) -> tuple[Chain, Sequence[Span]]:
-        """The row of each span, and the spans."""
+        """Return the row of each span, and the spans."""
         chain, lengths = self.chain, self.chain.lengths[owner]
         _check(spans, lengths)
         transitions = chain.transitions if chain.transitions.dim() == 2 else chain.transitions[owner]
@@ -57,7 +57,10 @@ class Summed(NamedTuple):
         return span[1] - span[0] + 2
 
     def windows(self, spans: Sequence[Span], owner: Int[Tensor, "m"]) -> tuple[Chain, Sequence[Span]]:
-        """A row for each span: its tokens and its neighbours, with all that lies outside; and the span within it."""
+        """Return a row for each span: its tokens and its neighbours, with all that lies outside.
+
+        The span within it is given as well.
+        """
         chain, lengths = self.chain, self.chain.lengths[owner]
         _check(spans, lengths)
         bounds = torch.tensor([span[:2] for span in spans], device=owner.device)
@@ -77,7 +80,7 @@ class Summed(NamedTuple):
 
 
 def windows_of(chain: Chain) -> Whole | Summed:
-    """Long rows are cut to what a span needs; to sum what lies outside would take longer than a short row does."""
+    """Cut long rows to what a span needs; to sum what lies outside would take longer than a short row does."""
     return Whole(chain) if chain.n <= SHORT else Summed.of(chain)
 
 
@@ -88,13 +91,13 @@ def _check(spans: Sequence[Span], lengths: Int[Tensor, "m"]) -> None:
 
 
 def span_chains(chain: Chain, spans: Sequence[Span], tags: list[str], scheme: str) -> list[Chain]:
-    """One chain per pattern, the rows restricted to it; each row has its span."""
+    """Return one chain per pattern, the rows restricted to it; each row has its span."""
     if len(tags) != chain.c:
         raise ScoreError(f"tags must name all {chain.c} tag indices; got {len(tags)} names")
     patterns = {label: span_patterns(tags, scheme, label) for label in {span[2] for span in spans}}
     bounded = list(zip(spans, chain.lengths.tolist(), strict=True))
     chains = []
-    for p in range(max((len(found) for found in patterns.values()), default=0)):
+    for p in range(max((len(of_row) for of_row in patterns.values()), default=0)):
         masks = [_allowed(patterns[span[2]][p], span, length, chain) for span, length in bounded]
         kept = torch.where(torch.stack(masks).to(chain.emissions.device), chain.emissions, -INF)
         chains.append(Chain(kept, chain.transitions, chain.start, chain.end, chain.lengths))
@@ -102,7 +105,7 @@ def span_chains(chain: Chain, spans: Sequence[Span], tags: list[str], scheme: st
 
 
 def in_groups(widths: Sequence[int], scores_by_token: int, most: int) -> list[list[int]]:
-    """Places of windows, those of like width together: a group has `most` scores at most, or a single window."""
+    """Return places of windows, those of like width together: a group has `most` scores at most, or a single window."""
     order = sorted(range(len(widths)), key=lambda place: -widths[place])
     groups, done = list[list[int]](), 0
     while done < len(order):
@@ -113,7 +116,7 @@ def in_groups(widths: Sequence[int], scores_by_token: int, most: int) -> list[li
 
 
 def _allowed(pattern: SpanPattern, span: Span, length: int, chain: Chain) -> Bool[Tensor, "n c"]:
-    """Which tags each position may take if the span follows this pattern."""
+    """Return the tags that each position may take if the span follows this pattern."""
     first, last, _ = span
     allowed = torch.ones(chain.n, chain.c, dtype=torch.bool)
 
@@ -139,5 +142,5 @@ def _allowed(pattern: SpanPattern, span: Span, length: int, chain: Chain) -> Boo
 
 
 def add_up(log_weights: list[Float[Tensor, "m"]]) -> Float[Tensor, "m"]:
-    """log of the summed weights of disjoint patterns."""
+    """Return log of the summed weights of disjoint patterns."""
     return logsumexp(torch.stack(log_weights), dim=0)

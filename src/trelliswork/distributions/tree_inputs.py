@@ -1,4 +1,4 @@
-"""What may be handed to a distribution over dependency trees, with a sentence for each thing that can be wrong."""
+"""Checks of the arguments of distributions over dependency trees, each with a sentence that explains the error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_shape(arcs: Tensor, labels: Tensor | None) -> None:
 
 
 def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]) -> Int[Tensor, "samples rows n"]:
-    """Heads [*samples, *batch, n] as [samples, rows, n], 0 at padding; each in 0..length of its row."""
+    """Return heads [*samples, *batch, n] as [samples, rows, n], 0 at padding; each in 0..length of its row."""
     samples = real_values("heads", value, batch_shape, real)
     lengths = real.sum(1)[:, None]
     wrong = (samples < 0) | (samples > lengths)
@@ -43,7 +43,7 @@ def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows
 
 
 def split_value(value: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """(heads, labels) of a labelled value [..., n, 2]."""
+    """Return (heads, labels) of a labelled value [..., n, 2]."""
     if value.dim() < 2 or value.shape[-2:] != (n, 2):
         raise ScoreError(
             f"with labels a value is [..., {n}, 2], (head, label) of each word; got {tuple(value.shape)}; "
@@ -53,7 +53,7 @@ def split_value(value: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def check_labels(labels: Tensor, n_samples: int, real: Bool[Tensor, "rows n"], n_labels: int) -> Tensor:
-    """Labels as [samples, rows, n], 0 at padding."""
+    """Return labels as [samples, rows, n], 0 at padding."""
     samples = torch.where(real, labels.long().reshape(n_samples, *real.shape), 0)
     wrong = (samples < 0) | (samples >= n_labels)
     if any_seen(wrong):
@@ -65,7 +65,7 @@ def check_labels(labels: Tensor, n_samples: int, real: Bool[Tensor, "rows n"], n
 
 
 def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1"]:
-    """Allowed arcs from heads with negatives for unknown [*batch, n], or from a mask [*batch, n+1, n+1] itself."""
+    """Read allowed arcs from heads with negatives for unknown [*batch, n], or from a mask [*batch, n+1, n+1] itself."""
     if partial.dtype == torch.bool:
         if partial.shape != arcs.shape:
             raise ScoreError(f"allowed arcs must be {tuple(arcs.shape)}, True = allowed; got {tuple(partial.shape)}")
@@ -84,7 +84,7 @@ def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) 
 
 
 def allowed_labels(partial: Tensor, labels: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1 l"]:
-    """Allowed labels from one for each word with negatives for unknown [*batch, n], whatever its head."""
+    """Return allowed labels from one for each word with negatives for unknown [*batch, n], whatever its head."""
     n_labels = labels.shape[-1]
     known = known_values("partial labels", partial, real, n_labels)
     agree = (known[..., None] < 0) | (known[..., None] == torch.arange(n_labels, device=partial.device))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -12,9 +12,9 @@ from torch.distributions import constraints
 from trelliswork.distributions import grammar_inputs as inputs
 from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred_productions
-from trelliswork.distributions.checks import cast, require_finite_totals
+from trelliswork.distributions.checks import KnownRows, cast, require_finite_totals
 from trelliswork.distributions.costs import weighted_sum
-from trelliswork.distributions.segment_values import nested
+from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
@@ -28,7 +28,7 @@ from trelliswork.structures.grammar.structure import RuleTable
 from trelliswork.structures.grammar.tree import Tree
 
 
-class WeightedCFG(StructuredDistribution[list[Any]]):
+class WeightedCFG(StructuredDistribution[Nested]):
     """p(tree | words) = exp(score) / Z, over all derivations of a sentence by a grammar in normal form.
 
     score = root[symbol] + Σ rules[r] + Σ lexical[i, symbol] over the tree's rules and words. Give `sentences`, lists of
@@ -97,8 +97,8 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
 
     # --- values ----------------------------------------------------------------------------------------------
 
-    def from_nodes(self, nodes: Int[Tensor, "*samples batch nodes 3"]) -> Any:
-        """Nodes (start, end, symbol) as trees, nested as [*samples, batch]."""
+    def from_nodes(self, nodes: Int[Tensor, "*samples batch nodes 3"]) -> Nested:
+        """Return nodes (start, end, symbol) as trees, nested as [*samples, batch]."""
         flat = nodes.reshape(-1, *self.event_shape)
         lists = to_lists(flat, self.lengths.tolist() * (len(flat) // len(self.lengths)))
         batch = len(self.sentences)
@@ -106,7 +106,7 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         return nested(trees, nodes.shape[:-2])
 
     def to_nodes(self, value: Sequence[Tree]) -> list[inputs.Nodes]:
-        """One tree a row as nodes (start, end, symbol), checked."""
+        """Return one tree a row as nodes (start, end, symbol), checked."""
         if isinstance(value, Tree) or len(value) != len(self.sentences):
             raise ScoreError(f"a value must be a list of {len(self.sentences)} trees, one a row; got {value!r:.80}")
         return [
@@ -115,7 +115,7 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         ]
 
     def to_parts(self, value: Sequence[Tree]) -> Float[Tensor, "batch n n symbols"]:
-        """1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
+        """Return 1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
         n, size = self._parts.n, len(self.grammar.symbols)
         parts = torch.zeros(len(self.sentences), n, n, size, dtype=self.dtype, device=self.lengths.device)
         for row, nodes in enumerate(self.to_nodes(value)):
@@ -124,7 +124,7 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         return parts
 
     def from_parts(self, parts: Float[Tensor, "batch n n symbols"]) -> list[Tree]:
-        """The trees whose nodes are marked in `parts`."""
+        """Return the trees whose nodes are marked in `parts`."""
         trees: list[Tree] = self.from_nodes(nodes_of(parts))
         self.to_nodes(trees)
         return trees
@@ -133,11 +133,11 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
 
     def _read(self, value: Sequence[Tree], check: bool) -> Int[Tensor, "batch nodes 3"]:
         nodes = torch.full((*self.batch_shape, *self.event_shape), -1, device=self.lengths.device)
-        for row, found in enumerate(self.to_nodes(value)):
-            nodes[row, : len(found)] = torch.tensor(found, device=nodes.device)
+        for row, derivation in enumerate(self.to_nodes(value)):
+            nodes[row, : len(derivation)] = torch.tensor(derivation, device=nodes.device)
         return nodes
 
-    def _written(self, values: Tensor) -> Any:
+    def _written(self, values: Tensor) -> Nested:
         return self.from_nodes(values)
 
     @property
@@ -147,7 +147,7 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
 
     @property
     def rule_counts(self) -> Float[Tensor, "batch rules"]:
-        """How often each rule is expected in the tree: what one step of EM counts."""
+        """Return the expected number of uses of each rule in the tree: the counts of one step of EM."""
         return self._batched(self._posteriors[0].flatten(1, 2).sum(1))
 
     @property
@@ -156,7 +156,16 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         return self._batched(self._posteriors[1])
 
     def span_probability(self, first: int, last: int, symbol: int | str | None = None) -> Float[Tensor, "batch"]:
-        """P(tokens first..last-1 come from this symbol, or from any)."""
+        """Return P(tokens first..last-1 come from this symbol, or from any).
+
+        Args:
+            first: the first token of the node.
+            last: the token behind it.
+            symbol: its index or name; any if not given.
+
+        Returns:
+            [batch].
+        """
         n, size = self._parts.n, len(self.grammar.symbols)
         if isinstance(symbol, str):
             if symbol not in self.grammar.symbol_index:
@@ -167,11 +176,11 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
                 f"a span must be first < last within 0..{n}, with a symbol in 0..{size - 1}; "
                 f"got {(first, last, symbol)}"
             )
-        found = self.marginals[:, first, last - 1]
-        return found.sum(-1) if symbol is None else found[:, symbol]
+        by_symbol = self.marginals[:, first, last - 1]
+        return by_symbol.sum(-1) if symbol is None else by_symbol[:, symbol]
 
     def _sampled(self, sample_shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
-        """Samples in their tensor form, whole derivations: NaN leads to symbols without rules."""
+        """Return samples in their tensor form, whole derivations: NaN leads to symbols without rules."""
         nodes = super()._sampled(sample_shape, generator)
         rows = (nodes[..., 0] >= 0).sum(-1).reshape(-1, len(self.lengths)) == 2 * self.lengths - 1
         require_finite_totals(torch.where(rows.all(0), 0.0, float("nan")))
@@ -179,7 +188,7 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
 
     @property
     def recognised(self) -> Bool[Tensor, "batch"]:
-        """Whether the grammar derives each sentence at all: the recursion over truth values."""  # [S2, CKY]
+        """Return whether the grammar derives each sentence at all: the recursion over truth values."""  # [S2, CKY]
         return structure.total(self._parts, Boolean())
 
     def expected(
@@ -190,7 +199,17 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         lexical: Float[Tensor, "batch n lexical"] | None = None,
         root: Float[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch"]:
-        """E[Σ costs of nodes, rules, words and root]; each is shaped like the scores of that kind."""
+        """Return E[Σ costs of nodes, rules, words and root]; each is shaped like the scores of that kind.
+
+        Args:
+            nodes: [batch, n, n, symbols], at [first, last token].
+            rules: shaped like the scores of rules.
+            lexical: [batch, n, lexical symbols].
+            root: [symbols] or [batch, symbols].
+
+        Returns:
+            [batch].
+        """
         return self._batched(self._expected(self._costs(nodes, rules=rules, lexical=lexical, root=root)))
 
     def _costs(
@@ -209,7 +228,7 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         return given.scores
 
     def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "batch"]:
-        found = torch.zeros(len(self.lengths), dtype=torch.float64, device=self.lengths.device)
+        total = torch.zeros(len(self.lengths), dtype=torch.float64, device=self.lengths.device)
         for posterior, cost in zip(self._posteriors, costs, strict=True):
             if cost is not None:
                 weight = posterior
@@ -217,8 +236,8 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
                     weight = posterior.flatten(1, 2).sum(1)[:, None, None]
                 elif posterior.dim() == 4 and posterior.shape[1] < cost.shape[1]:
                     raise ScoreError("costs of rules by span need rule scores by span; expand the scores")
-                found = found + weighted_sum(weight, cost.double(), 1)
-        return found
+                total = total + weighted_sum(weight, cost.double(), 1)
+        return total
 
     @property
     def _scores(self) -> tuple[Tensor | None, ...]:
@@ -238,8 +257,8 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
 
     # --- constraints -----------------------------------------------------------------------------------------
 
-    def constrain(self, partial: Bool[Tensor, "batch n n symbols"] | Sequence[Any] | None = None) -> Self:
-        """Only the derivations that agree: every other node scores -inf.
+    def constrain(self, partial: Bool[Tensor, "batch n n symbols"] | KnownRows | None = None) -> Self:
+        """Return only the derivations that agree: every other node scores -inf.
 
         `partial` is True for each allowed node; or lists for each row the nodes (start, end, symbol) that are known,
         end exclusive, a symbol by name or index or None for any: brackets, or a partial tree; or one `Tree` a row.
@@ -263,7 +282,7 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         assert nodes is not None
         return self._with_nodes(torch.where(allowed, cast(nodes, parts.lexical.dtype), -INF))
 
-    def _known(self, row: int, given: Any) -> list[tuple[int, int, int | None]]:
+    def _known(self, row: int, given: Tree | KnownRows) -> list[tuple[int, int, int | None]]:
         if isinstance(given, Tree):
             return [*inputs.from_tree(given, self.grammar, self.sentences[row], row)]
         index = self.grammar.symbol_index
@@ -273,12 +292,12 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
         return [(i, j, index[symbol] if isinstance(symbol, str) else symbol) for i, j, symbol in given]
 
     def _with_nodes(self, nodes: Tensor | None) -> Self:
-        """The same scores of rules and words, other scores of nodes."""
+        """Return the same scores of rules and words, other scores of nodes."""
         parts = self._parts
         return self._with_scores(parts.rules, parts.lexical, parts.root, nodes)
 
     def _with_scores(self, rules: Tensor, lexical: Tensor, root: Tensor, nodes: Tensor | None) -> Self:
-        """Other scores for the same grammar and rows."""
+        """Return other scores for the same grammar and rows."""
         by_span, by_row = rules.shape[1] > 1, len(rules) > 1
         given = rules if by_span else rules[:, 0, 0] if by_row or len(self.sentences) == 1 else rules[0, 0, 0]
         made = type(self)(
@@ -291,13 +310,13 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
-    def support(self) -> Any:
+    def support(self) -> constraints.Constraint:
         """Of nodes (start, end, symbol)."""
         return constraints.independent(
             constraints.integer_interval(-1, max(self._parts.n, len(self.grammar.symbols))), 2
         )
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
+    def expand(self, batch_shape: Sequence[int], _instance: object = None) -> Self:
         raise ScoreError("sentences stand in a list; repeat them instead of expanding the distribution")
 
     def __repr__(self) -> str:
@@ -308,9 +327,9 @@ class WeightedCFG(StructuredDistribution[list[Any]]):
 
 
 def _table_of(grammar: Grammar) -> RuleTable:
-    """Made once a grammar."""
-    found = grammar.__dict__.get("_table")
-    if found is None:
-        found = RuleTable.of(grammar)
-        object.__setattr__(grammar, "_table", found)
-    return found
+    """Return the rules of a grammar as arrays, made once a grammar."""
+    table = grammar.__dict__.get("_table")
+    if table is None:
+        table = RuleTable.of(grammar)
+        object.__setattr__(grammar, "_table", table)
+    return table

@@ -25,6 +25,7 @@ import numpy as np
 from trelliswork.distributions.ngram_model import NGramModel
 from trelliswork.errors import DataError, OutputError
 from trelliswork.reading import name_of, numbered_lines
+from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata.ngram_arrays import NgramArrays
 from trelliswork.structures.automata.ngram_tries import Grams, trie_of
 from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols
@@ -158,7 +159,7 @@ class _Reader:
         grams[0].log_prob[grams[0].words[:, 0] == len(words) + 1] = -np.inf
         return NGramModel(trie_of(grams, len(words)), symbols, UNKNOWN if UNKNOWN in symbols else None)
 
-    def _grams(self, n: int, final: Any, names: list[str]) -> Grams:
+    def _grams(self, n: int, final: Array, names: list[str]) -> Grams:
         section = self.sections[n]
         given = np.array(section.words, np.int32).reshape(-1, n)
         words = final[given]

@@ -18,7 +18,7 @@ from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.ctc import solver
-from trelliswork.structures.ctc.kernels import first_bad_frame
+from trelliswork.structures.ctc.kernels import frames_are_scores
 from trelliswork.structures.ctc.structure import Labelling
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -90,7 +90,7 @@ class CTC(StructuredLayer):
             check_scores(scores.transpose(0, 1), parts.frame_mask)
             return solver.reference_loss(parts).to(log_probs.dtype)
         frames, counts = scores.detach().numpy(), lengths.numpy()
-        if first_bad_frame(frames, counts)[0] >= 0:
+        if not frames_are_scores(frames, counts):
             check_scores(scores.transpose(0, 1), parts_of(scores).frame_mask)
         arrays = solver.LabelArrays.of(frames.transpose(1, 0, 2), as_array(targets), counts, sizes.numpy(), self.blank)
         losses = solver.loss(scores, arrays, parts_of)

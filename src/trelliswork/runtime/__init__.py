@@ -1,4 +1,4 @@
-"""What every kernel needs, whatever it computes: compilation, the bridge to torch, threads, buffers, arithmetic.
+"""Foundations of every kernel, whatever it computes: compilation, the bridge to torch, threads, buffers, arithmetic.
 
 compilation.py, compiler.py, kernel_cache.py       kernels: their arithmetic, numba, machine code on disk
 light.py, object_code.py, type_names.py            kernels from disk without numba

@@ -14,12 +14,12 @@ from torch import Tensor
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.bridge import as_array, to_tensors
 
-Scores = tuple[Tensor | None, ...]
+OptionalTensors = tuple[Tensor | None, ...]
 Results = Tensor | tuple[Tensor, ...]
 
 
 class _Kernel(NamedTuple):
-    """What a kernel has computed, and how to differentiate it."""
+    """The values that a kernel has computed, as a node of autograd, and the two ways to differentiate them."""
 
     results: Results
     vjp: Callable[..., tuple[Array, ...]] | None
@@ -28,11 +28,11 @@ class _Kernel(NamedTuple):
 
 def differentiable(
     results: Results,
-    scores: Scores,
+    scores: OptionalTensors,
     vjp: Callable[..., tuple[Array, ...]] | None,
     reference: Callable[..., Results],
 ) -> Any:
-    """The results of a kernel, differentiable by `scores` to every order; a score may be None.
+    """Return the results of a kernel, differentiable by `scores` to every order; a score may be None.
 
     `vjp(*grads)` is the analytic gradient: float64 arrays shaped like the results in, one array for each of the scores
     out. `reference(*scores)` computes the same results from float64 scores with torch operations. It is used where
@@ -57,7 +57,7 @@ class _FromKernel(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
-        if ctx.vjp is None or torch.is_grad_enabled():
+        if ctx.vjp is None or torch.is_grad_enabled():  # enabled by create_graph: the gradient has to have a graph
             return None, *by_reference(ctx.reference, scores, grads)
         wanted = tuple(each if needed else None for each, needed in zip(scores, ctx.needs_input_grad[1:], strict=True))
         return None, *to_tensors(ctx.vjp(*[as_array(grad, np.float64) for grad in grads]), wanted)
@@ -78,7 +78,7 @@ class FusedLayer(Protocol):
 
 
 def fused(layer: FusedLayer, *tensors: Tensor) -> Any:
-    """The results of a layer, differentiable by the tensors to every order."""
+    """Return the results of a layer, differentiable by the tensors to every order."""
     return _Fused.apply(layer, *tensors)
 
 
@@ -121,8 +121,10 @@ def _recordable(part: Any, anew: bool) -> Any:
     return replace(part, **copied) if anew or any(copied[name] is not mine[name] for name in mine) else part
 
 
-def by_reference(reference: Callable[..., Results], scores: Scores, grads: tuple[Tensor, ...]) -> Scores:
-    """The gradient of reference(*scores) by autograd in float64, with a graph of its own if one is recorded."""
+def by_reference(
+    reference: Callable[..., Results], scores: OptionalTensors, grads: tuple[Tensor, ...]
+) -> OptionalTensors:
+    """Return the gradient of reference(*scores) by autograd in float64, with a graph of its own if one is recorded."""
     again = torch.is_grad_enabled()
     moved = [tensor is not None and tensor.requires_grad for tensor in scores]
     needed = [tensor for tensor in scores if tensor is not None and tensor.requires_grad]
@@ -132,8 +134,8 @@ def by_reference(reference: Callable[..., Results], scores: Scores, grads: tuple
         pairs = zip(results, grads, strict=True)
         moving = [(result, grad.to(result.dtype)) for result, grad in pairs if result.requires_grad]
         ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
-        found = iter(torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True))
-    return tuple(next(found) if each else None for each in moved)
+        gradients = iter(torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True))
+    return tuple(next(gradients) if each else None for each in moved)
 
 
 def rows_by_reference(
@@ -145,5 +147,5 @@ def rows_by_reference(
     rows = torch.from_numpy(np.flatnonzero(left))
     with recording(scores.detach(), rows) as (scores, rows):
         chosen = scores[rows].requires_grad_()
-        (found,) = torch.autograd.grad(reference(chosen, rows), chosen, torch.from_numpy(grad)[rows])
-    gradient[left] = as_array(found)
+        (of_rows,) = torch.autograd.grad(reference(chosen, rows), chosen, torch.from_numpy(grad)[rows])
+    gradient[left] = as_array(of_rows)

@@ -16,7 +16,7 @@ _PROXY = torch._C._TorchDispatchModeKey.PROXY
 
 
 def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
-    """A C-contiguous array, sharing memory where it can. numpy converts small tensors faster than torch does."""
+    """Return a C-contiguous array, sharing memory where it can. numpy converts small tensors faster than torch does."""
     try:
         array = tensor.numpy(force=True)
     except RuntimeError:
@@ -26,7 +26,10 @@ def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
 
 
 def converted(array: Array, dtype: type | None) -> Array:
-    """The numbers C-contiguous in a dtype, the same array where they are; what is large goes into kept memory."""
+    """Return the numbers C-contiguous in a dtype, the same array where they are.
+
+    What is large goes into kept memory.
+    """
     if array.size < buffers.LARGE or dtype is not np.float64 or array.dtype == np.float64:
         return np.ascontiguousarray(array, dtype)
     doubles = buffers.empty(array.shape)
@@ -35,14 +38,14 @@ def converted(array: Array, dtype: type | None) -> Array:
 
 
 def as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
-    """The way back from `as_array`; scores are float32 or float64."""
+    """Return the way back from `as_array`; scores are float32 or float64."""
     if dtype != torch.float64 and array.dtype != np.float32:
         array = array.astype(np.float32)
     return torch.from_numpy(array)
 
 
 def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-    """Arrays as tensors of the shapes and dtypes of `like`; None where there is none."""
+    """Return arrays as tensors of the shapes and dtypes of `like`; None where there is none."""
     return tuple(
         None if tensor is None else as_tensor(array.reshape(tensor.shape), tensor.dtype)
         for array, tensor in zip(arrays, like, strict=True)
@@ -50,20 +53,23 @@ def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tu
 
 
 def out_of_reach() -> bool:
-    """Whether torch.func, forward-mode derivatives or a recorder are at work: their tensors have no memory that kernels
-    could read, carry tangents that they would drop, or stand for other numbers. The reference handles all of them."""
+    """Return whether torch.func, forward-mode derivatives or a recorder are at work.
+
+    Their tensors have no memory that kernels could read, carry tangents that kernels would drop, or stand for other
+    numbers. The reference handles all of them.
+    """
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0 or is_recording()
 
 
 def is_recording() -> bool:
-    """Whether torch.export, torch.jit.trace or make_fx records a program, which will run with other numbers."""
+    """Return whether torch.export, torch.jit.trace or make_fx records a program, which will run with other numbers."""
     if is_exporting():
         return True
     return not is_dynamo_compiling() and (torch._C._is_tracing() or torch._C._get_dispatch_mode(_PROXY) is not None)
 
 
 def values_are_hidden() -> bool:
-    """Whether no decision may depend on the numbers in a tensor: under vmap, and while a program is recorded."""
+    """Return whether no decision may depend on the numbers in a tensor: under vmap, and while a program is recorded."""
     return is_recording() or (torch._C._are_functorch_transforms_active() and _under_vmap())
 
 
@@ -82,5 +88,5 @@ def require_numbers(query: str) -> None:
 
 
 def any_seen(wrong: Tensor) -> bool:
-    """Whether any is True, as far as that can be seen: checks of numbers are left out where these are hidden."""
+    """Return whether any is True, as far as that can be seen: checks of numbers are left out where these are hidden."""
     return not values_are_hidden() and bool(wrong.any())

@@ -25,7 +25,7 @@ _parked: list[Array] = []
 
 
 def empty(shape: tuple[int, ...], dtype: type = np.float64) -> Array:
-    """np.empty(shape) in float64 or float32; the memory of a large one is used again after the array is gone.
+    """Return np.empty(shape) in float64 or float32; the memory of a large one is used again after the array is gone.
 
     Views of it are safe to keep: while there is one, the memory is not used again.
     """
@@ -40,12 +40,12 @@ def empty(shape: tuple[int, ...], dtype: type = np.float64) -> Array:
 
 
 def matrices(shape: tuple[int, ...]) -> Array:
-    """`empty` for what is run over many times: small ones begin at a line of the cache too."""
+    """Return `empty` for what is run over many times: small ones begin at a line of the cache too."""
     return empty(shape) if math.prod(shape) >= LARGE else aligned(shape)
 
 
 def aligned(shape: tuple[int, ...]) -> Array:
-    """np.empty(shape) in float64 that begins at a line of the cache, from new memory."""
+    """Return np.empty(shape) in float64 that begins at a line of the cache, from new memory."""
     size = math.prod(shape)
     return _from_a_line(np.empty(size + LINE), size).reshape(shape)
 
@@ -56,7 +56,7 @@ def _from_a_line(block: Array, size: int) -> Array:
 
 
 def _take(size: int) -> Array:
-    """The smallest parked block that fits and is not more than twice too large, or a new one."""
+    """Return the smallest parked block that fits and is not more than twice too large, or a new one."""
     fitting = [index for index, block in enumerate(_parked) if size <= len(block) <= 2 * size]
     try:
         block = _parked.pop(min(fitting, key=lambda index: len(_parked[index])))
@@ -76,14 +76,14 @@ def _park(block: Array) -> None:
 
 
 def _references_when_unseen() -> int:
-    """How many references `_park` finds to a block that nobody else sees; -1 where objects do not go at once."""
-    found: list[int] = []
+    """Count the references that `_park` sees to a block that nobody else has; -1 where objects do not go at once."""
+    counts: list[int] = []
     block = np.empty(1)
     array = block[:1].reshape((1,))
-    weakref.finalize(array, lambda block: found.append(sys.getrefcount(block)), block)
+    weakref.finalize(array, lambda block: counts.append(sys.getrefcount(block)), block)
     del block
     del array
-    return found[0] if found else -1
+    return counts[0] if counts else -1
 
 
 UNSEEN = _references_when_unseen()

@@ -1,4 +1,4 @@
-"""How kernels are compiled: every option is stated here, none is left to whoever calls a kernel first.
+"""Options of compiled kernels: each is stated here, none is left to whoever calls a kernel first.
 
 numba lets a function *inherit* `fastmath`, `error_model` and `forceinline` from the caller that first compiles it when
 it does not set them. A check for NaN compiled that way inside a kernel that assumes there are none is optimised away.
@@ -16,6 +16,8 @@ from threading import RLock
 from typing import Any
 
 from trelliswork.lazy import lazy_module
+
+Function = Callable[..., Any]  # Python's or compiled: the types of kernels are inferred by numba
 
 # How far LLVM may depart from the arithmetic as written. Never `ninf`: -inf is a score like any other.
 Arithmetic = frozenset[str]
@@ -38,13 +40,13 @@ class Kernel:
 
     dispatcher: Any
     helper: Any
-    run: Callable[..., Any]  # cached machine code without numba (`light.py`), or the dispatcher
+    run: Function  # cached machine code without numba (`light.py`), or the dispatcher
 
-    def __init__(self, function: Callable[..., Any], arithmetic: Arithmetic, inline: bool) -> None:
+    def __init__(self, function: Function, arithmetic: Arithmetic, inline: bool) -> None:
         update_wrapper(self, function)
         self.py_func, self._arithmetic, self._inline = function, arithmetic, inline
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *arguments: object, **keywords: object) -> Any:
         return self.run(*arguments, **keywords)
 
     def __getattr__(self, name: str) -> Any:
@@ -70,7 +72,7 @@ class Kernel:
         return self.py_func.__qualname__  # pickled by its name, as functions are
 
 
-def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Function], Any]:
     """Compile a function with numba when it is first called, and keep the machine code on disk.
 
     `inline` makes it part of every caller's loop, with its own arithmetic. (numba's `inline="always"` would copy the
@@ -83,20 +85,18 @@ def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Callabl
     return partial(Kernel, arithmetic=arithmetic, inline=inline)
 
 
-def overload(
-    function: Callable[..., Any], arithmetic: Arithmetic, *, inline: bool = False
-) -> Callable[[Callable[..., Any]], Any]:
-    """numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`."""
+def overload(function: Function, arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Function], Function]:
+    """Do numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`."""
 
-    def decorate(choose: Callable[..., Any]) -> Any:
+    def decorate(choose: Function) -> Function:
         _unregistered.append(lambda: _compiler.add_overload(function, choose, arithmetic, inline))
         return choose
 
     return decorate
 
 
-def intrinsic(definition: Callable[..., Any]) -> Callable[..., Any]:
-    """numba's `intrinsic`: the definition writes the instructions of LLVM itself. For kernels only."""
+def intrinsic(definition: Function) -> Function:
+    """Return numba's `intrinsic`: the definition writes the instructions of LLVM itself. For kernels only."""
     _unregistered.append(lambda: _compiler.add_intrinsic(definition))
     return definition
 
@@ -107,7 +107,7 @@ def before_compiling(call: Callable[[], object]) -> None:
 
 
 def options(arithmetic: Arithmetic, inline: bool = False) -> Any:
-    """The options for numba; all that could be inherited are among them.
+    """Return the options for numba; all that could be inherited are among them.
 
     No kernel is handed to C, which is all that a `cfunc` wrapper is compiled for.
     """

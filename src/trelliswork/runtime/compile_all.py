@@ -117,7 +117,7 @@ def serve(parent: int) -> None:
             os.write(1, f"{json.dumps([number, str(compile_here(entry) or '')])}\n".encode())
 
 
-def _start(entries: Sequence[Entry], output: int, settings: Mapping[str, str]) -> subprocess.Popen[Any]:
+def _start(entries: Sequence[Entry], output: int, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), str(os.getpid())]
     group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
     process = subprocess.Popen(

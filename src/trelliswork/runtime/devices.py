@@ -10,7 +10,7 @@ from trelliswork.errors import TrellisworkError
 
 
 def device_for(wanted: str, *, on_cpu_alone: str = "") -> str:
-    """A device that torch can use here, `auto` being the first GPU of CUDA if there is one; others are an error.
+    """Return a device that torch can use here, `auto` being the first GPU of CUDA if there is one; others are an error.
 
     Of several processes on one machine each takes a GPU of its own. Apple's mps lacks float64 and is used only if it is
     asked for. `on_cpu_alone` names a model that computes nowhere else.
@@ -20,10 +20,10 @@ def device_for(wanted: str, *, on_cpu_alone: str = "") -> str:
     if wanted == "cpu" or on_cpu_alone or (wanted == "auto" and not torch.cuda.is_available()):
         return "cpu"
     if wanted == "mps":
-        found = torch.backends.mps.is_available()
+        is_available = torch.backends.mps.is_available()
     else:
-        wanted, found = "cuda", torch.cuda.is_available()
-    if not found:
+        wanted, is_available = "cuda", torch.cuda.is_available()
+    if not is_available:
         raise TrellisworkError(
             f"--device {wanted}: torch {torch.__version__} finds no such device here; leave it out for the CPU, or "
             "install a torch that is built for it"

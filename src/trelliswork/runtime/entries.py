@@ -22,6 +22,7 @@ from numba import types
 
 from trelliswork.runtime.shipped import read_shipped
 
+Json = str | list["Json"] | dict[str, "Json"]
 LISTED = Path(__file__).with_name("entries.json")
 
 
@@ -33,11 +34,11 @@ class Entry(NamedTuple):
     arguments: str
 
     @classmethod
-    def of(cls, module: str, name: str, signature: Iterable[Any]) -> Entry:
+    def of(cls, module: str, name: str, signature: Iterable[types.Type]) -> Entry:
         return cls(module, name, json.dumps([write_type(kind) for kind in signature]))
 
     @property
-    def signature(self) -> tuple[Any, ...]:
+    def signature(self) -> tuple[types.Type, ...]:
         """The types as numba has them."""
         return tuple(map(read_type, json.loads(self.arguments)))
 
@@ -48,7 +49,7 @@ class Entry(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Where its machine code for this processor is: `cached` on this machine, `shipped`, or `missing`."""
+        """Say where its machine code for this processor is: `cached` on this machine, `shipped`, or `missing`."""
         dispatcher, signature = self.dispatcher, self.signature
         if dispatcher._cache.file(signature, dispatcher.targetctx.codegen()) is not None:
             return "cached"
@@ -56,7 +57,7 @@ class Entry(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How long an entry takes to compile on some machine, and what needs it."""
+    """The seconds that an entry takes to compile on some machine, and the calls that need it."""
 
     seconds: float = 0.0
     calls: frozenset[str] = frozenset()
@@ -81,7 +82,7 @@ def read_entries(*calls: str) -> list[Entry]:
 
 def write_uses(uses: Mapping[Entry, Use], file: Path = LISTED) -> None:
     """Write the list, in an order that does not depend on how it was recorded."""
-    listed: dict[str, list[Any]] = {}
+    listed: dict[str, list[object]] = {}
     for entry, use in sorted(uses.items(), key=lambda item: item[0]):
         row = json.loads(entry.arguments), use.seconds, ", ".join(sorted(use.calls))
         listed.setdefault(f"{entry.module}:{entry.name}", []).append(row)
@@ -92,7 +93,7 @@ def write_uses(uses: Mapping[Entry, Use], file: Path = LISTED) -> None:
     file.write_text("{\n " + ",\n ".join(rows) + "\n}\n", encoding="utf-8")
 
 
-def write_type(kind: Any) -> Any:
+def write_type(kind: types.Type) -> Json:
     """Return a type of numba as JSON can hold it."""
     if isinstance(kind, types.Array):
         layout = "" if kind.layout == "C" else f"/{kind.layout}"
@@ -112,7 +113,7 @@ def write_type(kind: Any) -> Any:
     return str(kind)
 
 
-def read_type(written: Any) -> Any:
+def read_type(written: Json) -> types.Type:
     """Return the type of numba that `write_type` wrote."""
     if isinstance(written, list):
         return types.BaseTuple.from_types([read_type(field) for field in written])

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import llvmlite
 import numpy as np
@@ -54,10 +54,18 @@ class UntrustedError(Exception):
     """A file or folder that another user may have written."""
 
 
-class KernelCache:
-    """What a numba dispatcher asks of its cache (`numba.core.caching._Cache`), for one kernel."""
+class Codegen(Protocol):
+    """A generator of machine code, of numba or `light.Host`: it knows the processor."""
 
-    def __init__(self, function: Callable[..., Any], arithmetic: Iterable[str], *, for_kernels: bool = False) -> None:
+    def magic_tuple(self) -> tuple[str, ...]: ...
+
+
+class KernelCache:
+    """The cache that a numba dispatcher asks (`numba.core.caching._Cache`), for one kernel."""
+
+    def __init__(
+        self, function: Callable[..., object], arithmetic: Iterable[str], *, for_kernels: bool = False
+    ) -> None:
         if function.__closure__:
             raise TypeError(
                 f"{function.__qualname__} closes over variables; a kernel reads arguments and constants only"
@@ -72,15 +80,15 @@ class KernelCache:
         """The first folder that is tried."""
         return str(next(folders(self.source)))
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """The compiled kernel for these types and this processor; None if there is no sound file."""
+    def load_overload(self, signature: object, target: Any) -> Any:
+        """Return the compiled kernel for these types and this processor; None if there is no sound file."""
         target.refresh()  # declares what the machine code may refer to
         for payload in self.payloads(signature, target.codegen()):
             with contextlib.suppress(Exception):  # whatever pickle meets in a file of another world: compile
                 return compiler.CompileResult._rebuild(target, *pickle.loads(payload))
         return None
 
-    def payloads(self, signature: Any, codegen: Any) -> Iterator[bytes]:
+    def payloads(self, signature: object, codegen: Codegen) -> Iterator[bytes]:
         """Yield what may be the compiled kernel for these types and this processor, the most fitting first."""
         name, untrusted = self._name(signature, codegen), None
         for folder in folders(self.source):
@@ -101,7 +109,7 @@ class KernelCache:
                 "Remove that folder, or set NUMBA_CACHE_DIR to one that you alone may write to."
             )
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
+    def save_overload(self, signature: object, compiled: Any) -> None:
         """Keep a compiled kernel in the first folder that can be written; files of earlier versions go."""
         unannotated = compiled._replace(type_annotation="")  # it takes long to write and names folders of this machine
         payload, name = serialize.dumps(unannotated._reduce()), self._name(signature, compiled.codegen)
@@ -128,16 +136,16 @@ class KernelCache:
     def disable(self) -> None:
         """Always on."""
 
-    def file(self, signature: Any, codegen: Any) -> Path | None:
-        """The file in which the compiled kernel is kept; None if there is none."""
+    def file(self, signature: object, codegen: Codegen) -> Path | None:
+        """Return the file in which the compiled kernel is kept; None if there is none."""
         name = self._name(signature, codegen)
         return next((folder / name for folder in folders(self.source) if (folder / name).is_file()), None)
 
-    def shipped_name(self, signature: Any) -> str:
-        """The name of the file that a wheel brings along."""
+    def shipped_name(self, signature: object) -> str:
+        """Return the name of the file that a wheel brings along."""
         return f"{self.stem}-{self._version(_release())}-{_short(signature)}{SUFFIX}"
 
-    def _name(self, signature: Any, codegen: Any) -> str:
+    def _name(self, signature: object, codegen: Codegen) -> str:
         return f"{self.stem}-{self._version(_tools())}-{_processor(codegen)}-{_short(signature)}{SUFFIX}"
 
     def _version(self, tools: str) -> str:
@@ -155,7 +163,7 @@ class KernelCache:
 
 
 def folders(source: Path) -> Iterator[Path]:
-    """Where the kernels of a file may be kept, in the order in which they are tried."""
+    """Return the folders in which the kernels of a file may be kept, in the order in which they are tried."""
     inside = source.parent.relative_to(PACKAGE) if source.is_relative_to(PACKAGE) else Path(_short(source.parent))
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
@@ -169,18 +177,18 @@ def folders(source: Path) -> Iterator[Path]:
 
 @cache
 def sources_digest(source: Path) -> str:
-    """A digest of a file and of the files of the package that it imports, directly or not, without this one."""
+    """Return a digest of a file and of the files of the package that it imports, directly or not, without this one."""
     seen: dict[Path, bytes] = {}
     waiting = [source]
     while waiting:
         file = waiting.pop()
         if file not in seen and file != Path(__file__):
             seen[file] = file.read_bytes()
-            waiting += _imported(seen[file].decode())
+            waiting += _imports(seen[file].decode())
     return _short(*(seen[file] for file in sorted(seen)))
 
 
-def _imported(text: str) -> Iterator[Path]:
+def _imports(text: str) -> Iterator[Path]:
     for module in _IMPORT.findall(text):
         path = PACKAGE.joinpath(*module.split("."))
         if path.is_dir():
@@ -199,7 +207,7 @@ def numba_folder() -> Path:
 
 @cache
 def numba_version() -> str:
-    """The version of numba, from the one of its files that has it: to import all takes a quarter of a second."""
+    """Return the version of numba, from the one of its files that has it: to import all takes a quarter of a second."""
     if (numba := sys.modules.get("numba")) is not None and hasattr(numba, "__version__"):
         return str(numba.__version__)
     return str(runpy.run_path(str(numba_folder() / "_version.py"))["get_versions"]()["version"])
@@ -207,14 +215,14 @@ def numba_version() -> str:
 
 @cache
 def _tools() -> str:
-    """The versions and settings that machine code depends on beside its source and its processor."""
+    """Return the versions and settings that machine code depends on beside its source and its processor."""
     versions = __version__, numba_version(), llvmlite.__version__, np.__version__, sys.version, platform.machine()
     return _short(versions, _settings())
 
 
 @cache
 def _release() -> str:
-    """The same for a file that was made on another machine: versions without how Python and NumPy were built."""
+    """Return the same for a file that was made on another machine: versions without how Python and NumPy were built."""
     numpy, python = np.__version__.split(".")[:2], sys.implementation.cache_tag
     versions = __version__, numba_version(), llvmlite.__version__, numpy, python, sys.platform, platform.machine()
     return _short(versions, _settings())
@@ -224,11 +232,11 @@ def _settings() -> list[tuple[str, str]]:
     return sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in _HARMLESS)
 
 
-def _processor(codegen: Any) -> str:
+def _processor(codegen: Codegen) -> str:
     return _short(codegen.magic_tuple())
 
 
-def _short(*what: Any) -> str:
+def _short(*what: object) -> str:
     digest = hashlib.sha256()
     for each in what:
         digest.update(each if isinstance(each, bytes) else repr(each).encode())
@@ -237,7 +245,7 @@ def _short(*what: Any) -> str:
 
 
 def _read(file: Path) -> bytes | None:
-    """The payload of a file whose checksum holds; an error if others may have written it."""
+    """Return the payload of a file whose checksum holds; an error if others may have written it."""
     try:
         content = _trusted_content(file) if os.name == "posix" else file.read_bytes()
     except OSError:
@@ -245,18 +253,18 @@ def _read(file: Path) -> bytes | None:
     return _checked(content)
 
 
-def _packed(payload: bytes) -> bytes:
-    """The content of a file: a checksum, and what it is of."""
+def _pack(payload: bytes) -> bytes:
+    """Return the content of a file: a checksum, and what it is of."""
     return hashlib.sha256(payload).digest() + payload
 
 
 def _checked(content: bytes) -> bytes | None:
     payload = content[_DIGEST_SIZE:]
-    return payload if _packed(payload) == content else None
+    return payload if _pack(payload) == content else None
 
 
 def _trusted_content(file: Path) -> bytes:
-    """What is in a file. What is checked is what was opened, not what has its name a moment later."""
+    """Read a file. What is checked is what was opened, not what has its name a moment later."""
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         flags = os.O_NOFOLLOW | os.O_NONBLOCK
@@ -269,7 +277,7 @@ def _trusted_content(file: Path) -> bytes:
 
 
 def _require_trusted(info: os.stat_result) -> None:
-    """Only root and this user may have written a file, or exchanged the files of a folder."""
+    """Require that only root and this user can have written a file, or exchanged the files of a folder."""
     if os.name != "posix":  # access lists take the place of owners and modes
         return
     keeps_owners = stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX  # as /tmp: files stay their owners'
@@ -298,7 +306,7 @@ def _write(file: Path, payload: bytes) -> None:
         with os.fdopen(handle, "wb") as stream:
             if file.parent.name == _BESIDE_SOURCE and os.name == "posix":
                 os.fchmod(handle, 0o644)  # what root installs is there for everybody
-            stream.write(_packed(payload))
+            stream.write(_pack(payload))
         os.replace(part, file)
     except BaseException:
         with contextlib.suppress(OSError):

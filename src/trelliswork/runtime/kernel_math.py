@@ -1,4 +1,4 @@
-"""What the numba kernels share: compile options and an exponential that vectorises.
+"""Primitives that the kernels of several structures share: an exponential that vectorises, sums, lists of the best.
 
 numba's own `exp` calls the scalar libm once per entry (about 3 ns); a polynomial with the exponent set in the
 bits runs in vector registers (about 0.5 ns) at full double precision.
@@ -39,7 +39,7 @@ def _float_as_bits(typing_context, number):
 
 @intrinsic
 def higher(typing_context, x, y):
-    """max(x, y) of two numbers that are not NaN, for loops of kernels with FAST or ORDERED arithmetic.
+    """Return max(x, y) of two numbers that are not NaN, for loops of kernels with FAST or ORDERED arithmetic.
 
     One instruction. `max` is a comparison and a choice: of `row[j] = max(row[j], s)` LLVM makes a masked store, several
     times slower on some processors, and a running maximum stays outside of vector registers.
@@ -48,8 +48,8 @@ def higher(typing_context, x, y):
 
     def generate(context, builder, signature, arguments):
         number = arguments[0].type
-        found = builder.module.declare_intrinsic("llvm.maxnum", (number,), ir.FunctionType(number, (number, number)))
-        return builder.call(found, arguments, fastmath=("nnan", "nsz"))
+        maxnum = builder.module.declare_intrinsic("llvm.maxnum", (number,), ir.FunctionType(number, (number, number)))
+        return builder.call(maxnum, arguments, fastmath=("nnan", "nsz"))
 
     return kind(kind, kind), generate
 
@@ -57,7 +57,7 @@ def higher(typing_context, x, y):
 # Reassociation would fold x - n*HIGH - n*LOW into x - n*ln2 and lose digits: contraction only.
 @kernel(ORDERED, inline=True)
 def exp(x):
-    """e^x for x <= 0 (any -inf included), to about 1 ulp: 2^n e^r with |r| <= ln(2)/2 and a Taylor series."""
+    """Return e^x for x <= 0 (any -inf included), to about 1 ulp: 2^n e^r with |r| <= ln(2)/2 and a Taylor series."""
     clipped = max(x, _LOWEST)
     n = np.floor(clipped * _LOG2_E + 0.5)
     r = clipped - n * _LN2_HIGH
@@ -106,13 +106,13 @@ def log(x):
 
 @kernel(EXACT, inline=True)
 def at(index, size):
-    """The index into an axis that has one entry for all, or one for each."""
+    """Return the index into an axis that has one entry for all, or one for each."""
     return index if size > 1 else 0
 
 
 @kernel(FAST)
 def highest(row, c):
-    """max(row[:c])."""
+    """Return max(row[:c])."""
     top = row[0]
     for i in range(1, c):
         top = higher(top, row[i])
@@ -131,7 +131,7 @@ def subtract_highest(row):
 
 @kernel(FAST)
 def first_best(scores, c):
-    """(index, value) of the highest of the first c scores; the first among ties."""
+    """Return (index, value) of the highest of the first c scores; the first among ties."""
     best = highest(scores, c)
     index = 0
     while index < c - 1 and scores[index] < best:
@@ -141,7 +141,7 @@ def first_best(scores, c):
 
 @kernel(FAST_WITH_NAN)
 def log_sum(row, size):
-    """log Σ exp(row[:size])."""
+    """Return log Σ exp(row[:size])."""
     top, total = -np.inf, 0.0
     for i in range(size):
         top = max(top, row[i])
@@ -154,10 +154,10 @@ def log_sum(row, size):
 
 @kernel(EXACT)
 def log_add(x, y):
-    """log(e^x + e^y)."""
+    """Return log(e^x + e^y)."""
     if x < y:
         x, y = y, x
-    return x if y == -np.inf else x + np.log1p(np.exp(y - x))
+    return x if y == -np.inf else x + np.log1p(np.exp(y - x))  # of two -inf the difference would be NaN
 
 
 @kernel(FAST, inline=True)
@@ -185,9 +185,19 @@ def insert(value, origin, values, origins):
     values[r], origins[r] = value, origin
 
 
+@kernel(FAST, inline=True)
+def insert_moved(candidates, added, base, values, origins):
+    """Merge a descending list, moved by `added`, into the list `values`; its entry r has the origin base + r."""
+    for r in range(candidates.shape[0]):
+        value = candidates[r] + added
+        if value <= values[values.shape[0] - 1]:
+            break  # the rest of the candidates are lower still
+        insert(value, base + r, values, origins)
+
+
 @kernel(ORDERED)
 def sum_up(weights):
-    """weights_i = Σ_{h≤i} weights_h: in this order, so that the sums never fall."""
+    """Compute weights_i = Σ_{h≤i} weights_h: in this order, so that the sums never fall."""
     total = 0.0
     for i in range(weights.shape[0]):
         total += weights[i]
@@ -196,7 +206,7 @@ def sum_up(weights):
 
 @kernel(FAST)
 def pick_from_sums(sums, row, size, uniform):
-    """The index that a uniform number in [0, 1) picks from running sums of weights, sums[row, :size].
+    """Return the index that a uniform number in [0, 1) picks from running sums of weights, sums[row, :size].
 
     An index of weight 0 is never picked; where all are 0, it is index 0.
     """
@@ -253,7 +263,7 @@ def _first_bad(flat):
 
 @kernel(EXACT)
 def first_not_a_score(arrays):
-    """(which array, index) of the first NaN or score above `LARGEST_SCORE` in flat arrays, or (-1, -1).
+    """Return (which array, index) of the first NaN or score above `LARGEST_SCORE` in flat arrays, or (-1, -1).
 
     -inf is a score: it forbids.
     """

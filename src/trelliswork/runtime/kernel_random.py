@@ -10,7 +10,7 @@ from trelliswork.runtime.kernel_math import first_best, pick
 
 @kernel(EXACT)
 def uniform(state):
-    """A number in [0, 1) by SplitMix64; state[0] moves on."""
+    """Return a number in [0, 1) by SplitMix64; state[0] moves on."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -43,7 +43,7 @@ def draw(log_weights, size, state):
 
 @kernel(EXACT)
 def draw_weight(weights, size, state):
-    """An index in proportion to weights; 0 is never drawn. 0 where no weight is positive."""
+    """Return an index in proportion to weights; 0 is never drawn. 0 where no weight is positive."""
     total = 0.0
     for i in range(size):
         total += weights[i]
@@ -52,5 +52,5 @@ def draw_weight(weights, size, state):
 
 @kernel(EXACT)
 def choose(log_weights, size, best, state):
-    """The index of the best, the first among ties; or one that is drawn."""
+    """Return the index of the best, the first among ties; or one that is drawn."""
     return first_best(log_weights, size)[0] if best else draw(log_weights, size, state)

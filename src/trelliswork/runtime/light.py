@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, cast
 import llvmlite.binding as llvm
 import numpy as np
 
+from trelliswork.runtime.compilation import Function, Kernel
 from trelliswork.runtime.kernel_cache import KernelCache, numba_folder
 from trelliswork.runtime.object_code import symbols_of
 from trelliswork.runtime.type_names import UnknownTypeError, check_of, written
@@ -44,8 +45,7 @@ MATH = tuple(
     sin sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf trunc truncf
     """.split()  # noqa: SIM905, a list of 52 lines
 )
-Function = Callable[..., Any]
-Check = Callable[[tuple[Any, ...]], bool]
+Check = Callable[[tuple[object, ...]], bool]
 _calls = count()
 _loading = RLock()
 
@@ -54,14 +54,14 @@ class NeedsNumbaError(Exception):
     """Something that only numba can handle."""
 
 
-def entry(kernel: Any, arithmetic: frozenset[str]) -> Function:
+def entry(kernel: Kernel, arithmetic: frozenset[str]) -> Function:
     """Return what is called as a kernel until its dispatcher takes over."""
     if not is_possible() or _is_disabled():
         return _dispatcher_of(kernel)
     loaded = Loaded(KernelCache(kernel.py_func, arithmetic))
     checks = loaded.checks
 
-    def call(*arguments: Any, **keywords: Any) -> Any:
+    def call(*arguments: object, **keywords: object) -> Any:
         if next(_calls) < MOST_CALLS and not keywords:
             for fits, function in checks:
                 if fits(arguments):
@@ -80,7 +80,7 @@ class Loaded:
         self.cache, self.checks = cache, list[tuple[Check, Function]]()
         self._functions: dict[bytes, Function] = {}
 
-    def function_for(self, arguments: tuple[Any, ...]) -> Function | None:
+    def function_for(self, arguments: tuple[object, ...]) -> Function | None:
         """Return the function for arguments of these types, loaded once; None if only numba has it."""
         with _loading, contextlib.suppress(UnknownTypeError):
             signature = signature_of(arguments)
@@ -91,7 +91,7 @@ class Loaded:
         return None
 
 
-def signature_of(arguments: tuple[Any, ...]) -> bytes:
+def signature_of(arguments: tuple[object, ...]) -> bytes:
     """Return the types of arguments as numba writes a signature."""
     types = [written(each).repr for each in arguments]
     return f"({', '.join(types)}{',' * (len(types) == 1)})".encode()
@@ -103,7 +103,7 @@ def _is_disabled() -> bool:
     return bool(getattr(config, "DISABLE_JIT", False))
 
 
-def _dispatcher_of(kernel: Any) -> Function:
+def _dispatcher_of(kernel: Kernel) -> Function:
     """Return numba's dispatcher, which is called from now on."""
     kernel.run = function = kernel.dispatcher
     return cast("Function", function)
@@ -117,7 +117,7 @@ def is_possible() -> bool:
     return is_linux and not is_set and not os.path.exists(SETTINGS_FILE)
 
 
-def load(cache: KernelCache, arguments: tuple[Any, ...]) -> Function | None:
+def load(cache: KernelCache, arguments: tuple[object, ...]) -> Function | None:
     """Load the compiled function of a kernel for arguments of these types; None if only numba can."""
     with contextlib.suppress(Exception):  # `NeedsNumbaError`, and what other versions of numba may do otherwise
         for payload in cache.payloads(signature_of(arguments), Host()):
@@ -135,14 +135,14 @@ class Host:
 
 
 class Stored(NamedTuple):
-    """What the file of a kernel says: machine code, its function, and the objects that it refers to.
+    """The content of a kernel's file: machine code, its function, and the objects that it refers to.
 
     The objects are constants in environments, each with a variable that points to it; one is that of the function.
     """
 
     code: bytes
     function: str
-    environments: dict[str, list[Any]]
+    environments: dict[str, list[object]]
     environment: str
 
 
@@ -150,7 +150,7 @@ class _Environment(NamedTuple):
     """An environment as it was pickled."""
 
     module: str
-    constants: list[Any]
+    constants: list[object]
     name: str
 
 
@@ -159,13 +159,13 @@ class _Object:
 
     state: Any = None
 
-    def __new__(cls, *_: Any) -> _Object:
+    def __new__(cls, *_: object) -> _Object:
         return object.__new__(cls)
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, *_: object) -> None:
         """Take any arguments."""
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         self.state = state
 
 
@@ -193,7 +193,7 @@ def read(payload: bytes) -> Stored:
     raise NeedsNumbaError
 
 
-def _is_foreign(constant: Any) -> bool:
+def _is_foreign(constant: object) -> bool:
     return not isinstance(constant, np.dtype)
 
 
@@ -216,10 +216,10 @@ def linked(stored: Stored, cache: KernelCache) -> Function:
     return made
 
 
-_IMMORTAL: list[Any] = []  # machine code is never unloaded, and neither is what it points to
+_IMMORTAL: list[object] = []  # machine code is never unloaded, and neither is what it points to
 
 
-def link(code: bytes, function: str, variables: Mapping[str, Any]) -> dict[str, int]:
+def link(code: bytes, function: str, variables: Mapping[str, object]) -> dict[str, int]:
     """Return the addresses of a function and of variables in an object file, linked to what the process has."""
     symbols = symbols_of(code)
     if symbols is None or not symbols.defined.issuperset([function, *variables]):

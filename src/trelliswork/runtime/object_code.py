@@ -13,7 +13,7 @@ _MAGIC = b"\x7fELF\x02\x01"
 _SYMBOLS = 2  # the kind of a section
 
 
-class Symbols(NamedTuple):
+class CodeSymbols(NamedTuple):
     """The names that an object file defines, and those that it refers to."""
 
     defined: set[str]
@@ -33,11 +33,11 @@ class _Section(NamedTuple):
     entry_size: int
 
 
-def symbols_of(code: bytes) -> Symbols | None:
+def symbols_of(code: bytes) -> CodeSymbols | None:
     """Return the symbols of an object file; None for a file of another kind."""
     if not code.startswith(_MAGIC):
         return None
-    symbols = Symbols(set(), set())
+    symbols = CodeSymbols(set(), set())
     sections = list(_sections(code))
     for section in sections:
         if section.kind == _SYMBOLS:

@@ -11,17 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from trelliswork.errors import OutputError
 from trelliswork.runtime.arrays import Array
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 
 @dataclass(frozen=True)
 class Scratch:
-    """Where large arrays are: in files of a directory, or in memory if there is none.
+    """The place of large arrays: files of a directory, or memory if there is none.
 
     >>> Scratch().array(2, np.int64).fill(1)
     """
@@ -36,7 +39,7 @@ class Scratch:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Inside, what cannot be written is a sentence."""
+        """Turn errors of writing inside into a sentence."""
         try:
             yield
         except OSError as error:
@@ -45,7 +48,7 @@ class Scratch:
 
     @classmethod
     def at(cls, directory: str | None) -> Scratch:
-        """In a directory that is named, or in memory."""
+        """Return a place in a directory that is named, or in memory."""
         return cls(None if directory is None else Path(directory))
 
     @property
@@ -53,26 +56,26 @@ class Scratch:
         return self.directory is not None
 
     def file(self) -> IO[bytes]:
-        """A temporary file without a name."""
+        """Return a temporary file without a name."""
         return tempfile.TemporaryFile(dir=self.directory)  # open as long as it is mapped
 
-    def array(self, n: int, kind: Any) -> Array:
-        """Room for n numbers; what is in it is not defined."""
+    def array(self, n: int, kind: DTypeLike) -> Array:
+        """Return room for n numbers; what is in it is not defined."""
         if self.directory is None or n == 0:
             return np.empty(n, kind)
         with self.explained(), self.file() as file:
             _reserve(file, n * np.dtype(kind).itemsize)
-            return _mapped(file, kind, n)
+            return _map_file(file, kind, n)
 
     def taken(self, numbers: Array, places: Array) -> Array:
-        """numbers[places]"""
+        """Return numbers[places]."""
         if self.directory is None:
             return numbers[places]
-        found = self.array(len(places), numbers.dtype)
-        return np.take(numbers, places, out=found, mode="clip") if len(places) else found
+        out = self.array(len(places), numbers.dtype)
+        return np.take(numbers, places, out=out, mode="clip") if len(places) else out
 
-    def growing(self, kind: Any) -> Growing:
-        """An array whose length is not known yet."""
+    def growing(self, kind: DTypeLike) -> Growing:
+        """Return an array whose length is not known yet."""
         return Growing(self, kind)
 
 
@@ -84,7 +87,7 @@ class Growing:
     [0, 1, 0, 1, 2]
     """
 
-    def __init__(self, scratch: Scratch, kind: Any) -> None:
+    def __init__(self, scratch: Scratch, kind: DTypeLike) -> None:
         self.kind, self._n, self._parts, self._scratch = np.dtype(kind), 0, list[Array](), scratch
         self._file = scratch.file() if scratch.on_disk else None
 
@@ -101,22 +104,22 @@ class Growing:
             self._file.write(np.ascontiguousarray(numbers, self.kind).tobytes())
 
     def whole(self) -> Array:
-        """All numbers; nothing can be added afterwards."""
+        """Return all numbers; nothing can be added afterwards."""
         if self._file is None:
             parts, self._parts = self._parts, []
             return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, self.kind), *parts])
         with self._scratch.explained(), self._file as file:
             file.flush()
-            return _mapped(file, self.kind, self._n) if self._n else np.empty(0, self.kind)
+            return _map_file(file, self.kind, self._n) if self._n else np.empty(0, self.kind)
 
 
 def _reserve(file: IO[bytes], n_bytes: int) -> None:
-    """Room on the disk: writing to a mapped file on a full one would kill the program."""
+    """Reserve room on the disk: writing to a mapped file on a full one would kill the program."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, n_bytes)
     else:
         file.truncate(n_bytes)
 
 
-def _mapped(file: IO[bytes], kind: Any, n: int) -> Array:
+def _map_file(file: IO[bytes], kind: DTypeLike, n: int) -> Array:
     return np.memmap(file, kind, "r+", shape=(n,)).view(np.ndarray)

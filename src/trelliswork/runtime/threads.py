@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Result = TypeVar("Result")
 SMALL = 500_000_000  # multiply-adds of a network, at most: some sentences, of which each takes many short operations
@@ -19,7 +19,7 @@ WORTH_SPLITTING = 4_000_000  # multiply-adds (a millisecond); below, a thread is
 
 
 def n_threads() -> int:
-    """How many threads to use: torch's number, once it is imported."""
+    """Return the number of threads to use: torch's number, once it is imported."""
     torch = sys.modules.get("torch")
     return int(torch.get_num_threads()) if torch is not None else int(os.environ.get("OMP_NUM_THREADS") or n_cores())
 
@@ -33,7 +33,7 @@ def use_threads(n: int) -> None:
 
 @contextmanager
 def one_thread_if_small(work: int) -> Iterator[None]:
-    """Inside, torch has one thread for `work` multiply-adds that are done before others would be awake.
+    """Give torch one thread inside, for `work` multiply-adds that are done before others would be awake.
 
     It is the number of the calling thread that changes: other threads that use torch, to train say, keep theirs.
     """
@@ -64,7 +64,7 @@ if hasattr(os, "register_at_fork"):  # a forked child has the pool, but none of 
 
 
 def row_ranges(n_rows: int, work: int) -> list[tuple[int, int]]:
-    """Ranges that cover 0..n_rows, one for each thread that is worth starting."""
+    """Return ranges that cover 0..n_rows, one for each thread that is worth starting."""
     n_parts = min(n_threads(), n_rows, 1 + work // WORTH_SPLITTING)
     if n_parts < 2:
         return [(0, n_rows)]
@@ -72,15 +72,18 @@ def row_ranges(n_rows: int, work: int) -> list[tuple[int, int]]:
 
 
 def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """The results of some calls, made at the same time; the first in this thread."""
+    """Return the results of some calls, made at the same time; the first in this thread."""
     if len(calls) == 1:
         return [calls[0]()]
     others = [_pool(n_threads()).submit(call) for call in calls[1:]]
     return [calls[0](), *(other.result() for other in others)]
 
 
-def over_rows(kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any) -> list[Any]:
-    """The results of kernel(first, last, *arguments) on row ranges that cover 0..n_rows; `work` decides how many."""
+def over_rows(kernel: Callable[..., Result], n_rows: int, work: int, *arguments: object) -> list[Result]:
+    """Return the results of kernel(first, last, *arguments) on row ranges that cover 0..n_rows.
+
+    `work` decides how many.
+    """
     if work < WORTH_SPLITTING:
         return [kernel(0, n_rows, *arguments)]
     return side_by_side([partial(kernel, first, last, *arguments) for first, last in row_ranges(n_rows, work)])

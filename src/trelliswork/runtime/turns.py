@@ -13,7 +13,7 @@ import time
 import zlib
 from typing import Any
 
-from trelliswork.runtime.kernel_cache import PACKAGE, KernelCache, UntrustedError, folders, require_own_folder
+from trelliswork.runtime.kernel_cache import PACKAGE, Codegen, KernelCache, UntrustedError, folders, require_own_folder
 
 if sys.platform != "win32":
     import fcntl
@@ -62,7 +62,7 @@ def end(name: str | None = None) -> None:
 class SharedCache(KernelCache):
     """A cache in which no two processes compile the same kernel at the same time."""
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, signature: object, target: Any) -> Any:
         """Return the compiled kernel; after None, it is the turn of this process to compile it."""
         kept = super().load_overload(signature, target)
         name = self._name(signature, target.codegen())
@@ -72,11 +72,11 @@ class SharedCache(KernelCache):
                 end(name)
         return kept
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
+    def save_overload(self, signature: object, compiled: Any) -> None:
         super().save_overload(signature, compiled)
         end(self._name(signature, compiled.codegen))
 
-    def take(self, signature: Any, codegen: Any) -> bool:
+    def take(self, signature: object, codegen: Codegen) -> bool:
         """Begin to compile for these types, unless another process is doing so."""
         return take(self._name(signature, codegen))
 
@@ -86,14 +86,14 @@ def _byte(name: str) -> int:
 
 
 def _handle() -> int | None:
-    """The open lock file; None if there is no folder for it."""
+    """Return the open lock file; None if there is no folder for it."""
     place = "" if sys.platform == "win32" else os.environ.get("NUMBA_CACHE_DIR", "")
     if place not in _handles:
-        _handles[place] = _opened()
+        _handles[place] = _open_lock()
     return _handles[place]
 
 
-def _opened() -> int | None:
+def _open_lock() -> int | None:
     if sys.platform == "win32":
         return None
     for folder in folders(PACKAGE / _LOCK_FILE):

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trelliswork.runtime.arrays import Array
+
 _ELEMENTS = {
     np.dtype(name): name
     for name in (
@@ -35,21 +37,21 @@ class Written(NamedTuple):
     name: str
 
 
-def check_of(arguments: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], bool]:
+def check_of(arguments: tuple[object, ...]) -> Callable[[tuple[object, ...]], bool]:
     """Return a function that says, in a fraction of a microsecond, whether other arguments have the types of these.
 
     It may say no of arguments that do: NumPy can have several objects for one dtype.
     """
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     conditions = " and ".join(_conditions(arguments, "given", names))
-    check: Callable[[tuple[Any, ...]], bool] = eval(f"lambda given: {conditions}", names)
+    check: Callable[[tuple[object, ...]], bool] = eval(f"lambda given: {conditions}", names)
     return check
 
 
-def _conditions(value: Any, place: str, names: dict[str, Any]) -> Iterator[str]:
+def _conditions(value: Any, place: str, names: dict[str, object]) -> Iterator[str]:
     """Yield what holds of values of this type, in Python; `names` takes the objects that are compared."""
 
-    def named(each: Any) -> str:
+    def named(each: object) -> str:
         name = f"object_{id(each)}"
         names[name] = each
         return name
@@ -78,7 +80,7 @@ def written(value: Any) -> Written:
     return Written(_NUMBERS[kind], _NUMBERS[kind])
 
 
-def _array(value: Any) -> Written:
+def _array(value: Array) -> Written:
     flags = value.flags.num
     element = _ELEMENTS.get(value.dtype)
     if element is None or not value.dtype.isnative or not flags & _ALIGNED:

@@ -6,6 +6,6 @@ Each has `structure.py` (parts and the reference recursions over any semiring), 
 record.py, reference.py, kernel_solver.py    what a structure is; its queries in plain torch, and by kernel
 masks.py                    masks with holes
 arcs.py, arc_rows.py, arc_labels.py    the parts of dependency trees, projective or not, and labels on arcs
-arc_solver.py, arc_kernels.py, label_kernels.py    their queries
+arc_solver.py, arc_kernels.py    their queries
 derivations.py              the k best derivations of any chart, found lazily; `search.py` of a folder has the chart
 """

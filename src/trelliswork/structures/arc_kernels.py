@@ -1,4 +1,7 @@
-"""CPU kernels that both families of dependency trees use: reading scores, shifts, checking heads, gradients."""
+"""CPU kernels that both families of dependency trees use: reading scores, shifts, checking heads, gradients.
+
+Labels of arcs are [batch, n+1, n+1, l] in any precision, and are read only where an arc can be.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import LARGEST_SCORE
+from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, highest, log
 
 STEP = 1e-20  # the size of a dual number's change: its square vanishes beside 1
 
@@ -33,7 +36,7 @@ def read_arcs(raw, lengths, arcs):
 
 @kernel(EXACT)
 def highest_heads(arcs, n, low, tops):
-    """The highest score of each word's arcs from nodes low..n, 0 where there is none."""
+    """Compute the highest score of each word's arcs from nodes low..n, 0 where there is none."""
     tops[: n + 1] = NEG_INF
     for h in range(low, n + 1):
         for m in range(1, n + 1):
@@ -45,7 +48,7 @@ def highest_heads(arcs, n, low, tops):
 
 @kernel(EXACT)
 def highest_root(arcs, n, tops):
-    """The highest of arcs[0, m] - tops[m]: a root word does not use the arc that its column is shifted by."""
+    """Return the highest of arcs[0, m] - tops[m]: a root word does not use the arc that its column is shifted by."""
     root_top = NEG_INF
     for m in range(1, n + 1):
         root_top = max(root_top, arcs[0, m] - tops[m])
@@ -67,7 +70,7 @@ def read_direction(arcs, n, direction, along):
                 top = size
     if not 0.0 < top < np.inf:
         along[:] = 0.0
-        return top * 0.0
+        return top * 0.0  # 0 if there is no direction, NaN if it is not finite
     for h in range(n + 1):
         for m in range(n + 1):
             along[h, m] = along[h, m] / top * STEP
@@ -76,7 +79,7 @@ def read_direction(arcs, n, direction, along):
 
 @kernel(EXACT)
 def _is_tree(heads, n, single_root, state):
-    """Whether heads are in 0..n and lead every word to the root; state[m] is the word whose walk has passed m."""
+    """Return whether heads in 0..n lead every word to the root; state[m] is the word whose walk has passed m."""
     n_roots = 0
     for m in range(1, n + 1):
         if heads[m - 1] < 0 or heads[m - 1] > n:
@@ -119,7 +122,7 @@ def tree_scores(arcs, lengths, single_root, projective, heads, scores):
 
 @kernel(FAST)
 def expected_gradient(grad, posteriors, gradient):
-    """gradient = grad[b] posteriors, in whatever precision the gradient has."""
+    """Compute gradient = grad[b] posteriors, in whatever precision the gradient has."""
     flat_posteriors, flat = posteriors.reshape(len(grad), -1), gradient.reshape(len(grad), -1)
     for b in range(len(grad)):
         for i in range(flat.shape[1]):
@@ -136,3 +139,51 @@ def likelihood_gradient(grad, heads, lengths, log_probs, posteriors, gradient):
     for b in range(len(grad)):
         for m in range(1, lengths[b] + 1):
             gradient[b, heads[b, m - 1], m] -= weights[b]
+
+
+@kernel(EXACT)
+def labels_are_scores(labels, lengths):
+    """Return False if a label that is read is NaN or +inf."""
+    bad = 0
+    for b in range(labels.shape[0]):
+        n = lengths[b]
+        for h in range(n + 1):
+            for m in range(1, n + 1):
+                if h != m:
+                    for y in range(labels.shape[3]):
+                        bad += not (labels[b, h, m, y] <= LARGEST_SCORE)
+    return bad == 0
+
+
+@kernel(FAST)
+def fold_labels(labels, arcs, best, folded):
+    """Compute folded = arcs + log Σ_y exp(labels), or arcs + max_y labels; -inf where the arc is impossible."""
+    folded[:] = NEG_INF
+    for b in range(arcs.shape[0]):
+        for h in range(arcs.shape[1]):
+            for m in range(arcs.shape[2]):
+                if arcs[b, h, m] > NEG_INF:
+                    row = labels[b, h, m]
+                    top, total = np.float64(highest(row, row.shape[0])), 0.0
+                    if not best and top > NEG_INF:
+                        for y in range(row.shape[0]):
+                            total += exp(np.float64(row[y]) - top)
+                        top += log(total)
+                    folded[b, h, m] = arcs[b, h, m] + top
+
+
+@kernel(FAST)
+def label_gradients(grad, labels, arcs, summed, d_labels, d_arcs):
+    """Compute derivatives of Σ grad * summed: grad by the arc, grad times p(label | arc) by each label."""
+    for b in range(arcs.shape[0]):
+        for h in range(arcs.shape[1]):
+            for m in range(arcs.shape[2]):
+                possible = summed[b, h, m] > NEG_INF
+                d_arcs[b, h, m] = grad[b, h, m] if possible else 0.0
+                row, d_row = labels[b, h, m], d_labels[b, h, m]
+                if not possible:
+                    d_row[:] = 0.0
+                    continue
+                shift, amount = summed[b, h, m] - arcs[b, h, m], grad[b, h, m]
+                for y in range(row.shape[0]):
+                    d_row[y] = amount * exp(np.float64(row[y]) - shift)

@@ -46,13 +46,13 @@ class LabelledArcs:
 
     @property
     def n_possible(self) -> Float[Tensor, "batch n+1 n+1"]:
-        """How many labels each arc can have, in float64."""
+        """Return the number of labels that each arc can have, in float64."""
         return (self.parts.detach() > -INF).sum(-1).double()
 
     def draw_labels(
         self, heads: Int[Tensor, "*samples batch n"], generator: torch.Generator | None
     ) -> Int[Tensor, "*samples batch n"]:
-        """One label for each arc, drawn from p(label | arc)."""
+        """Return one label for each arc, drawn from p(label | arc)."""
         scores = below(self.parts, heads).detach()
         top = scores.amax(-1, keepdim=True)
         weights = (scores - torch.where(top > -INF, top, 0.0)).exp()
@@ -65,13 +65,13 @@ class LabelledArcs:
     def score(
         self, heads: Int[Tensor, "batch n"], labels: Int[Tensor, "batch n"], real: Bool[Tensor, "batch n"]
     ) -> Float[Tensor, "batch"]:
-        """Σ_m parts[head_m, m, label_m] over real words."""
+        """Return Σ_m parts[head_m, m, label_m] over real words."""
         picked = below(self.parts, heads).gather(-1, labels[..., None]).squeeze(-1)
         return torch.where(real, picked, 0.0).sum(1)
 
 
 def below(parts: Float[Tensor, "batch n+1 n+1 *l"], heads: Int[Tensor, "*samples batch n"]) -> Tensor:
-    """[*samples, batch, n, *l]: what stands at the arcs that heads choose."""
+    """Return [*samples, batch, n, *l]: what stands at the arcs that heads choose."""
     rows = torch.arange(heads.shape[-2], device=heads.device)[:, None]
     return parts[rows, heads, torch.arange(1, heads.shape[-1] + 1, device=heads.device)]
 
@@ -79,7 +79,10 @@ def below(parts: Float[Tensor, "batch n+1 n+1 *l"], heads: Int[Tensor, "*samples
 def label_log_probs(
     arcs: Tensor, labels: Tensor, summed: Tensor, heads: Int[Tensor, "batch n"], chosen: Int[Tensor, "batch n"]
 ) -> Float[Tensor, "batch n"]:
-    """log p(label | arc) of the arcs that heads choose; -inf for a forbidden label, and where the arc is impossible."""
+    """Return log p(label | arc) of the arcs that heads choose.
+
+    -inf for a forbidden label, and where the arc is impossible.
+    """
     rows = torch.arange(len(heads), device=heads.device)[:, None]
     words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
     picked = arcs[rows, heads, words].double() + labels[rows, heads, words, chosen].double()
@@ -91,7 +94,7 @@ def label_log_probs(
 def add_labels(
     of_heads: Float[Tensor, "batch"], of_labels: Float[Tensor, "batch n"], real: Bool[Tensor, "batch n"]
 ) -> Float[Tensor, "batch"]:
-    """log p of trees with labels; -inf, with gradient 0, where one of them is impossible; never above 0."""
+    """Return log p of trees with labels; -inf, with gradient 0, where one of them is impossible; never above 0."""
     possible = (of_heads > -INF) & ((of_labels > -INF) | ~real).all(1)
     together = torch.where(possible, of_heads, 0.0)
     together = together + torch.where(real & possible[:, None], of_labels, 0.0).sum(1)

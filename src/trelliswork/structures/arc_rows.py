@@ -18,7 +18,7 @@ from trelliswork.structures.arcs import Arcs
 
 
 class ArcArrays(NamedTuple):
-    """What kernels read: float64 scores [batch, n+1, n+1], -inf at whatever is no arc; whether all are scores."""
+    """The arrays that kernels read: float64 scores [batch, n+1, n+1], -inf where there is no arc; if all are scores."""
 
     scores: Array
     lengths: Array

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,16 +24,22 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable, rows_by_reference
 from trelliswork.runtime.bridge import any_seen, as_array, as_tensor
+from trelliswork.runtime.compilation import Kernel
 from trelliswork.runtime.threads import over_rows
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.arc_kernels import expected_gradient, likelihood_gradient, tree_scores
+from trelliswork.structures.arc_kernels import (
+    expected_gradient,
+    fold_labels,
+    label_gradients,
+    likelihood_gradient,
+    tree_scores,
+)
 from trelliswork.structures.arc_labels import LabelledArcs, add_labels, below, label_log_probs
 from trelliswork.structures.arc_rows import ArcArrays, ArcRows
 from trelliswork.structures.arcs import Arcs, tree_score
 from trelliswork.structures.derivations import top_of_rows
-from trelliswork.structures.kernel_solver import Kernel, best_by, draw_by, seeds
-from trelliswork.structures.label_kernels import fold_labels, label_gradients
-from trelliswork.structures.record import CountingSolver, Decoded, Scores, Solver, Structure
+from trelliswork.structures.kernel_solver import best_by, draw_by, seeds
+from trelliswork.structures.record import CountingSolver, Decoded, Example, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
 
 NO_MARGINALS = np.empty((0, 0, 0))
@@ -44,7 +50,7 @@ TopTrees = Callable[[Array, bool, int], tuple[Array, Array]]
 
 
 class Family(NamedTuple):
-    """How a family of trees computes: its reference and its kernels over `ArcArrays`."""
+    """The implementation of a family of trees: its reference and its kernels over `ArcArrays`."""
 
     name: str
     reference: ModuleType
@@ -56,21 +62,21 @@ class Family(NamedTuple):
     draw: Kernel  # heads [samples, rows, n]; the posteriors of root words are given where arcs may cross
 
     def run_sums(self, trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:
-        """log Z [rows] and, if asked for, marginals [rows, n+1, n+1]."""
+        """Return log Z [rows] and, if asked for, marginals [rows, n+1, n+1]."""
         batch, size, _ = trees.scores.shape
         log_z, marginals = np.empty(batch), np.zeros(trees.scores.shape) if with_marginals else NO_MARGINALS
         over_rows(self.sums, batch, batch * size**3, *trees[:3], log_z, marginals)
         return log_z, marginals
 
     def run_changes(self, rows: ArcRows, log_z: Array, directions: Array) -> Array:
-        """How marginals change along directions [rows, n+1, n+1]."""
+        """Return the changes of marginals along directions [rows, n+1, n+1]."""
         trees, (batch, size, _) = rows.arrays, directions.shape
         changes, done = np.zeros(directions.shape), np.empty(batch, np.bool_)
         over_rows(self.changes, batch, 2 * batch * size**3, *trees[:3], log_z, directions, changes, done)
 
         def reference(scores: Tensor, some: Tensor) -> Tensor:
-            found: Tensor = self.reference.marginals(Arcs.of(scores, rows.lengths[some], rows.single_root))
-            return found
+            marginals: Tensor = self.reference.marginals(Arcs.of(scores, rows.lengths[some], rows.single_root))
+            return marginals
 
         rows_by_reference(changes, ~done, rows.scores, directions, reference)
         return changes
@@ -79,7 +85,7 @@ class Family(NamedTuple):
         return Structure(self.name, partial(ArcReference, self), partial(ArcKernels, self), example)
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"arcs": scores(2, 4, 4), "labels": scores(2, 4, 4, 2)}
 
 
@@ -92,7 +98,7 @@ class ArcKernels(Solver):
         self._family, self._given, self._labels = family, given, labels
 
     @property
-    def arrays(self) -> Any:
+    def arrays(self) -> ArcArrays | None:
         return self._given.arrays
 
     # What carries a graph of its own is made for each query: two of them can then be differentiated one after another.
@@ -125,31 +131,37 @@ class ArcKernels(Solver):
             expected_gradient(grad, posteriors, gradient)
             return (gradient,)
 
-        found: Tensor = differentiable(
+        log_partition: Tensor = differentiable(
             torch.from_numpy(log_z),
             (rows.scores,),
             vjp,
             lambda scores: family.reference.log_partition(rows.with_scores(scores).trees),
         )
-        return found
+        return log_partition
 
     def marginals(self, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Of all arcs, in float32 unless `dtype` is float64: a conversion outside of this node takes one of its own."""
+        """Return posteriors of all arcs, in float32 unless `dtype` is float64.
+
+        A conversion outside of this node takes one of its own.
+        """
         rows, family = self.rows, self._family
         log_z, posteriors = family.run_sums(rows.arrays, True)
-        found: Tensor = differentiable(
+        marginals: Tensor = differentiable(
             as_tensor(posteriors, dtype),
             (rows.scores,),
             lambda grad: (family.run_changes(rows, log_z, grad),),
             lambda scores: family.reference.marginals(rows.with_scores(scores).trees),
         )
-        return found
+        return marginals
 
     def _log_likelihood(self, rows: ArcRows, heads: Tensor) -> Tensor | None:
-        """log p(heads): sums, score and all that the gradient needs in two kernels; None if heads are no trees."""
-        arrays, found, family = rows.arrays, as_array(heads), self._family
-        scores = np.empty(len(found))
-        if not tree_scores(arrays.scores, arrays.lengths, arrays.single_root, family.projective, found, scores):
+        """Return log p(heads): sums, score and all that the gradient needs in two kernels.
+
+        None if heads are no trees.
+        """
+        arrays, values, family = rows.arrays, as_array(heads), self._family
+        scores = np.empty(len(values))
+        if not tree_scores(arrays.scores, arrays.lengths, arrays.single_root, family.projective, values, scores):
             return None
         log_z, posteriors = family.run_sums(arrays, torch.is_grad_enabled() and rows.scores.requires_grad)
         possible = scores > -np.inf
@@ -158,7 +170,7 @@ class ArcKernels(Solver):
 
         def vjp(grad: Array) -> tuple[Array]:
             gradient = gradient_of()
-            likelihood_gradient(grad, found, arrays.lengths, log_probs, posteriors, gradient)
+            likelihood_gradient(grad, values, arrays.lengths, log_probs, posteriors, gradient)
             return (gradient,)
 
         def reference(scores: Tensor) -> Tensor:
@@ -204,7 +216,7 @@ class ArcKernels(Solver):
         return self._values(heads, None if self._labels is None else self.labelled.draw_labels(heads, generator))
 
     def _values(self, heads: Tensor, labels: Tensor | None) -> Tensor:
-        """Heads, or (head, label) pairs; 0 at padding."""
+        """Return heads, or (head, label) pairs; 0 at padding."""
         real = self._given.word_mask
         if labels is None:
             return torch.where(real, heads, 0)
@@ -231,7 +243,7 @@ class ArcKernels(Solver):
         return heads, labels, torch.from_numpy(scores)
 
     def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """A single root word of trees whose arcs may cross is drawn from its posterior."""
+        """Return a single root word of trees whose arcs may cross is drawn from its posterior."""
         trees, family = rows.arrays, self._family
         batch, size, _ = trees.scores.shape
         chosen = seeds(n_samples, batch, generator)
@@ -270,7 +282,11 @@ class ArcReference(ArcKernels, CountingSolver):
         return Solver.log_prob(self, values)
 
     def count(self) -> Tensor:
-        """With crossing arcs Z where an arc weighs as much as it has labels, rounded: exact up to 13 digits or so."""
+        """Count the trees.
+
+        Where arcs may cross that is Z with the number of its labels as the weight of an arc, rounded: exact up to 13
+        digits or so.
+        """
         trees = self._given.trees
         if self._family.projective:
             return Reference(self._family.reference, trees.with_arcs(self.labelled.parts)).count()
@@ -293,7 +309,7 @@ class ArcReference(ArcKernels, CountingSolver):
 
 
 def sum_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:
-    """arcs + log Σ_y exp(labels) [batch, n+1, n+1] in float64, as rows to sum over trees."""
+    """Return arcs + log Σ_y exp(labels) [batch, n+1, n+1] in float64, as rows to sum over trees."""
     arcs, summed = rows.arrays.scores, buffers.empty(rows.arrays.scores.shape)
     fold_labels(as_array(labels), arcs, False, summed)
 
@@ -310,13 +326,13 @@ def sum_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:
 
 
 def best_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:
-    """arcs + max_y labels, as rows to search for the best tree."""
+    """Return arcs + max_y labels, as rows to search for the best tree."""
     best = buffers.empty(rows.arrays.scores.shape)
     fold_labels(as_array(labels), rows.arrays.scores, True, best)
     return rows.with_scores(torch.from_numpy(best))
 
 
 def _like(scores: Tensor) -> Callable[[], Array]:
-    """What makes an array for the gradient of scores, without keeping them."""
+    """Return a function that makes arrays for the gradient of scores, without keeping them."""
     shape, dtype = tuple(scores.shape), scores.dtype
     return lambda: np.empty(shape, np.float64 if dtype == torch.float64 else np.float32)

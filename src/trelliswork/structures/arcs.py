@@ -27,7 +27,7 @@ class Arcs:
 
     @staticmethod
     def of(scores: Float[Tensor, "batch n+1 n+1"], lengths: Int[Tensor, "batch"], single_root: bool) -> Arcs:
-        """-inf into the root, from a word to itself, and at padding, whatever stands there."""
+        """Set -inf into the root, from a word to itself, and at padding, whatever stands there."""
         unread = Arcs(scores, lengths, single_root)
         return unread.with_arcs(torch.where(unread.is_arc, scores.double(), -INF))
 
@@ -56,12 +56,15 @@ class Arcs:
         return replace(self, arcs=arcs)
 
     def detached(self) -> Arcs:
-        """The same scores as a leaf to differentiate by."""
+        """Return the same scores as a leaf to differentiate by."""
         return self.with_arcs(self.arcs.detach().requires_grad_())
 
 
 def tree_score(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """Σ_m arcs[head_m, m] over real words. Gathered, never multiplied: no -inf times 0."""  # [S2, edge-factored score]
+    """Return Σ_m arcs[head_m, m] over real words.
+
+    Gathered, never multiplied: no -inf times 0.
+    """  # [S2, edge-factored score]
     real = trees.word_mask
     safe = torch.where(real, heads, 0)
     picked = trees.arcs[:, :, 1:].gather(1, safe[:, None, :]).squeeze(1)
@@ -69,7 +72,7 @@ def tree_score(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Float[Tensor, "bat
 
 
 def is_tree(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Bool[Tensor, "batch"]:
-    """Whether every real word reaches the root, and as many words as allowed hang from it."""
+    """Return whether every real word reaches the root, and as many words as allowed hang from it."""
     real = trees.word_mask
     onward = torch.cat([heads.new_zeros(len(heads), 1), torch.where(real, heads, 0)], 1)
     reached = onward

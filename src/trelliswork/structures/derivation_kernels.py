@@ -25,7 +25,7 @@ TO_OPEN, TO_TAKE = -1, 2  # stages; 0 and 1: the next derivation of the left par
 
 @kernel(EXACT)
 def _part(families, size, node, way, side):
-    """The node on one side of a way, which is a family times the size of the chart, and a split."""
+    """Return the node on one side of a way, which is a family times the size of the chart, and a split."""
     i, j, family, split = node // size % size, node % size, way // size, way % size
     if families[family, GAP] != PAIR:
         if side == LEFT:
@@ -40,13 +40,13 @@ def _next_way(chart, size, node, score, way):
     """The best way to make a node that comes after one of this score, and its score; among ties the first."""
     starts, families, weights, own, best, labels = chart
     plane, i, j = node // (size * size), node // size % size, node % size
-    top, found = NEG_INF, NONE
+    top, next_way = NEG_INF, NONE
     if plane >= starts.shape[0] - 1:
         row = labels[node - (starts.shape[0] - 1) * size * size]
         for y in range(row.shape[0]):
             if row[y] > top and (row[y] < score or (row[y] == score and y > way)):
-                top, found = row[y], y
-        return top, found
+                top, next_way = row[y], y
+        return top, next_way
     here = weights[at(i, weights.shape[0]), at(j, weights.shape[1])]
     for f in range(starts[plane], starts[plane + 1]):
         low, high = i + families[f, FIRST_SPLIT], j - families[f, LAST_SPLIT]
@@ -58,14 +58,14 @@ def _next_way(chart, size, node, score, way):
         for split in range(low, high + 1):
             value, this = best[left] + best[right] + here[f] + own[node], f * size + split
             if value > top and (value < score or (value == score and this > way)):
-                top, found = value, this
+                top, next_way = value, this
             left, right = left + one, right + other
-    return top, found
+    return top, next_way
 
 
 @kernel(EXACT)
 def fill(chart, size, last):
-    """The best score of each node of spans that end by `last`, narrow spans first."""
+    """Compute the best score of each node of spans that end by `last`, narrow spans first."""
     starts, families, best = chart[0], chart[1], chart[4]
     for w in range(last + 1):
         for i in range(last - w + 1):
@@ -77,7 +77,7 @@ def fill(chart, size, last):
 
 @kernel(EXACT)
 def _add(chart, size, room, used, node, way, left, right):
-    """A derivation of a node from those of its parts, which are BEST where they have not been asked for."""
+    """Return a derivation of a node from those of its parts, which are BEST where they have not been asked for."""
     _, families, weights, own, best, labels = chart
     scores, table = room
     lists = (chart[0].shape[0] - 1) * size * size
@@ -128,7 +128,7 @@ def _advance(chart, size, nodes, room, used, stack):
     """
     families, table, lists, waiting = chart[1], room[1], (chart[0].shape[0] - 1) * size * size, 1
     while waiting > 0:
-        if used + 3 > len(table):
+        if used + 3 > len(table):  # no room for what one round may add
             return len(table) + 1
         node = stack[waiting - 1]
         state, latest = nodes[node], nodes[node, LATEST]
@@ -176,8 +176,8 @@ def _open(chart, size, nodes, room, used, node):
 
 
 @kernel(EXACT)
-def _trace(chart, size, table, start, derivation, shown, stack, found):
-    """The nodes of one derivation."""
+def _trace(chart, size, table, start, derivation, shown, stack, nodes):
+    """Compute the nodes of one derivation."""
     starts, families = chart[0], chart[1]
     waiting, done = 1, 0
     stack[0, 0], stack[0, 1] = start, derivation
@@ -190,7 +190,7 @@ def _trace(chart, size, table, start, derivation, shown, stack, found):
         else:
             way, left, right = table[derivation, WAY], table[derivation, LEFT], table[derivation, RIGHT]
         if plane >= shown:
-            found[done] = (plane, node // size % size, node % size, way)
+            nodes[done] = (plane, node // size % size, node % size, way)
             done += 1
         if way != NONE and plane < starts.shape[0] - 1:
             stack[waiting, 0], stack[waiting, 1] = _part(families, size, node, way, RIGHT), right
@@ -199,8 +199,8 @@ def _trace(chart, size, table, start, derivation, shown, stack, found):
 
 
 @kernel(EXACT)
-def top_derivations(chart, size, start, shown, room, found, scores):
-    """The best derivations of a node, as many as there is room for in `found`; False if they need more room."""
+def top_derivations(chart, size, start, shown, room, derivations, scores):
+    """The best derivations of a node, as many as there is room for in `derivations`; False if they need more room."""
     n_nodes = chart[4].shape[0]
     nodes, stack = np.empty((n_nodes, 4), np.int64), np.empty((4 * n_nodes // size + 8, 2), np.int64)
     nodes[:, FIRST] = NONE
@@ -210,7 +210,7 @@ def top_derivations(chart, size, start, shown, room, found, scores):
     for rank in range(len(scores)):
         this = nodes[start, LATEST]
         scores[rank] = room[0][this]
-        _trace(chart, size, room[1], start, this, shown, stack, found[rank])
+        _trace(chart, size, room[1], start, this, shown, stack, derivations[rank])
         if rank + 1 < len(scores):
             stack[0, 0] = start
             used = _advance(chart, size, nodes, room, used, stack[:, 0])

@@ -25,7 +25,7 @@ from trelliswork.structures.derivation_kernels import fill, top_derivations
 
 @dataclass(frozen=True)
 class Plan:
-    """What the nodes of each plane can be made of, in the order in which the planes of a span are filled."""
+    """The ways in which the nodes of each plane can be made, in the order in which the planes of a span are filled."""
 
     starts: Array  # the families of plane p are starts[p]..starts[p + 1] - 1
     families: Array
@@ -58,14 +58,14 @@ class Plan:
         fill(chart, size, root[2])
         start, room = (root[0] * size + root[1]) * size + root[2], 64 * (size + min(k, size))
         while True:
-            found = np.full((min(k, room), 2 * root[2] + 3, 4), -1)
-            scores = np.full(len(found), NEG_INF)
+            derivations = np.full((min(k, room), 2 * root[2] + 3, 4), -1)
+            scores = np.full(len(derivations), NEG_INF)
             table = np.empty(room), np.empty((room, 7), np.int64)
-            if top_derivations(chart, size, start, shown, table, found, scores) and (
-                len(found) == k or scores[-1] == NEG_INF
+            if top_derivations(chart, size, start, shown, table, derivations, scores) and (
+                len(derivations) == k or scores[-1] == NEG_INF
             ):
                 n_found = int((scores > NEG_INF).sum())
-                return found[:n_found], scores[:n_found]
+                return derivations[:n_found], scores[:n_found]
             room *= 4
 
 
@@ -84,8 +84,8 @@ def top_of_rows(
 
     over_rows(run, batch, work)
     k = max([1, *(len(scores) for _, scores in rows)])
-    found, all_scores = np.full((k, batch, *event), padding), np.full((k, batch), NEG_INF)
+    all_values, all_scores = np.full((k, batch, *event), padding), np.full((k, batch), NEG_INF)
     for b, (values, scores) in enumerate(rows):
         if len(scores):
-            found[: len(scores), b, : values.shape[1]], all_scores[: len(scores), b] = values, scores
-    return found, all_scores
+            all_values[: len(scores), b, : values.shape[1]], all_scores[: len(scores), b] = values, scores
+    return all_values, all_scores

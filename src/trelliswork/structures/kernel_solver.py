@@ -1,4 +1,4 @@
-"""What the solvers by kernel share: gradients that are analytic once and exact to every order, and values in arrays.
+"""Base of the solvers by kernel: gradients that are analytic once and exact to every order, and values in arrays.
 
 Values and first derivatives come from kernels on float64 arrays. When a gradient is itself differentiated, the
 reference of `structure.py` takes over.
@@ -18,10 +18,10 @@ from torch import Tensor
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import as_tensor
+from trelliswork.runtime.compilation import Kernel
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.record import Decoded, Solver
 
-Kernel = Callable[..., Any]
 Vjp = Callable[..., tuple[Array, ...]]
 
 
@@ -50,19 +50,19 @@ class KernelSolver(Solver):
 
     def log_partition(self) -> Tensor:
         log_z = torch.from_numpy(self.run.log_z.copy())  # `run` is used again: its numbers are not handed out
-        found: Tensor = differentiable(
+        log_partition: Tensor = differentiable(
             log_z, self._scores, self._gradients, lambda *scores: self.module.log_partition(*self._moved(scores))
         )
-        return found
+        return log_partition
 
     def marginals(self) -> Any:
-        (found,) = self._gradients(np.ones(len(self.run.log_z)))
-        return self._posteriors(torch.from_numpy(found))
+        (expected,) = self._gradients(np.ones(len(self.run.log_z)))
+        return self._posteriors(torch.from_numpy(expected))
 
-    def _posteriors(self, found: Tensor | tuple[Tensor, ...], vjp: Vjp | None = None, *options: Any) -> Any:
-        """What the kernels have found for `marginals(..., *options)`, differentiable."""
+    def _posteriors(self, expected: Tensor | tuple[Tensor, ...], vjp: Vjp | None = None, *options: object) -> Any:
+        """Return the results of the kernels for `marginals(..., *options)`, differentiable."""
         return differentiable(
-            found, self._scores, vjp, lambda *scores: self.module.marginals(*self._moved(scores), *options)
+            expected, self._scores, vjp, lambda *scores: self.module.marginals(*self._moved(scores), *options)
         )
 
     def score(self, values: Tensor) -> Tensor:
@@ -83,21 +83,21 @@ class KernelSolver(Solver):
         return log_probs
 
 
-def best_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Decoded:
+def best_by(kernel: Kernel, work: int, values: Array, *arrays: object) -> Decoded:
     """kernel(first, last, *arrays, values, possible) fills values [rows, *event] and whether each row has any."""
     possible = np.empty(len(values), np.bool_)
     over_rows(kernel, len(values), work, *arrays, values, possible)
     return torch.from_numpy(values), torch.from_numpy(possible)
 
 
-def top_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Decoded:
+def top_by(kernel: Kernel, work: int, values: Array, *arrays: object) -> Decoded:
     """kernel(first, last, *arrays, values, scores) fills values [k, rows, *event] and their scores [k, rows]."""
     scores = np.empty(values.shape[:2])
     over_rows(kernel, values.shape[1], work, *arrays, values, scores)
     return torch.from_numpy(values), torch.from_numpy(scores)
 
 
-def draw_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Tensor:
+def draw_by(kernel: Kernel, work: int, values: Array, *arrays: object) -> Tensor:
     """kernel(first, last, *arrays, values) fills values [samples, rows, *event]."""
     over_rows(kernel, values.shape[1], work, *arrays, values)
     return torch.from_numpy(values)

@@ -18,7 +18,7 @@ from trelliswork.runtime.shapes import Bool, Int
 
 @dataclass(frozen=True)
 class Layout:
-    """How a batch lies in its tensors: `lengths`, and for masks with holes where each position came from.
+    """The layout of a batch in its tensors: `lengths`, and for masks with holes where each position came from.
 
     `order[b, i]` is the place of row b's i-th valid position; the places left out follow behind. None: right padding.
     """
@@ -28,7 +28,10 @@ class Layout:
 
     @staticmethod
     def of_mask(mask: Bool[Tensor, "batch n"]) -> Layout:
-        """Lengths of rows that are only padded on the right; an order as well for rows with holes (or empty ones)."""
+        """Return lengths of rows that are only padded on the right.
+
+        An order as well for rows with holes (or empty ones).
+        """
         if values_are_hidden():  # the order is right whether there are holes or not
             return Layout(mask.sum(1), (~mask).to(torch.uint8).argsort(dim=1, stable=True))
         if mask.is_cpu:
@@ -41,15 +44,15 @@ class Layout:
         return Layout(lengths, (~mask).to(torch.uint8).argsort(dim=1, stable=True))
 
     def compact(self, tensor: Tensor) -> Tensor:
-        """[batch, n, ...] with the valid positions of each row first."""
+        """Return [batch, n, ...] with the valid positions of each row first."""
         return tensor if self.order is None else _along(tensor, self.order)
 
     def spread(self, tensor: Tensor) -> Tensor:
-        """The way back: what was computed for a position goes to its place."""
+        """Return the way back: what was computed for a position goes to its place."""
         return tensor if self.order is None else _along(tensor, self.order.argsort(dim=1))
 
 
 def _along(tensor: Tensor, order: Int[Tensor, "batch n"]) -> Tensor:
-    """tensor[b, order[b, i], ...] for a tensor [batch, n, ...]."""
+    """Return tensor[b, order[b, i], ...] for a tensor [batch, n, ...]."""
     index = order.reshape(*order.shape, *[1] * (tensor.dim() - 2)).expand(tensor.shape)
     return tensor.gather(1, index)

@@ -1,4 +1,4 @@
-"""What a structure is to the distributions above it: two solvers of the same queries, one by kernel, one in torch."""
+"""Records of structures, for the distributions above them: two solvers of the same queries, by kernel and in torch."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from trelliswork.semirings.log import log_ratio
 
 Decoded = tuple[Tensor, Tensor]
 """Values, and whether each row has one (`best`) or what each scores (`top_k`)."""
+Example = dict[str, Any]
+"""The arguments of a small distribution, by name."""
 Scores = Callable[..., Tensor]
 """Makes a tensor of scores of a shape, `torch.randn` for one."""
 
@@ -30,32 +32,32 @@ class Solver(ABC):
 
     @abstractmethod
     def log_partition(self) -> Tensor:
-        """log Z [rows] in the precision of the computation."""
+        """Return log Z [rows] in the precision of the computation."""
 
     @abstractmethod
     def marginals(self) -> Any:
-        """Posteriors of the parts: a tensor, or one for each kind of part."""
+        """Return posteriors of the parts: a tensor, or one for each kind of part."""
 
     @abstractmethod
     def score(self, values: Tensor) -> Tensor:
-        """The score of one value for each row."""
+        """Return the score of one value for each row."""
 
     def log_prob(self, values: Tensor) -> Tensor | None:
-        """score - log Z, never above 0; None where a value is not one, which its reader then explains."""
+        """Return score - log Z, never above 0; None where a value is not one, which its reader then explains."""
         return log_ratio(self.score(values), self.log_partition())
 
     @abstractmethod
     def best(self) -> Decoded:
-        """The best values [rows, *event], and whether each row has any."""
+        """Return the best values [rows, *event], and whether each row has any."""
 
     @abstractmethod
     def top_k(self, k: int) -> Decoded:
-        """The k best values [k, rows, *event] and their scores [k, rows], -inf where a row has fewer; fewer
+        """Return the k best values [k, rows, *event] and their scores [k, rows], -inf where a row has fewer; fewer
         than k if `finds_fewer` and no row has more."""
 
     @abstractmethod
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """Exact samples [samples, rows, *event]."""
+        """Return exact samples [samples, rows, *event]."""
 
 
 class CountingSolver(Solver):
@@ -63,7 +65,7 @@ class CountingSolver(Solver):
 
     @abstractmethod
     def count(self) -> Tensor:
-        """How many values have a score above -inf [rows], in float64."""
+        """Return the number of values with a score above -inf [rows], in float64."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Structure:
     name: str
     reference: Callable[..., CountingSolver]
     kernels: Callable[..., Solver]
-    example: Callable[[Scores], dict[str, Any]]
+    example: Callable[[Scores], Example]
 
-    def solver(self, backend: Literal["kernel", "torch"], *parts: Any) -> Solver:
+    def solver(self, backend: Literal["kernel", "torch"], *parts: object) -> Solver:
         return (self.kernels if backend == "kernel" else self.reference)(*parts)

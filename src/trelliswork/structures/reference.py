@@ -32,7 +32,7 @@ class Reference(CountingSolver):
         self._module, self._parts = module, parts
 
     def total(self, semiring: Semiring) -> Tensor:
-        """⊕ over all values of the ⊗ of their parts [rows]."""
+        """Return ⊕ over all values of the ⊗ of their parts [rows]."""
         total: Tensor = self._module.total(*self._parts, semiring)
         return total
 
@@ -61,7 +61,7 @@ class Reference(CountingSolver):
         return self._chosen(Sampling(generator), n_samples)[0]
 
     def _chosen(self, semiring: Semiring, n_values: int) -> Decoded:
-        """Values [n_values, rows, *event] that the gradients of a total mark, and the total."""
+        """Return values [n_values, rows, *event] that the gradients of a total mark, and the total."""
         with recording(*self._parts) as (parts, *others):
             leaf = parts.detached()
             total = self._module.total(leaf, *others, semiring)
@@ -74,7 +74,7 @@ class Reference(CountingSolver):
 
 
 def part_gradient(total: Tensor, scores: Tensor) -> Tensor:
-    """The gradient of a total by the scores, which it does not depend on if the only value has no part."""
+    """Return the gradient of a total by the scores, which it does not depend on if the only value has no part."""
     if not total.requires_grad:
         return torch.zeros_like(scores)
     (marks,) = torch.autograd.grad(total.sum(), scores, retain_graph=True)
@@ -92,5 +92,5 @@ def posteriors(log_partition: Callable[..., Tensor], parts: Any) -> Tensor:
         log_z = log_partition(leaf)
         if not log_z.requires_grad:
             return torch.zeros_like(parts.part_scores)
-        (found,) = torch.autograd.grad(log_z.sum(), leaf.part_scores, create_graph=again)
-    return found if again else found.detach()
+        (gradient,) = torch.autograd.grad(log_z.sum(), leaf.part_scores, create_graph=again)
+    return gradient if again else gradient.detach()

@@ -14,14 +14,14 @@ from trelliswork.structures.automata.structure import LOG, Machine
 
 
 def only(n_states: int, state: int, dtype: torch.dtype) -> Tensor:
-    """0 for one state, -inf for the others."""
+    """Return 0 for one state, -inf for the others."""
     weights = torch.full((n_states,), -INF, dtype=dtype)
     weights[state] = 0
     return weights
 
 
 def string(inputs: Sequence[int], outputs: Sequence[int], dtype: torch.dtype) -> Machine:
-    """The machine of one path; the shorter side is filled up with epsilon."""
+    """Return the machine of one path; the shorter side is filled up with epsilon."""
     n = max(len(inputs), len(outputs))
     read, written = (np.array([*side, *[0] * (n - len(side))], np.int64) for side in (inputs, outputs))
     place, nothing = np.arange(n), torch.zeros(n, dtype=dtype)
@@ -29,7 +29,10 @@ def string(inputs: Sequence[int], outputs: Sequence[int], dtype: torch.dtype) ->
 
 
 def trie(strings: Sequence[Sequence[int]], weights: Tensor) -> Machine:
-    """A tree of strings that share prefixes; weights [strings] are at the ends. Equal strings add up (in log space)."""
+    """Return a tree of strings that share prefixes.
+
+    Weights [strings] are at the ends. Equal strings add up (in log space).
+    """
     children: list[dict[int, int]] = [{}]
     arcs, ends = [], list[int]()
     for labels in strings:
@@ -47,7 +50,7 @@ def trie(strings: Sequence[Sequence[int]], weights: Tensor) -> Machine:
 
 
 def _at_ends(ends: list[int], n_states: int, weights: Tensor) -> Tensor:
-    """Final weights; those of equal strings joined by logaddexp."""
+    """Return final weights; those of equal strings joined by logaddexp."""
     strings: dict[int, list[int]] = {}
     for string_number, state in enumerate(ends):
         strings.setdefault(state, []).append(string_number)
@@ -58,7 +61,10 @@ def _at_ends(ends: list[int], n_states: int, weights: Tensor) -> Tensor:
 
 
 def lattice(emissions: Float[Tensor, "n c"], labels: Sequence[int]) -> Machine:
-    """One arc for each position and label: the acceptor of all label sequences of length n, scored by emissions."""
+    """Return one arc for each position and label.
+
+    The acceptor of all label sequences of length n, scored by emissions.
+    """
     n, c = emissions.shape
     source, label = np.repeat(np.arange(n), c), np.tile(np.asarray(labels, np.int64), n)
     first, last = only(n + 1, 0, emissions.dtype), only(n + 1, n, emissions.dtype)

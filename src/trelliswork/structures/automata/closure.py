@@ -18,7 +18,7 @@ DIVERGES = (
 
 
 def lehmann(matrix: Tensor, semiring: Semiring) -> Tensor:
-    """W* [..., m, m] over any closed semiring: Lehmann's algorithm.
+    """Return W* [..., m, m] over any closed semiring: Lehmann's algorithm.
 
     W_ij ← W_ij ⊕ W_ik ⊗ (W_kk)* ⊗ W_kj for each k in turn, then I is added; an error if some cycle does not converge.
     """  # [S2, Floyd-Warshall]
@@ -39,7 +39,7 @@ def lehmann(matrix: Tensor, semiring: Semiring) -> Tensor:
 
 
 def _suits_kernel(matrix: Tensor, semiring: Semiring) -> bool:
-    """Whether no derivative is wanted, of log weights that numba can read."""
+    """Return whether no derivative is wanted, of log weights that numba can read."""
     wanted = torch.is_grad_enabled() and matrix.requires_grad
     readable = matrix.dim() == 2 and matrix.dtype == torch.float64 and matrix.device.type == "cpu"
     return readable and not wanted and not out_of_reach() and type(semiring) in (Log, Max)
@@ -53,7 +53,7 @@ def _require_convergence(around: Tensor, semiring: Semiring) -> None:
 
 
 def real_closure(weights: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
-    """W* = (I - W)^-1 in the real semiring, differentiable.
+    """Return W* = (I - W)^-1 in the real semiring, differentiable.
 
     The series converges if and only if the spectral radius of W is below 1; otherwise the inverse, if there is one, is
     something else, and that is an error.

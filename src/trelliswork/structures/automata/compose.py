@@ -18,27 +18,28 @@ MOST_STATES = 20_000_000
 def compose(first: Machine, second: Machine, *, connect: bool = True, limit: int = MOST_STATES) -> Machine:
     """x:z with the weight ⊕_y first(x, y) ⊗ second(y, z); every pair of paths counts once."""  # [S2, WFST composition]
     pairs, source, target, by_first, by_second = compose_kernels.compose(
-        _sorted(first, first.output), _sorted(second, second.input), limit
+        _sort_arcs(first, first.output), _sort_arcs(second, second.input), limit
     )
     if len(pairs) > limit:
         raise ScoreError(f"the composition has more than {limit} states; trim the machines, or raise `limit`")
     if connect:
-        pairs, source, target, by_first, by_second = _connected(
-            first, second, pairs, source, target, by_first, by_second
-        )
+        pairs, source, target, by_first, by_second = _connect(first, second, pairs, source, target, by_first, by_second)
     q1, q2 = (torch.from_numpy(q) for q in np.divmod(pairs >> 1, max(second.n_states, 1)))
     free = torch.from_numpy((pairs & 1) == 0)
     machine = Machine(
         source, target, _labels(first.input, by_first), _labels(second.output, by_second),
-        _gathered(first.weights, by_first) + _gathered(second.weights, by_second),
+        _gather(first.weights, by_first) + _gather(second.weights, by_second),
         torch.where(free, first.initial[q1] + second.initial[q2], -torch.inf),
         first.final[q1] + second.final[q2],
     )  # fmt: skip
     return known_live(machine) if connect else machine
 
 
-def _connected(first: Machine, second: Machine, pairs: Array, *arcs: Array) -> tuple[Array, ...]:
-    """Only what leads to an end; all pairs that were found can be reached. Cheaper before weights are gathered."""
+def _connect(first: Machine, second: Machine, pairs: Array, *arcs: Array) -> tuple[Array, ...]:
+    """Return only what leads to an end.
+
+    All pairs that were found can be reached. Cheaper before weights are gathered.
+    """
     q1, q2 = np.divmod(pairs >> 1, max(second.n_states, 1))
     source, target = arcs[:2]
     into = kernels.group(target, len(pairs))
@@ -52,8 +53,8 @@ def _connected(first: Machine, second: Machine, pairs: Array, *arcs: Array) -> t
     return pairs[alive], number[source], number[target], *by
 
 
-def _sorted(machine: Machine, labels: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """What the kernel reads: arcs sorted by (state, label), without those of weight -inf."""
+def _sort_arcs(machine: Machine, labels: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the arrays that the kernel reads: arcs sorted by (state, label), without those of weight -inf."""
     weights, initial, _ = machine.arrays
     alive = np.flatnonzero(weights > -np.inf)
     keys = machine.source[alive] * (int(labels.max(initial=0)) + 1) + labels[alive]
@@ -64,14 +65,14 @@ def _sorted(machine: Machine, labels: Array) -> tuple[Array, Array, Array, Array
 
 
 def _labels(labels: Array, arcs: Array) -> Array:
-    """What the arcs read or write; a machine that waits does neither."""
+    """Return the symbols that the arcs read or write; a machine that waits does neither."""
     if arcs.min(initial=0) >= 0:
         return labels[arcs]
     return np.append(labels, EPSILON)[arcs]  # -1, no arc, reads what is put last
 
 
-def _gathered(weights: Tensor, arcs: Array) -> Tensor:
-    """The weights of these arcs; waiting weighs nothing."""
+def _gather(weights: Tensor, arcs: Array) -> Tensor:
+    """Return the weights of these arcs; waiting weighs nothing."""
     if arcs.min(initial=0) < 0:
         weights = torch.cat([weights, weights.new_zeros(1)])
     return weights[torch.from_numpy(arcs)]

@@ -20,9 +20,9 @@ FREE = -1
 
 @kernel(EXACT)
 def _slot(keys, key):
-    """Where a key is in the table, or the free place where it belongs."""
+    """Return the place of a key in the table, or the free place where it belongs."""
     mask = np.uint64(len(keys) - 1)
-    hashed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    hashed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # neighbouring pairs, which are many, lie far apart
     place = np.int64((hashed ^ (hashed >> np.uint64(29))) & mask)
     while keys[place] != FREE and keys[place] != key:
         place = (place + 1) & np.int64(mask)
@@ -31,7 +31,7 @@ def _slot(keys, key):
 
 @kernel(EXACT)
 def _with_room(keys, values, size):
-    """The table, enlarged until `size` keys fill at most half of it."""
+    """Return the table, enlarged until `size` keys fill at most half of it."""
     while 2 * size >= len(keys):
         larger, moved = np.full(2 * len(keys), FREE, np.int64), np.empty(2 * len(keys), np.int64)
         for i in range(len(keys)):
@@ -44,7 +44,7 @@ def _with_room(keys, values, size):
 
 @kernel(EXACT)
 def _longer(array, size):
-    """The array, or a copy with room for `size` numbers."""
+    """Return the array, or a copy with room for `size` numbers."""
     if size <= len(array):
         return array
     out = np.empty(max(2 * len(array), size), np.int64)
@@ -54,7 +54,7 @@ def _longer(array, size):
 
 @kernel(EXACT)
 def _seek(labels, low, high, label):
-    """The first place in low..high with a label of at least `label`: steps that double, then halving."""
+    """Return the first place in low..high with a label of at least `label`: steps that double, then halving."""
     step = 1
     while low + step < high and labels[low + step] < label:
         low += step
@@ -138,7 +138,7 @@ def _moves(q1, q2, held, first, second, moves):
 
 @kernel(EXACT)
 def _starts(initial1, initial2):
-    """Pairs of states in which both machines may begin."""
+    """Return pairs of states in which both machines may begin."""
     n2, pairs, size = len(initial2), np.empty(16, np.int64), 0
     for q1 in range(len(initial1)):
         for q2 in range(n2 if initial1[q1] > -np.inf else 0):
@@ -151,7 +151,7 @@ def _starts(initial1, initial2):
 
 @kernel(EXACT)
 def _enter(moves, keys, values, pairs, n_pairs, target):
-    """Where the moves lead: pairs that are new get the next numbers. Returns how many pairs there are then."""
+    """Number the pairs that moves lead to: new ones get the next numbers. Returns the number of pairs then."""
     for m in range(len(moves)):
         pair = moves[m, 2]
         place = _slot(keys, pair)
@@ -164,7 +164,7 @@ def _enter(moves, keys, values, pairs, n_pairs, target):
 
 @kernel(EXACT)
 def compose(first, second, limit):
-    """All reachable pairs of states and the arcs between them.
+    """Return all reachable pairs of states and the arcs between them.
 
     Returns the numbers of the pairs, and for each arc (source, target, arc of the first, arc of the second), -1 for
     none; arcs are in the order of their sources. It stops when there are more than `limit` pairs.

@@ -15,12 +15,12 @@ from trelliswork.semirings import Max, Semiring
 from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, forward, reverse, trim
 
 DIGITS = 9  # weights that agree so far are one weight
-Join = Callable[[list[float]], float]
+JoinWeights = Callable[[list[float]], float]
 Subset = tuple[tuple[int, float], ...]  # states with what their paths still owe
 
 
 def determinise(machine: Machine, semiring: Semiring = LOG, limit: int = 100_000) -> Machine:
-    """At most one path for each string, by weighted subsets of an epsilon-free acceptor.
+    """Leave at most one path for each string, by weighted subsets of an epsilon-free acceptor.
 
     With `Log` equal strings add up, with `Max` the best path stays. Weights come out without gradients. Machines with
     cycles may have no finite answer: more than `limit` states are an error.
@@ -29,15 +29,15 @@ def determinise(machine: Machine, semiring: Semiring = LOG, limit: int = 100_000
     machine = trim(machine)
     if bool((machine.input != machine.output).any()) or bool((machine.input == 0).any()):
         raise ScoreError("determinisation needs an acceptor without epsilon; project it and remove epsilon first")
-    join: Join = max if isinstance(semiring, Max) else np.logaddexp.reduce
+    join: JoinWeights = max if isinstance(semiring, Max) else np.logaddexp.reduce
     _, initial, final = machine.arrays
-    start, owed = _normalised([(q, initial[q]) for q in np.flatnonzero(initial > -INF).tolist()], join)
+    start, owed = _normalise([(q, initial[q]) for q in np.flatnonzero(initial > -INF).tolist()], join)
     number, queue, arcs = {_key(start): 0}, [start], list[tuple[int, int, int, float]]()
     ends = []
     for place, subset in enumerate(queue):  # the queue grows while it is read
         ends.append(float(join([owes + final[q] for q, owes in subset])) if subset else -INF)
         for label, arrivals in _steps(machine, subset):
-            reached, weight = _normalised([(q, float(join(each))) for q, each in arrivals.items()], join)
+            reached, weight = _normalise([(q, float(join(each))) for q, each in arrivals.items()], join)
             key = _key(reached)
             if key not in number:
                 number[key] = len(queue)
@@ -48,22 +48,22 @@ def determinise(machine: Machine, semiring: Semiring = LOG, limit: int = 100_000
                         "whose weights differ between paths of the same string (no finite deterministic machine exists)"
                     )
             arcs.append((place, number[key], label, weight))
-    return trim(_assembled(arcs, ends, owed if start else -INF, machine.weights))
+    return trim(_assemble(arcs, ends, owed if start else -INF, machine.weights))
 
 
 def _steps(machine: Machine, subset: Subset) -> Iterator[tuple[int, dict[int, list[float]]]]:
     offsets, order = machine.out
     weights = machine.arrays[0]
-    found: dict[int, dict[int, list[float]]] = {}
+    by_symbol: dict[int, dict[int, list[float]]] = {}
     for q, owes in subset:
         for arc in order[offsets[q] : offsets[q + 1]].tolist():
-            arrivals = found.setdefault(int(machine.input[arc]), {})
+            arrivals = by_symbol.setdefault(int(machine.input[arc]), {})
             arrivals.setdefault(int(machine.target[arc]), []).append(owes + float(weights[arc]))
-    yield from sorted(found.items())
+    yield from sorted(by_symbol.items())
 
 
-def _normalised(arrivals: list[tuple[int, float]], join: Join) -> tuple[Subset, float]:
-    """The common weight taken out: what is left is owed by each state."""
+def _normalise(arrivals: list[tuple[int, float]], join: JoinWeights) -> tuple[Subset, float]:
+    """Return the common weight taken out: what is left is owed by each state."""
     if not arrivals:
         return (), -INF
     weight = float(join([score for _, score in arrivals]))
@@ -74,7 +74,7 @@ def _key(subset: Subset) -> Subset:
     return tuple((q, round(owes, DIGITS) + 0.0) for q, owes in subset)
 
 
-def _assembled(arcs: list[tuple[int, int, int, float]], ends: list[float], start: float, like: Tensor) -> Machine:
+def _assemble(arcs: list[tuple[int, int, int, float]], ends: list[float], start: float, like: Tensor) -> Machine:
     table = np.array([arc[:3] for arc in arcs], np.int64).reshape(-1, 3)
     source, target, label = (np.ascontiguousarray(column) for column in table.T)
     initial = like.new_full((len(ends),), -INF)
@@ -84,7 +84,7 @@ def _assembled(arcs: list[tuple[int, int, int, float]], ends: list[float], start
 
 
 def push(machine: Machine, semiring: Semiring = LOG) -> Machine:
-    """Weights moved as far as possible to the front: what is ahead of each state, its end included, totals 1.
+    """Return weights moved as far as possible to the front: what is ahead of each state, its end included, totals 1.
 
     All paths keep their scores, and in the log semiring arcs and ends of a state become its
     probabilities. Differentiable.
@@ -104,7 +104,7 @@ def push(machine: Machine, semiring: Semiring = LOG) -> Machine:
 
 
 def minimise(machine: Machine, semiring: Semiring = LOG) -> Machine:
-    """The smallest deterministic machine of the same weighted strings: push, then join states that go on alike.
+    """Return the smallest deterministic machine of the same weighted strings: push, then join states that go on alike.
 
     Takes a deterministic acceptor. Weights that agree to 9 digits count as equal; they come out without gradients.
     """
@@ -115,7 +115,7 @@ def minimise(machine: Machine, semiring: Semiring = LOG) -> Machine:
     weights, _, final = machine.arrays
     letters = [(int(x), round(float(w), DIGITS) + 0.0) for x, w in zip(machine.input, weights, strict=True)]
     ends = [round(float(f), DIGITS) + 0.0 if f > -INF else -INF for f in final]
-    blocks = _refined(machine, letters, ends)
+    blocks = _refine(machine, letters, ends)
     n_blocks = int(blocks.max(initial=-1)) + 1
     chosen = np.unique(blocks, return_index=True)[1]  # one state stands for each block
     arcs = np.flatnonzero(np.isin(machine.source, chosen))
@@ -136,26 +136,26 @@ def _require_deterministic(machine: Machine) -> None:
         raise ScoreError("minimisation needs a deterministic acceptor without epsilon; call determinise() first")
 
 
-def _refined(machine: Machine, letters: list[tuple[int, float]], ends: list[float]) -> Array:
-    """Blocks of states that no string tells apart (Moore): split until nothing splits."""
+def _refine(machine: Machine, letters: list[tuple[int, float]], ends: list[float]) -> Array:
+    """Return blocks of states that no string tells apart (Moore): split until nothing splits."""
     offsets, order = machine.out
-    blocks = _numbered(ends)
+    blocks = _number(ends)
     while True:
         signatures = [
             (int(blocks[q]), *sorted((*letters[a], int(blocks[machine.target[a]])) for a in _arcs(offsets, order, q)))
             for q in range(machine.n_states)
         ]
-        finer = _numbered(signatures)
+        finer = _number(signatures)
         if finer.max(initial=-1) == blocks.max(initial=-1):
             return blocks
         blocks = finer
 
 
 def _arcs(offsets: Array, order: Array, q: int) -> list[int]:
-    found: list[int] = order[offsets[q] : offsets[q + 1]].tolist()
-    return found
+    arcs: list[int] = order[offsets[q] : offsets[q + 1]].tolist()
+    return arcs
 
 
-def _numbered(keys: Sequence[Hashable]) -> Array:
+def _number(keys: Sequence[Hashable]) -> Array:
     number: dict[object, int] = {}
     return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)

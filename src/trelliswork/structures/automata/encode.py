@@ -11,7 +11,7 @@ from trelliswork.structures.automata.structure import Machine
 
 
 def encode(machine: Machine) -> tuple[Machine, Array]:
-    """An acceptor of numbered pairs, and the pairs [numbers, 2]; number 0 is ε:ε."""
+    """Return an acceptor of numbered pairs, and the pairs [numbers, 2]; number 0 is ε:ε."""
     both = np.stack([machine.input, machine.output], 1)
     pairs, number = np.unique(np.concatenate([[[0, 0]], both]), axis=0, return_inverse=True)
     number = number.reshape(-1)[1:]
@@ -19,5 +19,5 @@ def encode(machine: Machine) -> tuple[Machine, Array]:
 
 
 def decode(machine: Machine, pairs: Array) -> Machine:
-    """The way back from `encode`."""
+    """Return the way back from `encode`."""
     return replace(machine, input=pairs[machine.input, 0], output=pairs[machine.output, 1])

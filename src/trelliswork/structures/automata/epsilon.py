@@ -18,7 +18,7 @@ MOST_STATES = 3000
 
 
 def remove_epsilon(machine: Machine, semiring: Semiring = LOG) -> Machine:
-    """The same weighted strings without arcs that read and write nothing; differentiable.
+    """Return the same weighted strings without arcs that read and write nothing; differentiable.
 
     `semiring` (`Log` or `Max`) joins the weights of several silent ways between two states.
     """
@@ -34,18 +34,18 @@ def remove_epsilon(machine: Machine, semiring: Semiring = LOG) -> Machine:
             "search the machine as it is, both treat epsilon exactly"
         )
     ways = lehmann(_silent_weights(machine, np.flatnonzero(silent), states, semiring), semiring)
-    return trim(_bypassed(machine, np.flatnonzero(~silent), states, ways, semiring))
+    return trim(_bypass(machine, np.flatnonzero(~silent), states, ways, semiring))
 
 
 def _silent_weights(machine: Machine, arcs: Array, states: Array, semiring: Semiring) -> Tensor:
-    """[m, m] weights of single silent steps; parallel arcs joined."""
+    """Return [m, m] weights of single silent steps; parallel arcs joined."""
     m = len(states)
     cell = np.searchsorted(states, machine.source[arcs]) * m + np.searchsorted(states, machine.target[arcs])
-    return _joined(machine.weights[torch.from_numpy(arcs)], cell, m * m, semiring).reshape(m, m)
+    return _join(machine.weights[torch.from_numpy(arcs)], cell, m * m, semiring).reshape(m, m)
 
 
-def _joined(weights: Tensor, cell: Array, n_cells: int, semiring: Semiring) -> Tensor:
-    """⊕ of the weights of each cell, -inf for none."""
+def _join(weights: Tensor, cell: Array, n_cells: int, semiring: Semiring) -> Tensor:
+    """Return ⊕ of the weights of each cell, -inf for none."""
     order = np.argsort(cell, kind="stable")
     used, begin, size = np.unique(cell[order], return_index=True, return_counts=True)
     if not len(used):
@@ -56,8 +56,8 @@ def _joined(weights: Tensor, cell: Array, n_cells: int, semiring: Semiring) -> T
     return weights.new_full((n_cells,), -INF).index_copy(0, torch.from_numpy(used), semiring.sum(padded, dim=-1))
 
 
-def _bypassed(machine: Machine, loud: Array, states: Array, ways: Tensor, semiring: Semiring) -> Machine:
-    """Each state takes over the loud arcs and the end of every state that it leads to silently."""
+def _bypass(machine: Machine, loud: Array, states: Array, ways: Tensor, semiring: Semiring) -> Machine:
+    """Let each state take over the loud arcs and the end of every state that it leads to silently."""
     begin, end = ((ways.detach() > -INF) & ~torch.eye(len(states), dtype=torch.bool)).nonzero().numpy().T
     kept = machine.kept_arcs(loud)
     offsets, order = kept.out
@@ -82,5 +82,5 @@ def _bypassed(machine: Machine, loud: Array, states: Array, ways: Tensor, semiri
                 along[torch.from_numpy(way)] + kept.weights[torch.from_numpy(arcs)],
             ]
         ),
-        final=_joined(ends, cells, machine.n_states, semiring),
+        final=_join(ends, cells, machine.n_states, semiring),
     )

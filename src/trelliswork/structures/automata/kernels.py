@@ -6,7 +6,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, log, log_add
+from trelliswork.runtime.kernel_math import exp, log
 from trelliswork.runtime.kernel_random import draw
 
 # Sums keep their order: reassociation would add large numbers before they are taken from one another.
@@ -14,7 +14,7 @@ from trelliswork.runtime.kernel_random import draw
 
 @kernel(EXACT)
 def group(keys, n_groups):
-    """(offsets, order): order[offsets[g]:offsets[g+1]] are the places where keys == g, in their order."""
+    """Return (offsets, order): order[offsets[g]:offsets[g+1]] are the places where keys == g, in their order."""
     offsets = np.zeros(n_groups + 1, np.int64)
     last, rising = 0, True
     for key in keys:
@@ -35,7 +35,7 @@ def group(keys, n_groups):
 
 @kernel(EXACT)
 def reach(offsets, order, ends, weights, begin):
-    """Which states can be reached along arcs above -inf from those whose `begin` is above -inf."""
+    """Return the states that can be reached along arcs above -inf from those whose `begin` is above -inf."""
     n = len(begin)
     reached, stack, size = np.zeros(n, np.bool_), np.empty(n, np.int64), 0
     for q in range(n):
@@ -116,19 +116,10 @@ def sum_forward(states, into, begin, weights, start, alpha):
         alpha[q] = level + (top + log(total))
 
 
-@kernel(EXACT)
-def sum_final(states, alpha, final):
-    """log Z = log Σ_q exp(α(q) + final(q))."""  # [S2, WFST normaliser]
-    log_z = NEG_INF
-    for q in states:
-        log_z = log_add(log_z, alpha[q] + final[q])
-    return log_z
-
-
 @kernel(ORDERED)
-def posteriors(states, into, source, weights, initial, final, alpha, log_z, scale, found):
+def posteriors(states, into, source, weights, initial, final, alpha, log_z, scale, gradients):
     """scale times the probability of each arc, first and last state; from the end to the front, all factors ≤ 1."""
-    d_arcs, d_initial, d_final = found
+    d_arcs, d_initial, d_final = gradients
     expected = np.zeros(len(initial))
     for i in range(len(states) - 1, -1, -1):
         q = states[i]
@@ -185,7 +176,7 @@ def best_in_order(source, target, weights, final, ahead, steps):
             if target[arc] <= q:
                 return False
             value = weights[arc] + ahead[target[arc]]
-            if value > best or (value == best and step >= 0):
+            if value > best or (value == best and step >= 0):  # arcs are met last first; the first of ties is wanted
                 best, step = value, arc
             arc -= 1
         ahead[q], steps[q] = best, step
@@ -194,7 +185,7 @@ def best_in_order(source, target, weights, final, ahead, steps):
 
 @kernel(EXACT)
 def walk(first, steps, target):
-    """The arcs that a path takes from its first state, by the step from each."""
+    """Return the arcs that a path takes from its first state, by the step from each."""
     path, size, q = np.empty(len(steps), np.int64), 0, first
     while steps[q] >= 0:
         path[size] = steps[q]
@@ -232,7 +223,7 @@ def close(matrix, summed):
     for k in range(m):
         around = matrix[k, k]
         if around > 0.0 or (summed and around == 0.0):
-            return False
+            return False  # going round gains, or is a series of ones
         star = -np.log(-np.expm1(around)) if summed else 0.0
         onwards = matrix[k] + star
         for i in range(m):
@@ -252,7 +243,7 @@ def close(matrix, summed):
 
 @kernel(EXACT)
 def sample_path(out, target, weights, starts, log_starts, final, beta, choices, state):
-    """The arcs of one path and the state it begins in, drawn in proportion to its weight: forwards by β.
+    """Return the arcs of one path and the state it begins in, drawn in proportion to its weight: forwards by β.
 
     `log_starts` are the weights of all paths from each of `starts`; `choices` is room for the arcs of any state and 1.
     """

@@ -33,7 +33,7 @@ class Level(NamedTuple):
 
 
 def levels_of(source: Array, target: Array, n_states: int) -> list[Level]:
-    """All levels; a state's level is the longest way to its component through other components."""
+    """Return all levels; a state's level is the longest way to its component through other components."""
     label = _components(source, target, n_states)
     height = _heights(source, target, label)[label] if n_states else label
     cyclic = np.zeros(n_states, bool)
@@ -52,7 +52,7 @@ def _components(source: Array, target: Array, n_states: int) -> Array:
 
 
 def _heights(source: Array, target: Array, label: Array) -> Array:
-    """Of every component: the most steps between components that lead to it."""
+    """Return for every component the most steps between components that lead to it."""
     begin, end = label[source], label[target]
     begin, end = begin[begin != end], end[begin != end]
     n = int(label.max()) + 1
@@ -71,14 +71,14 @@ def _level(
     offsets, order = into
     coming = [arcs[outside[arcs]] for arcs in (order[offsets[q] : offsets[q + 1]] for q in states)]
     n_single = int((~cyclic[states]).sum())
-    found = []
+    components = []
     for component in dict.fromkeys(label[states[n_single:]].tolist()):
         places = np.flatnonzero((label[states] == component) & cyclic[states])
-        found.append(Component(places, between[component]))
-    return Level(states, n_single, _padded(coming, len(order)), found)
+        components.append(Component(places, between[component]))
+    return Level(states, n_single, _pad(coming, len(order)), components)
 
 
-def _padded(rows: list[Array], filler: int) -> Array:
+def _pad(rows: list[Array], filler: int) -> Array:
     table = np.full((len(rows), max(map(len, rows), default=0)), filler, np.int64)
     for row, values in zip(table, rows, strict=True):
         row[: len(values)] = values
@@ -86,8 +86,8 @@ def _padded(rows: list[Array], filler: int) -> Array:
 
 
 def _matrices(source: Array, target: Array, label: Array, cyclic: Array) -> dict[int, Array]:
-    """For each component with cycles [m, m, most parallel arcs], its states in rising order."""
-    found = {}
+    """Return for each component with cycles [m, m, most parallel arcs], its states in rising order."""
+    matrices = {}
     inside = np.flatnonzero(label[source] == label[target])
     for component in np.unique(label[cyclic]).tolist():
         states = np.flatnonzero(label == component)
@@ -103,5 +103,5 @@ def _matrices(source: Array, target: Array, label: Array, cyclic: Array) -> dict
         table = np.full((len(states), len(states), max(map(len, cells.values()))), len(source), np.int64)
         for (p, q), arcs in cells.items():
             table[p, q, : len(arcs)] = arcs
-        found[component] = table
-    return found
+        matrices[component] = table
+    return matrices

@@ -16,13 +16,13 @@ language models in machine translation ("stupid" back-off, whose scores are no p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import Array
-from trelliswork.structures.automata.ngram_counts import Level, count_levels, padded
+from trelliswork.structures.automata.ngram_counts import NgramLevel, count_levels, padded
 
 ROOT = 0
 DEFAULT_DISCOUNTS = (0.5, 0.75, 0.9)  # where too few n-grams were seen to estimate them
@@ -116,7 +116,7 @@ def estimate(
     smoothing: str = "kneser-ney",
     discount: float | None = None,
     cutoffs: Sequence[int] = (),
-    levels: Sequence[Level] | None = None,
+    levels: Sequence[NgramLevel] | None = None,
 ) -> NgramArrays:
     """Return a model of sequences of word numbers; words that were never seen get a share of the unigrams'.
 
@@ -179,7 +179,7 @@ def _shares(history: Array, count: Array, smoothing: str, discount: float | None
     return (count - off) / total[history], np.bincount(history, off, n) / total, seen
 
 
-def _continuations(levels: Sequence[Level]) -> list[Array]:
+def _continuations(levels: Sequence[NgramLevel]) -> list[Array]:
     """Return Kneser-Ney's counts: below the highest order, how many different words precede an n-gram.
 
     Nothing precedes BEGIN: what begins with it keeps its own count.
@@ -214,7 +214,7 @@ def discounts(count: Array, *, single: bool = False) -> tuple[float, float, floa
     return tuple(a if fit else b for a, b, fit in zip(estimates, DEFAULT_DISCOUNTS, fits, strict=True))  # type: ignore[return-value]
 
 
-def check_smoothing(method: str, order: Any, discount: float | None = None, cutoffs: Sequence[int] = ()) -> None:
+def check_smoothing(method: str, order: object, discount: float | None = None, cutoffs: Sequence[int] = ()) -> None:
     """Refuse what no model can be estimated with."""
     if method not in METHODS or not isinstance(order, int) or order < 1:
         raise ScoreError(f"method must be one of {METHODS} and order at least 1; got {method!r} and {order}")

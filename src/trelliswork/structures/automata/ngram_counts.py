@@ -15,7 +15,7 @@ BLOCK = 1 << 24  # tokens that are sorted at a time where counts are on disk
 MOST_NGRAMS = 2**31 - 2  # nodes of a trie are int32
 
 
-class Level(NamedTuple):
+class NgramLevel(NamedTuple):
     """The n-grams of one length, sorted by history and word, so that the children of a node are neighbours."""
 
     word: Array
@@ -41,7 +41,7 @@ def padded(sequences: Sequence[Array], n_words: int) -> Array:
 
 def count_levels(
     tokens: Array, n_words: int, order: int, scratch: Scratch | None = None, block: int | None = None
-) -> list[Level]:
+) -> list[NgramLevel]:
     """Count the n-grams of up to `order` tokens of a text, whose sentences are between BEGIN and END.
 
     Words are 0..n_words - 1, then END, then BEGIN. Node 0 is the empty history and the node of a word is its number
@@ -50,7 +50,7 @@ def count_levels(
     scratch, size = scratch or Scratch(), n_words + 2
     block = block or (BLOCK if scratch.on_disk else max(len(tokens), 1))
     zeros = np.zeros(size, np.int32)
-    levels = [Level(np.arange(size, dtype=np.int32), zeros, zeros, np.bincount(tokens, minlength=size))]
+    levels = [NgramLevel(np.arange(size, dtype=np.int32), zeros, zeros, np.bincount(tokens, minlength=size))]
     node, offset = scratch.array(len(tokens), np.int32), size + 1
     np.add(tokens, 1, out=node)
     for _ in range(order - 1):
@@ -64,7 +64,7 @@ def count_levels(
     return levels
 
 
-def _longer(tokens: Array, node: Array, size: int, offset: int, scratch: Scratch, block: int) -> Level:
+def _longer(tokens: Array, node: Array, size: int, offset: int, scratch: Scratch, block: int) -> NgramLevel:
     """Return the next level. `node` has the n-gram that ends at each token, or -1, and gets the longer one."""
     runs, before, starts = list[_Run](), -1, range(0, len(tokens), block)
     for start in starts:
@@ -75,8 +75,8 @@ def _longer(tokens: Array, node: Array, size: int, offset: int, scratch: Scratch
         run, place = _sorted_run(history[at] * size + words[at], here[at])
         node[start : start + block] = -1
         node[start + at] = place
-        runs.append(run if len(starts) == 1 else _Run(*(_spilled(each, scratch) for each in run)))
-    merged = runs[0] if len(runs) == 1 else _merged(runs, scratch, block)
+        runs.append(run if len(starts) == 1 else _Run(*(_spill(each, scratch) for each in run)))
+    merged = runs[0] if len(runs) == 1 else _merge(runs, scratch, block)
     for start, run in zip(starts, runs, strict=True):
         here = node[start : start + block]
         places = np.arange(len(run.keys)) if run is merged else np.searchsorted(merged.keys, run.keys)
@@ -85,7 +85,7 @@ def _longer(tokens: Array, node: Array, size: int, offset: int, scratch: Scratch
     word, history = (scratch.array(len(merged.keys), np.int32) for _ in range(2))
     np.floor_divide(merged.keys, size, out=history, casting="unsafe")
     np.remainder(merged.keys, size, out=word, casting="unsafe")
-    return Level(word, history, merged.suffix, merged.seen)
+    return NgramLevel(word, history, merged.suffix, merged.seen)
 
 
 def _sorted_run(keys: Array, suffix: Array) -> tuple[_Run, Array]:
@@ -101,7 +101,7 @@ def _sorted_run(keys: Array, suffix: Array) -> tuple[_Run, Array]:
     return _Run(keys[starts], np.diff(starts, append=len(keys)), suffix[order[starts]]), place
 
 
-def _merged(runs: Sequence[_Run], scratch: Scratch, block: int) -> _Run:
+def _merge(runs: Sequence[_Run], scratch: Scratch, block: int) -> _Run:
     """Merge runs of different keys into one, a part of each at a time."""
     kinds = (np.int64, np.int64, np.int32)
     whole, read, step = [scratch.growing(kind) for kind in kinds], [0] * len(runs), max(1, block // len(runs))
@@ -125,7 +125,7 @@ def _merged(runs: Sequence[_Run], scratch: Scratch, block: int) -> _Run:
     return _Run(*(growing.whole() for growing in whole))
 
 
-def _spilled(numbers: Array, scratch: Scratch) -> Array:
+def _spill(numbers: Array, scratch: Scratch) -> Array:
     room = scratch.array(len(numbers), numbers.dtype)
     room[:] = numbers
     return room

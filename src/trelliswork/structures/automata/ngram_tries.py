@@ -82,10 +82,10 @@ def _attempt(grams: list[Grams], n_words: int) -> NgramArrays | None:
         word.astype(np.int32), first_children(parents, len(word)), suffix.astype(np.int32), log_prob, log_backoff,
         n_words,
     )  # fmt: skip
-    return _completed(made, parents)
+    return _complete(made, parents)
 
 
-def _completed(arrays: NgramArrays, parents: Array) -> NgramArrays:
+def _complete(arrays: NgramArrays, parents: Array) -> NgramArrays:
     """Give the n-grams without a probability that of backing off; the shortest come first."""
     for node in np.flatnonzero(np.isnan(arrays.log_prob)).tolist():
         history, total = int(parents[node - 1]), 0.0

@@ -20,7 +20,7 @@ from trelliswork.structures.automata.structure import Machine
 
 
 class Forward(NamedTuple):
-    """What one forward pass leaves behind; with cycles also β, what is ahead of each state."""
+    """Results of one forward pass; with cycles also β, what is ahead of each state."""
 
     alpha: Array
     log_z: float
@@ -28,18 +28,18 @@ class Forward(NamedTuple):
 
 
 def run_forward(machine: Machine) -> Forward:
-    """α and log Z of a machine with at least one path."""
+    """Return α and log Z of a machine with at least one path."""
     weights, initial, final = machine.arrays
-    if not machine.acyclic:
+    if machine.acyclic:
+        alpha, beta = np.empty(machine.n_states), None
+        kernels.sum_forward(machine.order, machine.into, machine.source, weights, initial, alpha)
+    else:
         alpha, beta = _behind(machine), _behind(structure.reverse(machine))
-        return Forward(alpha, float(np.logaddexp.reduce(alpha + final)), beta)
-    alpha = np.empty(machine.n_states)
-    kernels.sum_forward(machine.order, machine.into, machine.source, weights, initial, alpha)
-    return Forward(alpha, kernels.sum_final(machine.order, alpha, final))
+    return Forward(alpha, float(np.logaddexp.reduce(alpha + final)), beta)  # [S2, WFST normaliser]
 
 
 def _behind(machine: Machine) -> Array:
-    """α of a machine with cycles, -inf for states on no path."""
+    """Return α of a machine with cycles, -inf for states on no path."""
     alpha = np.full(machine.n_states, -np.inf)
     with torch.no_grad():
         alpha[machine.live] = structure.forward(structure.trim(machine.double()), structure.LOG).numpy()
@@ -47,20 +47,20 @@ def _behind(machine: Machine) -> Array:
 
 
 def run_posteriors(machine: Machine, run: Forward, scale: float) -> tuple[Array, Array, Array]:
-    """scale times the posteriors of arcs, first and last states."""
+    """Return scale times the posteriors of arcs, first and last states."""
     weights, initial, final = machine.arrays
     if run.beta is not None:
         by_arc = run.alpha[machine.source] + weights + run.beta[machine.target]
         return tuple(scale * np.exp(x - run.log_z) for x in (by_arc, initial + run.beta, run.alpha + final))  # type: ignore[return-value]
-    found = np.zeros(len(weights)), np.zeros(len(initial)), np.zeros(len(final))
+    gradients = np.zeros(len(weights)), np.zeros(len(initial)), np.zeros(len(final))
     kernels.posteriors(
-        machine.order, machine.into, machine.source, weights, initial, final, run.alpha, run.log_z, scale, found
+        machine.order, machine.into, machine.source, weights, initial, final, run.alpha, run.log_z, scale, gradients
     )
-    return found
+    return gradients
 
 
 def log_partition(machine: Machine) -> Tensor:
-    """log Z in float64."""
+    """Return log Z in float64."""
     if not machine.live.any():
         return structure.log_partition(machine.double())
     run = run_forward(machine)
@@ -73,21 +73,21 @@ def log_partition(machine: Machine) -> Tensor:
 
 
 def marginals(machine: Machine) -> tuple[Tensor, Tensor, Tensor]:
-    """Posteriors in float64."""
+    """Return posteriors in float64."""
     if not machine.live.any():
         return structure.marginals(machine.double())
     expected = run_posteriors(machine, run_forward(machine), 1.0)
-    found: tuple[Tensor, Tensor, Tensor] = differentiable(
+    posteriors: tuple[Tensor, Tensor, Tensor] = differentiable(
         tuple(torch.from_numpy(each) for each in expected),
         machine.scores,
         None,
         lambda *scores: structure.marginals(machine.with_scores(*scores)),
     )
-    return found
+    return posteriors
 
 
 def log_ahead(machine: Machine) -> Array:
-    """β(q): the log of the summed weights of all ways from each state to an end; -inf for states on no path."""
+    """Return β(q): the log of the summed weights of all ways from each state to an end; -inf for states on no path."""
     if not machine.acyclic:
         return _behind(structure.reverse(machine))
     weights, _, final = machine.arrays
@@ -97,7 +97,10 @@ def log_ahead(machine: Machine) -> Array:
 
 
 def best_ahead(machine: Machine) -> Array:
-    """The best weight from each state to an end (of states on no path perhaps -inf); an error if a cycle gains."""
+    """Return the best weight from each state to an end (of states on no path perhaps -inf).
+
+    It is an error if a cycle gains.
+    """
     onwards = best_onwards(machine)
     if onwards is not None:
         return onwards[0]
@@ -109,7 +112,7 @@ def best_ahead(machine: Machine) -> Array:
 
 
 def best_onwards(machine: Machine) -> tuple[Array, Array] | None:
-    """The best weight from each state to an end and the first arc of it (-1: none); None if there are cycles."""
+    """Return the best weight from each state to an end and the first arc of it (-1: none); None if there are cycles."""
     weights, _, final = machine.arrays
     ahead, steps = np.empty(machine.n_states), np.empty(machine.n_states, np.int64)
     if kernels.best_in_order(machine.source, machine.target, weights, final, ahead, steps):
@@ -121,7 +124,7 @@ def best_onwards(machine: Machine) -> tuple[Array, Array] | None:
 
 
 def sample_paths(machine: Machine, n_samples: int, generator: torch.Generator | None) -> list[tuple[int, Array]]:
-    """Exact samples: (first state, arcs) of each."""
+    """Return exact samples: (first state, arcs) of each."""
     weights, initial, final = machine.arrays
     beta = log_ahead(machine)
     starts = np.flatnonzero(initial + beta > -np.inf)

@@ -14,12 +14,12 @@ from trelliswork.structures.automata.symbols import EPSILON
 
 
 def union(first: Machine, second: Machine) -> Machine:
-    """The paths of both, side by side."""
+    """Return the paths of both, side by side."""
     return _beside(first, second, torch.cat([first.initial, second.initial]), torch.cat([first.final, second.final]))
 
 
 def concatenate(first: Machine, second: Machine) -> Machine:
-    """A path of the first and then one of the second; epsilon arcs lead through one state between them."""
+    """Return a path of the first and then one of the second; epsilon arcs lead through one state between them."""
     nowhere1, nowhere2 = torch.full_like(first.final, -INF), torch.full_like(second.initial, -INF)
     both = _beside(first, second, torch.cat([first.initial, nowhere2]), torch.cat([nowhere1, second.final]))
     middle, n1 = both.n_states, first.n_states
@@ -31,7 +31,7 @@ def concatenate(first: Machine, second: Machine) -> Machine:
 
 
 def star(machine: Machine) -> Machine:
-    """Any number of paths one after the other, none included; one state between them begins and ends."""
+    """Return any number of paths one after the other, none included; one state between them begins and ends."""
     hub, starts, ends = machine.n_states, _finite(machine.initial), _finite(machine.final)
     nowhere = torch.full_like(machine.initial, -INF)
     wider = _with_state(replace(machine, initial=nowhere, final=nowhere), initial=0.0, final=0.0)
@@ -40,18 +40,21 @@ def star(machine: Machine) -> Machine:
 
 
 def invert(machine: Machine) -> Machine:
-    """Input and output exchanged."""
+    """Return input and output exchanged."""
     return replace(machine, input=machine.output, output=machine.input)
 
 
 def project(machine: Machine, side: str) -> Machine:
-    """An acceptor of what is read ("input") or written ("output")."""
+    """Return an acceptor of what is read ("input") or written ("output")."""
     labels = machine.input if side == "input" else machine.output
     return replace(machine, input=labels, output=labels)
 
 
 def single_initial(machine: Machine) -> Machine:
-    """The same paths from one first state 0 of weight 0; epsilon arcs lead to the others. Unchanged if it is so."""
+    """Return the same paths from one first state 0 of weight 0.
+
+    Epsilon arcs lead to the others. Unchanged if it is so.
+    """
     starts = _finite(machine.initial)
     if len(starts) == 1 and starts[0] == 0 and float(machine.initial[0]) == 0:
         return machine
@@ -83,7 +86,7 @@ def _with_state(machine: Machine, *, initial: float, final: float) -> Machine:
 
 
 def _silent(machine: Machine, source: Array, target: Array, weights: Tensor) -> Machine:
-    """The machine with epsilon arcs added."""
+    """Return the machine with epsilon arcs added."""
     nothing = np.full(len(source), EPSILON, np.int64)
     return replace(
         machine,

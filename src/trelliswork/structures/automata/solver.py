@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,11 +9,11 @@ from torch import Tensor
 from trelliswork.runtime.arrays import Array
 from trelliswork.structures.automata import passes, search, structure
 from trelliswork.structures.automata.structure import Machine
-from trelliswork.structures.record import Decoded, Scores, Structure
+from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 NO_ARC = -1
-Found = tuple[int, Array]  # first state and arcs
+MachinePath = tuple[int, Array]  # first state and arcs
 
 
 class MachineReference(Reference):
@@ -42,12 +40,12 @@ class MachineReference(Reference):
         return values[0], scores[0] > -np.inf
 
     def top_k(self, k: int) -> Decoded:
-        found = search.best_paths(self._machine, k) or [(0, np.empty(0, np.int64), -np.inf)]
-        scores = torch.tensor([score for _, _, score in found], dtype=torch.float64)
-        return _padded([(first, arcs) for first, arcs, _ in found]), scores[:, None]
+        best = search.best_paths(self._machine, k) or [(0, np.empty(0, np.int64), -np.inf)]
+        scores = torch.tensor([score for _, _, score in best], dtype=torch.float64)
+        return _pad([(first, arcs) for first, arcs, _ in best]), scores[:, None]
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        return _padded(passes.sample_paths(self._machine, n_samples, generator))
+        return _pad(passes.sample_paths(self._machine, n_samples, generator))
 
 
 class Kernels(MachineReference):
@@ -60,14 +58,14 @@ class Kernels(MachineReference):
         return passes.marginals(self._machine)
 
 
-def _padded(paths: list[Found]) -> Tensor:
+def _pad(paths: list[MachinePath]) -> Tensor:
     values = np.full((len(paths), 1, 1 + max((len(arcs) for _, arcs in paths), default=0)), NO_ARC)
     for value, (first, arcs) in zip(values[:, 0], paths, strict=True):
         value[0], value[1 : 1 + len(arcs)] = first, arcs
     return torch.from_numpy(values)
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"arcs": [(0, 1, "a"), (0, 1, "b"), (1, 2, "a")], "weights": scores(3), "final": 2}
 
 

@@ -72,7 +72,7 @@ class Machine:
         return self._remembering(precise, "live", "live_arcs", "order")
 
     def _remembering(self, other: Machine, *names: str) -> Machine:
-        """Another machine with what was found out about this one, where that holds for both."""
+        """Return another machine with what was found out about this one, where that holds for both."""
         other.__dict__.update({name: self.__dict__[name] for name in names if name in self.__dict__})
         return other
 
@@ -105,7 +105,7 @@ class Machine:
 
     @cached_property
     def live(self) -> Array:
-        """Which states lie on a path of a weight above -inf from start to end."""
+        """The states that lie on a path of a weight above -inf from start to end."""
         return kernels.live_states(self.out, self.into, self.source, self.target, *self.arrays)
 
     @cached_property
@@ -115,7 +115,7 @@ class Machine:
 
     @cached_property
     def ascending(self) -> bool:
-        """Whether every arc leads to a higher state, be it on a path or not."""
+        """True if every arc leads to a higher state, be it on a path or not."""
         return bool((self.source < self.target).all())
 
     @cached_property
@@ -127,7 +127,7 @@ class Machine:
 
     @property
     def acyclic(self) -> bool:
-        """Whether no path of a weight above -inf visits a state twice."""
+        """True if no path of a weight above -inf visits a state twice."""
         return len(self.order) == int(self.live.sum())
 
 
@@ -154,7 +154,10 @@ def trim(machine: Machine) -> Machine:
 
 
 def known_live(machine: Machine) -> Machine:
-    """The machine, of which it is known that every state and arc lies on a path: it need not be found out again."""
+    """Return the machine, of which it is known that every state and arc lies on a path.
+
+    It need not be found out again.
+    """
     machine.__dict__.update(live=np.ones(machine.n_states, bool), live_arcs=np.arange(machine.n_arcs))
     return machine
 
@@ -207,11 +210,11 @@ def _arrive(
         before = alpha[..., torch.from_numpy(np.maximum(sources, 0))]
         came = semiring.times(before, padded[..., torch.from_numpy(level.arcs)])
         arrived = torch.cat([came, arrived], dim=-1)
-    found = semiring.sum(arrived, dim=-1)
-    parts = [found[..., : level.n_single]]
+    alpha_of_level = semiring.sum(arrived, dim=-1)
+    parts = [alpha_of_level[..., : level.n_single]]
     for component in level.components:
         inside = lehmann(_matrix(semiring, component, padded), semiring)
-        arriving = found[..., torch.from_numpy(component.places)].unsqueeze(-2)
+        arriving = alpha_of_level[..., torch.from_numpy(component.places)].unsqueeze(-2)
         parts.append(semiring.matmul(arriving, inside).squeeze(-2))
     return torch.cat(parts, dim=-1)
 
@@ -227,7 +230,7 @@ def log_partition(machine: Machine) -> Tensor:
 
 
 def marginals(machine: Machine) -> tuple[Tensor, Tensor, Tensor]:
-    """How often a path is expected to take each arc, to begin and to end in each state: exp(α + w + β - log Z)."""
+    """Return how often a path is expected to take each arc, begin and end in each state: exp(α + w + β - log Z)."""
     arcs, states = torch.from_numpy(machine.live_arcs), torch.from_numpy(np.flatnonzero(machine.live))
     if not len(states):
         empty = (each.new_zeros(each.shape) + each[states].sum() for each in machine.scores)

@@ -32,7 +32,7 @@ class Symbols:
         self._numbers.update(dict.fromkeys(EPSILON_NAMES, EPSILON))
 
     def __len__(self) -> int:
-        """How many numbers there are, epsilon included."""
+        """Return the number of symbols, epsilon included."""
         return len(self._names)
 
     def __iter__(self) -> Iterator[str]:
@@ -56,17 +56,17 @@ class Symbols:
         return self._names[number]
 
     def number(self, symbol: str) -> int:
-        found = self._numbers.get(symbol)
-        if found is None:
+        number = self._numbers.get(symbol)
+        if number is None:
             raise ScoreError(f"{symbol!r} is not in the symbol table of {len(self) - 1}; add it or spell it as there")
-        return found
+        return number
 
     def numbers(self, symbols: Sequence[str]) -> list[int]:
         return [self.number(symbol) for symbol in symbols]
 
 
 def unify(left: Symbols | None, right: Symbols | None) -> tuple[Symbols | None, Array | None]:
-    """One table for both, in which left's numbers stay; and right's numbers in it, None if they stay as well."""
+    """Return one table for both, in which left's numbers stay; and right's numbers in it, None if they stay as well."""
     if left is right or left == right:
         return left, None
     if left is None or right is None:

@@ -84,6 +84,8 @@ def marginals_jvp(first, last, wide_at, scores, arcs, run, v_emissions, v_arcs, 
         if log_z[b] == -np.inf:
             continue
         r, length = wide_at[b], lengths[b]
+        # Log space is needed on the way forward only: the probabilities of the tag before each tag, which it leaves
+        # behind, are arcs of a chain in which α and emissions are 1.
         values, factors, row_arcs = (ones, ones, before) if r >= 0 else (alphas, emits, arcs)
         bb, n_values = at(b, values.shape[0]), values.shape[1]
         for t in range(length):

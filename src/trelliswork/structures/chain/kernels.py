@@ -26,12 +26,12 @@ SMALLEST_32 = 1e-30
 
 @kernel(FAST)
 def shifted_exp(scores, weights):
-    """weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
+    """Return weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
     shift = highest(scores, scores.shape[0])
     if shift == NEG_INF:
         for i in range(scores.shape[0]):
             weights[i] = 0.0
-        return 0.0
+        return 0.0  # scores are shifted by what is returned, and -inf - -inf would be NaN
     for i in range(scores.shape[0]):
         weights[i] = exp(scores[i] - shift)
     return shift
@@ -39,14 +39,14 @@ def shifted_exp(scores, weights):
 
 @kernel(FAST)
 def _copy(source, target):
-    """target[: len(source)] = source, as a loop: each slice assignment would take a second to compile."""
+    """Copy: target[: len(source)] = source, as a loop: each slice assignment would take a second to compile."""
     for j in range(source.shape[0]):
         target[j] = source[j]
 
 
 @kernel(FAST)
 def _clear(table, b, first):
-    """table[b, first:] = 0: outputs are written everywhere, so that they may start as any memory."""
+    """Set table[b, first:] to 0: outputs are written everywhere, so that they may start as any memory."""
     for t in range(first, table.shape[1]):
         for j in range(table.shape[2]):
             table[b, t, j] = 0.0
@@ -54,7 +54,7 @@ def _clear(table, b, first):
 
 @kernel(FAST)
 def exp_arcs(transitions, arcs, shifts):
-    """exp of every transition matrix, each shifted by its own highest score.
+    """Compute exp of every transition matrix, each shifted by its own highest score.
 
     `arcs` is [..., c, width]: rows filled up with zeros to whole vector registers are a third faster to run over.
     """  # [S4.59]
@@ -73,7 +73,7 @@ def exp_arcs(transitions, arcs, shifts):
 
 @kernel(FAST)
 def times_matrix(row, matrix, out):
-    """out = row @ matrix, four rows of the matrix a pass."""
+    """Compute out = row @ matrix, four rows of the matrix a pass."""
     c, width = matrix.shape
     r0 = row[0]
     for j in range(width):
@@ -93,7 +93,7 @@ def times_matrix(row, matrix, out):
 
 @kernel(FAST, inline=True)
 def _matrix_times(matrix, column, out):
-    """out = matrix @ column, four rows of the matrix a pass."""
+    """Compute out = matrix @ column, four rows of the matrix a pass."""
     c, width = matrix.shape
     i, zero = 0, matrix.dtype.type(0)
     while i + 3 < c:
@@ -115,7 +115,7 @@ def _matrix_times(matrix, column, out):
 
 @kernel(FAST)
 def vanished(before, lowest, scores, emission, weights, smallest):
-    """Is an entry reachable although its weight is (almost) gone? Only then a path may have been lost.
+    """Return True if an entry is reachable although its weight is (almost) gone: only then a path may have been lost.
 
     Entry j is reachable if its emission and the score of an arc to it from an i with before[i] > lowest are not -inf.
     """
@@ -129,7 +129,7 @@ def vanished(before, lowest, scores, emission, weights, smallest):
 
 @kernel(FAST)
 def _emission_weights(scores, length, weights, shifts):
-    """weights = exp(scores - shift), where each position is shifted by its own highest score.
+    """Compute weights = exp(scores - shift), where each position is shifted by its own highest score.
 
     All exponentials are taken in one loop: position by position, 9 tags would be one vector register and a lone number.
     """
@@ -146,7 +146,7 @@ def _emission_weights(scores, length, weights, shifts):
 
 @kernel(FAST)
 def forward_scaled(first, last, scores, arcs, arc_shifts, run):
-    """α as distributions over tags, and log Z.
+    """Compute α as distributions over tags, and log Z.
 
     alphas[b, t] = α_t / Σα_t;  emits[b, t] = e^{emissions} over the same scale;  finals[b] = Σ_j α_L(j) e^{end_j}.
     A row that turns out wide, or has no path, is left with finals = 0 and log_z = -inf. `scores` are emissions,
@@ -185,7 +185,7 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
                 weights[j] = weight
                 scale += weight
                 n_small += weight < smallest
-            if n_small:
+            if n_small:  # rare: in the loop above it is only counted, so that the loop stays in vector registers
                 if t == 0:
                     wide[b] = vanished(one, 0.0, start_scores, emissions[b, t], weights, smallest)
                 else:
@@ -214,7 +214,7 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
 
 @kernel(FAST)
 def _add_arcs(alphas, outgoing, length, d_arcs):
-    """d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs."""
+    """Add: d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs."""
     (c, width), a, o, last, zero = d_arcs.shape, alphas, outgoing, length - 1, d_arcs.dtype.type(0)
     for t in range(1, length, 8):  # what lies behind the last position counts 0 times
         t1, t2, t3, t4 = min(t + 1, last), min(t + 2, last), min(t + 3, last), min(t + 4, last)
@@ -240,7 +240,7 @@ def _correct(alphas, b, t, grad, beta):
 
 @kernel(FAST)
 def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, outgoing, by_row):
-    """Posteriors times the incoming gradient, and what the transition gradient needs.
+    """Return posteriors times the incoming gradient, and what the transition gradient needs.
 
     `run` are alphas, emits and finals of `forward_scaled`.
     β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t;
@@ -257,7 +257,7 @@ def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, out
     shifted_exp(end, end_weights)
     for b in range(first, last):
         used = lengths[b] if finals[b] > 0.0 and grad[b] != 0.0 else 0
-        o = b if keep else 0
+        o = b if keep else 0  # sums over positions need the factors of one row at a time
         _clear(d_emissions, b, used)
         if keep:
             _clear(out, b, used)
@@ -305,7 +305,7 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
 
 @kernel(FAST)
 def log_arrivals(log_alpha, arc_scores, tops, arrived):
-    """arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
+    """Compute arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
     c = arrived.shape[0]
     for j in range(c):
         tops[j], arrived[j] = NEG_INF, 0.0
@@ -314,7 +314,7 @@ def log_arrivals(log_alpha, arc_scores, tops, arrived):
         for j in range(c):
             tops[j] = higher(tops[j], from_i + row[j])
     for j in range(c):
-        tops[j] = tops[j] if tops[j] > NEG_INF else 0.0
+        tops[j] = tops[j] if tops[j] > NEG_INF else 0.0  # -inf - -inf would be NaN, which FAST rules out
     for i in range(log_alpha.shape[0]):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
@@ -325,7 +325,7 @@ def log_arrivals(log_alpha, arc_scores, tops, arrived):
 
 @kernel(FAST)
 def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z):
-    """δ_t(j) = log Σ_i exp(δ_{t-1}(i) + a_ij) + e_t(j), each δ_t shifted so that its highest is 0.
+    """Compute δ_t(j) = log Σ_i exp(δ_{t-1}(i) + a_ij) + e_t(j), each δ_t shifted so that its highest is 0.
 
     log_alphas and arrivals [len(rows), n, c] keep δ_t and its logadd for `backward_log`.
     """  # [S3.9]
@@ -341,20 +341,16 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
                 arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
                 log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
             _copy(emissions[b, t], log_alpha)
-            total += subtract_highest(log_alpha)
+            total += subtract_highest(log_alpha)  # first: added to a huge score, what arrives would lose its digits
             for j in range(c):
                 log_alpha[j] += arrived[j]
             total += subtract_highest(log_alpha)
-        total += weigh(log_alphas[r, lengths[b] - 1], True, end, last)
-        weight = 0.0
-        for j in range(c):
-            weight += last[j]
-        log_z[b] = total + math.log(weight) if weight > 0.0 else NEG_INF
+        log_z[b] = total + last_posteriors(log_alphas[r, lengths[b] - 1], end, last)
 
 
 @kernel(FAST)
 def backward_arcs(b, t, r, transitions, log_alphas, arrivals, before):
-    """before_ij = p(y_t = i | y_{t+1} = j, x_1..t) of row b, which is row r in log space.
+    """Compute before_ij = p(y_t = i | y_{t+1} = j, x_1..t) of row b, which is row r in log space.
 
     With these for arcs and ones for α, all that follows the way forward may be done in exp space: they lie in 0..1
     whatever the scores.
@@ -371,7 +367,7 @@ def backward_arcs(b, t, r, transitions, log_alphas, arrivals, before):
 
 @kernel(FAST)
 def weigh(alpha, is_log, scores, weights):
-    """weights_i = e^{score - shift} times α, which is given itself or as its logarithm; returns the shift."""
+    """Return weights_i = e^{score - shift} times α, which is given itself or as its logarithm; returns the shift."""
     for i in range(scores.shape[0]):
         weights[i] = alpha[i] + scores[i] if is_log else scores[i]
     shift = shifted_exp(weights, weights)
@@ -381,8 +377,30 @@ def weigh(alpha, is_log, scores, weights):
 
 
 @kernel(FAST)
+def last_posteriors(log_alpha, end, weights):
+    """weights = softmax(log_alpha + end); returns the log of the sum, -inf if nothing is possible."""
+    total, top = 0.0, weigh(log_alpha, True, end, weights)
+    for y in range(end.shape[0]):
+        total += weights[y]
+    if total == 0.0:
+        return NEG_INF
+    for y in range(end.shape[0]):
+        weights[y] /= total
+    return top + math.log(total)
+
+
+@kernel(FAST)
+def some_below(row, bound):
+    """Return True if an entry is below the bound; counted, as a loop that may end early is not vectorised."""
+    n_small = 0
+    for y in range(row.shape[0]):
+        n_small += row[y] < bound
+    return n_small > 0
+
+
+@kernel(FAST)
 def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
-    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) p(i | j), the factors of `backward_arcs`.
+    """Compute ∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) p(i | j), the factors of `backward_arcs`.
 
     Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].
     """  # [S3, delta gradient]
@@ -392,12 +410,9 @@ def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, g
         b = rows[r]
         if log_z[b] == NEG_INF or grad[b] == 0.0:
             continue
-        weigh(log_alphas[r, lengths[b] - 1], True, end, d_delta)
-        total = 0.0
+        last_posteriors(log_alphas[r, lengths[b] - 1], end, d_delta)
         for j in range(c):
-            total += d_delta[j]
-        for j in range(c):
-            d_delta[j] *= grad[b] / total
+            d_delta[j] *= grad[b]
         for t in range(lengths[b] - 1, -1, -1):
             _copy(d_delta, d_emissions[b, t])
             if t == 0:

@@ -28,7 +28,7 @@ MANY_TAGS = 48  # from here on scores in float32 are summed in float32: 1.4 to 2
 
 
 class PlainRun(NamedTuple):
-    """What a forward pass leaves behind for the way back; see `kernels.forward_scaled`."""
+    """Results of a forward pass that the way back needs; see `kernels.forward_scaled`."""
 
     alphas: Array
     """α_t over its sum [batch, n, c]."""
@@ -39,7 +39,7 @@ class PlainRun(NamedTuple):
 
 
 def log_likelihood(scores: ChainScores, given: ChainArrays, tags: Tensor) -> Tensor | None:
-    """log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide.
+    """Return log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide.
 
     Many tags in float32 are summed in float32, and again in float64 where it has not the range for a row.
     """
@@ -52,7 +52,7 @@ def log_likelihood(scores: ChainScores, given: ChainArrays, tags: Tensor) -> Ten
 
 
 def _log_likelihood(scores: ChainScores, arrays: ChainArrays, tags: Tensor) -> Tensor | None:
-    """`log_likelihood` with sums in the dtype of the arrays."""
+    """Do `log_likelihood` with sums in the dtype of the arrays."""
     shape, precision, golds = arrays.emissions.shape, arrays.emissions.dtype.type, as_array(tags)
     run = PlainRun(buffers.empty(shape, precision), buffers.empty(shape, precision), np.empty(shape[0]))
     log_probs = np.empty(shape[0])
@@ -71,7 +71,7 @@ def _log_likelihood(scores: ChainScores, arrays: ChainArrays, tags: Tensor) -> T
 
 
 def _gradients(grad: Array, tags: Array, arrays: ChainArrays, arcs: Array, run: PlainRun) -> tuple[Array, ...]:
-    """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
+    """Return the gradients of Σ grad · log p(tags), by emissions, transitions, start and end."""
     d_emissions = buffers.empty(run.alphas.shape, run.alphas.dtype.type)
     given = tags, arrays.lengths, grad, arrays.end, arcs, tuple(run)
     by_part = over_rows(backward_rows, len(grad), arrays.work, *given, d_emissions)

@@ -25,9 +25,9 @@ def forward_rows(first, last, scores, tags, lengths, run, log_probs):
     """  # [S4.114]
     every_emission, transitions, start, end = scores
     emissions, golds, of_rows = every_emission[first:last], tags[first:last], lengths[first:last]
-    found, batch, c = log_probs[first:last], last - first, end.shape[0]
+    row_log_probs, batch, c = log_probs[first:last], last - first, end.shape[0]
     arcs, arc_shifts = np.empty((1, 1, c, (c + 7) // 8 * 8), start.dtype), np.empty((1, 1))
-    if path_kernels.path_scores(emissions, transitions, start, end, of_rows, golds, found) >= 0:
+    if path_kernels.path_scores(emissions, transitions, start, end, of_rows, golds, row_log_probs) >= 0:
         return False, arcs
     kernels.exp_arcs(transitions, arcs, arc_shifts)
     alphas, emits, finals = run
@@ -39,14 +39,14 @@ def forward_rows(first, last, scores, tags, lengths, run, log_probs):
             kernels.forward_scaled(b, min(b + ROWS, batch), given, arcs, arc_shifts, filled)
         if wide[b]:
             return False, arcs
-        if found[b] > -np.inf:
-            found[b] = min(found[b] - log_z[b], 0.0)  # rounding must not pass certainty
+        if row_log_probs[b] > -np.inf:
+            row_log_probs[b] = min(row_log_probs[b] - log_z[b], 0.0)  # rounding must not pass certainty
     return True, arcs
 
 
 @kernel(FAST)
 def backward_rows(first, last, tags, lengths, grad, end, arcs, run, d_emissions):
-    """Gradients of Σ_b grad[b] log p(tags_b) over rows first..last: what is observed less what is expected.
+    """Return gradients of Σ_b grad[b] log p(tags_b) over rows first..last: what is observed less what is expected.
 
     By the emissions, in place; by transitions [1, 1, c, c], start and end, returned.
     """  # [S4.115-120]

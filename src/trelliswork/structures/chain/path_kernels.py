@@ -13,7 +13,7 @@ from trelliswork.runtime.kernel_math import (
     at,
     first_best,
     higher,
-    insert,
+    insert_moved,
     pick_from_sums,
     subtract_highest,
     sum_up,
@@ -61,7 +61,7 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
 
 @kernel(FAST)
 def _best_arrivals(deltas, t, arc_scores, arrived):
-    """arrived_j = max_i deltas[t, i] + arc_ij, eight sources a pass."""
+    """Compute arrived_j = max_i deltas[t, i] + arc_ij, eight sources a pass."""
     c, width = arc_scores.shape
     d0 = deltas[t, 0]
     for j in range(width):
@@ -93,7 +93,7 @@ def _best_arrivals(deltas, t, arc_scores, arrived):
 
 @kernel(FAST)
 def _padded(matrix):
-    """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
+    """Return a copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
     c = matrix.shape[0]
     width = (c + 7) // 8 * 8 if c > 16 else c
     out = np.empty((c, width), matrix.dtype)
@@ -107,7 +107,7 @@ def _padded(matrix):
 
 @kernel(FAST)
 def best_paths(first, last, emissions, transitions, start, end, lengths, tags, possible):
-    """Viterbi: δ forward without back-pointers, then the argmax only along the best path.
+    """Run Viterbi: δ forward without back-pointers, then the argmax only along the best path.
 
     δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row. A fast
     lane of its own: written over a number space, the same recursion takes up to 1.26 times as long (decision 61).
@@ -144,7 +144,7 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
 
 @kernel(FAST)
 def top_paths(first, last, emissions, transitions, start, end, lengths, tags, scores):
-    """The k best paths: δ_t(j) holds the k best prefixes ending in tag j; a prefix is (tag before, its rank).
+    """Compute the k best paths: δ_t(j) holds the k best prefixes ending in tag j; a prefix is (tag before, its rank).
 
     tags [k, batch, n], scores [k, batch]; a row with fewer than k paths has scores of -inf at the end. A fast lane of
     its own: the recursion over the semiring of lists, in torch, takes 58 times as long at (32, 30, 9), k = 10.
@@ -164,20 +164,12 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
                 else:
                     arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
                     for i in range(c):
-                        for r in range(k):
-                            value = deltas[t - 1, i, r] + arc_scores[i, j]
-                            if value <= values[k - 1]:
-                                break
-                            insert(value, i * k + r, values, origins[t, j])
+                        insert_moved(deltas[t - 1, i], arc_scores[i, j], i * k, values, origins[t, j])
                 for r in range(k):
                     values[r] += emissions[b, t, j]
         finals[:] = NEG_INF
         for j in range(c):
-            for r in range(k):
-                value = deltas[length - 1, j, r] + end[j]
-                if value <= finals[k - 1]:
-                    break
-                insert(value, j * k + r, finals, final_origins)
+            insert_moved(deltas[length - 1, j], end[j], j * k, finals, final_origins)
         for rank in range(k):
             scores[rank, b] = finals[rank]
             if finals[rank] == NEG_INF:
@@ -190,7 +182,7 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
 
 @kernel(FAST)
 def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
-    """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}, without an exp or a log a sample.
+    """Sample backwards: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}, without an exp or a log a sample.
 
     Running sums of weights are made once for each tag that follows at a position, however many samples have it there.
     `scores` are transitions, end, and the lengths; `run` alphas, log_alphas and arrivals as `backward_arcs` says.
@@ -214,7 +206,7 @@ def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
                 backward_arcs(b, t, r, transitions, log_alphas, arrivals, before[0, 0])
             for s in range(uniforms.shape[0]):
                 to = 0 if is_last else tags[s, b, t + 1]
-                if known_at[to] < step:
+                if known_at[to] < step:  # made at an earlier position or row, if ever
                     for i in range(c):
                         sums[to, i] = row_alphas[ba, ta, i] * row_arcs[bb, tt, i, to]
                     sum_up(sums[to])

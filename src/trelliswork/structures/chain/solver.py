@@ -6,7 +6,7 @@ Autograd keeps O(batch n c) numbers.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import dual_kernels, kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import SUMMED_AXES, ArcsBy, Chain
 from trelliswork.structures.kernel_solver import KernelSolver, draw_by, top_by, uniforms
-from trelliswork.structures.record import Decoded, Scores, Structure
+from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
@@ -37,33 +37,33 @@ class ChainArrays(NamedTuple):
 
     @staticmethod
     def of(chain: Chain, dtype: type | None = np.float64) -> ChainArrays:
-        """Arrays in this dtype; None keeps the chain's own."""
+        """Return arrays in this dtype; None keeps the chain's own."""
         emissions, transitions, start, end = [as_array(scores, dtype) for scores in chain.scores]
         if transitions.ndim == 2:
             transitions = transitions[None, None]
         return ChainArrays(emissions, transitions, start, end, chain.lengths.numpy())
 
     def double(self) -> ChainArrays:
-        """The same in float64."""
+        """Return the same in float64."""
         if self.emissions.dtype == np.float64:
             return self
         emissions, transitions, start, end = [converted(each, np.float64) for each in self[:4]]
         return ChainArrays(emissions, transitions, start, end, self.lengths)
 
     def first_not_a_score(self) -> tuple[int, int]:
-        """(which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
+        """Return (which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
         flat = self.emissions.reshape(-1), self.transitions.reshape(-1), self.start, self.end
         return first_not_a_score(flat)
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one pass over all arcs."""
+        """Return the multiply-adds of one pass over all arcs."""
         batch, n, c = self.emissions.shape
         return batch * n * c * c
 
 
 class Forward(NamedTuple):
-    """What one forward pass leaves behind: log Z, and α in scaled exp space or, for wide rows, in log space."""
+    """Results of one forward pass: log Z, and α in scaled exp space or, for wide rows, in log space."""
 
     arcs: Array  # exp of the transitions, rows padded: [1|batch, 1|n-1, c, width]
     alphas: Array
@@ -83,10 +83,10 @@ class Forward(NamedTuple):
 
 
 def run_forward(arrays: ChainArrays) -> Forward:
-    """log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
+    """Return log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
     emissions, transitions = arrays.emissions, arrays.transitions
     batch, n, c = emissions.shape
-    arcs = buffers.matrices((*transitions.shape[:3], (c + 7) // 8 * 8))
+    arcs = buffers.matrices((*transitions.shape[:3], (c + 7) // 8 * 8))  # rows of whole vector registers
     arc_shifts = np.empty(transitions.shape[:2])
     kernels.exp_arcs(transitions, arcs, arc_shifts)
     alphas, emits = buffers.empty((batch, n, c)), buffers.empty((batch, n, c))
@@ -99,7 +99,7 @@ def run_forward(arrays: ChainArrays) -> Forward:
         return Forward(arcs, alphas, emits, finals, log_z, NO_ROWS, NO_ALPHAS, NO_ALPHAS)
     wide_rows = np.flatnonzero(wide)
     log_alphas, arrivals = np.empty((len(wide_rows), n, c)), np.empty((len(wide_rows), n, c))
-    alphas[wide_rows] = 0.0
+    alphas[wide_rows] = 0.0  # what the scaled pass wrote before it gave up; `arc_posteriors` reads every row
     kernels.forward_log(
         wide_rows,
         emissions,
@@ -117,13 +117,14 @@ def run_forward(arrays: ChainArrays) -> Forward:
 def run_backward(
     arrays: ChainArrays, forward: Forward, grad: Array, arcs_by: ArcsBy
 ) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions, start and end.
+    """Return gradients of Σ_b grad[b] log Z[b] by emissions, transitions, start and end.
 
     Arc gradients are summed over all arcs ("batch": [1, 1, c, c]), over each row's arcs ("row": [batch, 1, c, c]),
     or kept apart ("position": [batch, n-1, c, c]).
     """  # [S4.115-120; S1, log Z gradient]
     batch, n, c = forward.alphas.shape
     arcs = forward.arcs
+    # Arcs that are shared, and summed, need no factors position by position: the kernel adds up their products.
     apart = arcs_by == "position" or arcs.shape[:2] != (1, 1)
     outgoing = buffers.empty((batch if apart else 0, n, arcs.shape[3]))
     d_emissions = buffers.empty(forward.alphas.shape)
@@ -151,7 +152,7 @@ def run_backward(
 def run_jvp(
     arrays: ChainArrays, forward: Forward, v_emissions: Array, v_arcs: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ v · marginals by emissions, transitions, start and end; v_arcs is [1|batch, 1|n-1, c, c].
+    """Return gradients of Σ v · marginals by emissions, transitions, start and end; v_arcs is [1|batch, 1|n-1, c, c].
 
     Marginals μ are the gradient of log Z, so their Jacobian is its Hessian, which is symmetric: the product of a vector
     v with it is how μ changes when the scores move along v. One pass forwards and one backwards find that, exactly.
@@ -160,18 +161,18 @@ def run_jvp(
     is_shared = arrays.transitions.shape[:2] == (1, 1) and forward.arcs.shape[0] == 1
     d_emissions = np.zeros((batch, n, c))
     d_transitions = np.zeros((0 if is_shared else batch, n - 1, c, c))
-    found = over_rows(
+    of_blocks = over_rows(
         dual_kernels.marginals_jvp, batch, 4 * arrays.work,
         forward.wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
         (forward.alphas, forward.emits, forward.log_alphas, forward.arrivals, forward.log_z),
         v_emissions, v_arcs, d_emissions, d_transitions,
     )  # fmt: skip
-    shared, d_start, d_end = (sum(each) for each in zip(*found, strict=True))
+    shared, d_start, d_end = (sum(each) for each in zip(*of_blocks, strict=True))
     return d_emissions, shared if is_shared else d_transitions, d_start, d_end
 
 
 def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:
-    """score(tags) of every row, and the flat index of the first tag out of range (-1: none is)."""
+    """Return score(tags) of every row, and the flat index of the first tag out of range (-1: none is)."""
     scores = np.empty(len(arrays.lengths))
     bad: int = path_kernels.path_scores(
         arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags.numpy(), scores
@@ -180,7 +181,7 @@ def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:
 
 
 def run_best(arrays: ChainArrays) -> tuple[Array, Array]:
-    """The best tags [batch, n], and whether a row has any."""
+    """Return the best tags [batch, n], and whether a row has any."""
     batch, n, _ = arrays.emissions.shape
     tags, possible = np.zeros((batch, n), np.int64), np.empty(batch, np.bool_)
     over_rows(path_kernels.best_paths, batch, arrays.work, *arrays, tags, possible)
@@ -218,7 +219,7 @@ class Kernels(KernelSolver):
         return run_backward(self.arrays, self.run, grad, "batch" if self._parts.transitions.dim() == 2 else "position")
 
     def log_prob(self, values: Tensor) -> Tensor | None:
-        """score(tags) - log Z; None if a tag is out of range."""  # [S4.114]
+        """Return score(tags) - log Z; None if a tag is out of range."""  # [S4.114]
         path_scores, bad = run_path_scores(self.arrays, values)
         if bad >= 0:
             return None
@@ -231,14 +232,16 @@ class Kernels(KernelSolver):
         return self._log_probs(path_scores, values, vjp)
 
     def marginals(self, arcs_by: ArcsBy = "position") -> tuple[Tensor, Tensor]:
-        """p(y_t | x) [batch, n, c] and arc posteriors, summed as `arcs_by` says."""  # [S4.106-107]
+        """Return p(y_t | x) [batch, n, c] and arc posteriors, summed as `arcs_by` says."""  # [S4.106-107]
         unary, arcs, _, _ = run_backward(self.arrays, self.run, np.ones(len(self.arrays.lengths)), arcs_by)
 
         def vjp(*grads: Array) -> tuple[Array, ...]:
             return run_jvp(self.arrays, self.run, *grads)
 
-        found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(unary), torch.from_numpy(arcs)), vjp, arcs_by)
-        return found
+        posteriors: tuple[Tensor, Tensor] = self._posteriors(
+            (torch.from_numpy(unary), torch.from_numpy(arcs)), vjp, arcs_by
+        )
+        return posteriors
 
     def best(self) -> Decoded:
         tags, possible = run_best(self.given)
@@ -248,7 +251,7 @@ class Kernels(KernelSolver):
         return top_by(path_kernels.top_paths, self.arrays.work * k, _no_tags(self.arrays, k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """By backward sampling."""
+        """Draw by backward sampling."""
         arrays, run, tags = self.arrays, self.run, _no_tags(self.arrays, n_samples)
         scores = arrays.transitions, arrays.end, arrays.lengths
         given = scores, run.arcs, run.wide_at, (run.alphas, run.log_alphas, run.arrivals)
@@ -273,7 +276,7 @@ class ChainReference(Reference):
         return tags, scores.detach() > -np.inf
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"emissions": scores(2, 3, 2), "transitions": scores(2, 2)}
 
 

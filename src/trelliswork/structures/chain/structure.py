@@ -204,7 +204,7 @@ def marginals(chain: Chain, arcs_by: ArcsBy = "position") -> tuple[Float[Tensor,
 
 
 def _posteriors(log_weights: Float[Tensor, "batch n m"], real: Bool[Tensor, "batch n 1"]) -> Float[Tensor, "batch n m"]:
-    """exp(log_weights) / Z where real. Z is their sum at every position; dividing by the sum found at each one
+    """Return exp(log_weights) / Z where real. Z is their sum at every position; dividing by the sum found at each one
     keeps rounding in α and β, which grows with the length and the scores, out of the probabilities."""  # [S4.97]
     log_weights = torch.where(real, log_weights, -INF)  # before anything else: padding may hold anything
     log_z = logsumexp(log_weights, -1)[:, :, None]

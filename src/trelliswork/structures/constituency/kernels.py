@@ -8,11 +8,11 @@ those that may be a right child; without an empty label (`nary_kernels.py`) they
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from trelliswork.runtime.arrays import NEG_INF
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp, higher, log
 from trelliswork.structures.constituency.label_kernels import LOWEST
@@ -23,16 +23,16 @@ FOLDED, SPLITS, INSIDE = range(3)  # planes: labels summed; splits summed; both
 class Charts(NamedTuple):
     """Labels summed of left children and the root, and of right children; splits summed; charts of either."""
 
-    of_some: Any
-    of_all: Any
-    splits: Any
-    left: Any
-    right: Any
+    of_some: Array
+    of_all: Array
+    splits: Array
+    left: Array
+    right: Array
 
 
 @kernel(FAST)
 def fill(charts, n, size):
-    """The inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4), (5) and (11)."""
+    """Compute the inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4), (5) and (11)."""
     of_some, of_all, splits, left, right = charts
     sums, tops, totals = np.empty((n, n * size)), np.empty(n * size), np.empty(n * size)
     left[0] = right[0] = of_all[0]
@@ -56,7 +56,7 @@ def fill(charts, n, size):
 
 @kernel(FAST)
 def fill_bars(rows, lengths, charts, grad, left_bars, right_bars):
-    """Derivatives of Σ grad log Z by the weights of spans, the widest first; `math.md`, (7) and (12)."""
+    """Compute derivatives of Σ grad log Z by the weights of spans, the widest first; `math.md`, (7) and (12)."""
     _, _, splits, left, right = charts
     n, size = left.shape[0], rows.shape[0]
     for b in range(size):
@@ -70,7 +70,7 @@ def fill_bars(rows, lengths, charts, grad, left_bars, right_bars):
             one, other = left[s, :m], right[w - 1 - s, behind]
             one_bar, other_bar = left_bars[s, :m], right_bars[w - 1 - s, behind]
             for e in range(m):
-                share = by_sum[e] * exp(min(one[e] + other[e] - total[e], 0.0))
+                share = by_sum[e] * exp(min(one[e] + other[e] - total[e], 0.0))  # at most 1, but for rounding
                 one_bar[e] += share
                 other_bar[e] += share
 
@@ -89,7 +89,7 @@ def tree_scores(spans, nodes, scores):
 
 @kernel(EXACT)
 def add_trees(nodes, grad, d_spans):
-    """d_spans += grad at the nodes of each row's tree."""
+    """Add: d_spans += grad at the nodes of each row's tree."""
     for b in range(nodes.shape[0]):
         for r in range(nodes.shape[1]):
             if nodes[b, r, 0] < 0:

@@ -17,7 +17,7 @@ LANES = 8
 
 @kernel(EXACT)
 def _highest(scores, c, lanes, tops):
-    """tops_s = max_y scores[s c + y]: eight labels side by side; the last eight may overlap those before."""
+    """Compute tops_s = max_y scores[s c + y]: eight labels side by side; the last eight may overlap those before."""
     for s in range(scores.shape[0] // c):
         row = scores[s * c : s * c + c]
         for k in range(LANES):
@@ -35,16 +35,16 @@ def _highest(scores, c, lanes, tops):
 
 @kernel(FAST, inline=True)
 def _from(flat, b, i, length, n, c):
-    """The labels of the spans that start at token i, one span after the other."""
+    """Return the labels of the spans that start at token i, one span after the other."""
     return flat[b, (i * n + i) * c : (i * n + length) * c]
 
 
 @kernel(EXACT)
 def highest_labels(spans, rows, lengths, tops, fine):
-    """The highest label of each span of a block, and for each row whether neither NaN nor +inf was met."""
+    """Compute the highest label of each span of a block, and for each row whether neither NaN nor +inf was met."""
     batch, n, _, c = spans.shape
     flat, size = spans.reshape((batch, n * n * c)), rows.shape[0]
-    lanes, found = np.empty(LANES, spans.dtype), np.empty(n)
+    lanes, highest = np.empty(LANES, spans.dtype), np.empty(n)
     tops[:] = NEG_INF
     for b in range(size):
         row, length, bad = rows[b], lengths[rows[b]], 0
@@ -53,13 +53,13 @@ def highest_labels(spans, rows, lengths, tops, fine):
             for e in range(scores.shape[0]):
                 bad += not (scores[e] <= LARGEST_SCORE)
             if c >= LANES:
-                _highest(scores, c, lanes, found)
+                _highest(scores, c, lanes, highest)
             for s in range(length - i if c < LANES else 0):
-                found[s] = scores[s * c]
+                highest[s] = scores[s * c]
                 for y in range(1, c):
-                    found[s] = higher(scores[s * c + y], found[s])
+                    highest[s] = higher(scores[s * c + y], highest[s])
             for w in range(length - i):
-                tops[w, i * size + b] = found[w]
+                tops[w, i * size + b] = highest[w]
         fine[row] = bad == 0
 
 
@@ -85,7 +85,7 @@ def fold(spans, rows, lengths, tops, weights, folded):
     batch, n, _, c = spans.shape
     size, shape = rows.shape[0], (batch, n * n * c)
     flat, flat_weights = spans.reshape(shape), weights.reshape(shape)
-    limits, found, totals = np.empty(n), np.empty(n), np.ones(tops.shape)
+    limits, row_totals, totals = np.empty(n), np.empty(n), np.ones(tops.shape)
     folded[:] = tops
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]
@@ -93,9 +93,9 @@ def fold(spans, rows, lengths, tops, weights, folded):
             for w in range(length - i):
                 limits[w] = max(tops[w, i * size + b], LOWEST)
             mine = _from(flat_weights, row, i, length, n, c)
-            _exp_below(_from(flat, row, i, length, n, c), limits, c, mine, found)
+            _exp_below(_from(flat, row, i, length, n, c), limits, c, mine, row_totals)
             for w in range(length - i):
-                totals[w, i * size + b] = found[w]
+                totals[w, i * size + b] = row_totals[w]
     for w in range(tops.shape[0]):
         for e in range(tops.shape[1]):
             folded[w, e] += log(totals[w, e])
@@ -111,10 +111,10 @@ def _scale(amounts, weights, c, out):
 
 @kernel(EXACT)
 def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
-    """d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
+    """Compute d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
     batch, n, _, c = weights.shape
     size, shape = rows.shape[0], (batch, n * n * c)
-    flat, found, amounts = weights.reshape(shape), d_spans.reshape(shape), np.empty(n)
+    flat, flat_d_spans, amounts = weights.reshape(shape), d_spans.reshape(shape), np.empty(n)
     for w in range(tops.shape[0]):
         for e in range(tops.shape[1]):  # bars / Σ_y weights
             bars[w, e] *= exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
@@ -123,12 +123,12 @@ def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
         for i in range(length):
             for w in range(length - i):
                 amounts[w] = bars[w, i * size + b]
-            _scale(amounts, _from(flat, row, i, length, n, c), c, _from(found, row, i, length, n, c))
+            _scale(amounts, _from(flat, row, i, length, n, c), c, _from(flat_d_spans, row, i, length, n, c))
 
 
 @kernel(EXACT)
 def mean_directions(weights, rows, lengths, tops, folded, directions, along):
-    """along = Σ_y p(y | span) directions: how `folded` changes, for the spans of a block; comes as zeros."""
+    """Compute along = Σ_y p(y | span) directions: how `folded` changes, for the spans of a block; comes as zeros."""
     c, size = weights.shape[3], rows.shape[0]
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]
@@ -143,7 +143,7 @@ def mean_directions(weights, rows, lengths, tops, folded, directions, along):
 
 @kernel(EXACT)
 def share_changes(weights, rows, lengths, tops, folded, directions, along, bars, d_spans):
-    """How p(span, y) = p(span) p(y | span) changes, from p(span) and its change as one complex number in `bars`."""
+    """Set the changes of p(span, y) = p(span) p(y | span), from p(span) and its change, complex numbers in `bars`."""
     c, size = weights.shape[3], rows.shape[0]
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]

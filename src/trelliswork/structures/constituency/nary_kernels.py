@@ -20,7 +20,7 @@ ALL, SOME, SPLITS, RIGHT, LEFT = range(5)  # planes: labels summed, all or but t
 
 @kernel(EXACT)
 def _fold_some(spans, rows, lengths, weights, empty, tops, some):
-    """some = log Σ_y exp(spans) over the labels but the empty one, for spans of two or more tokens."""
+    """Compute some = log Σ_y exp(spans) over the labels but the empty one, for spans of two or more tokens."""
     size, c, others = rows.shape[0], weights.shape[3], np.empty(weights.shape[3])
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]
@@ -60,17 +60,17 @@ def _share_labels(spans, rows, lengths, weights, empty, tops, planes, bars, d_sp
         row, length = rows[b], lengths[rows[b]]
         for i in range(length):
             for w in range(length - i):
-                e, mine, found = i * size + b, weights[row, i, i + w], d_spans[row, i, i + w]
+                e, mine, d_labels = i * size + b, weights[row, i, i + w], d_spans[row, i, i + w]
                 top, some = max(tops[w, e], LOWEST), planes[SOME, w, e]
                 of_all = bars[1, w, e] * exp(top - max(planes[ALL, w, e], LOWEST))
                 of_some = bars[0, w, e] * exp(top - some) if top - some < FARTHEST else 0.0
                 for y in range(c):
-                    found[y] = (of_all + of_some) * mine[y]
-                found[empty] = of_all * mine[empty]
+                    d_labels[y] = (of_all + of_some) * mine[y]
+                d_labels[empty] = of_all * mine[empty]
                 if bars[0, w, e] != 0.0 and top - some >= FARTHEST:
                     for y in range(c):
                         if y != empty:
-                            found[y] += bars[0, w, e] * exp(spans[row, i, i + w, y] - some)
+                            d_labels[y] += bars[0, w, e] * exp(spans[row, i, i + w, y] - some)
 
 
 @kernel(EXACT)

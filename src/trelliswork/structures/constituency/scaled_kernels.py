@@ -30,7 +30,7 @@ WEIGHTS = SPLITS  # the plane that log space has for its splits
 
 @kernel(EXACT)
 def _shift(folded, rows, lengths, shifts, totals):
-    """The shift of each row's wider spans, repeated for every i, and the sum of all shifts of one tree."""
+    """Compute the shift of each row's wider spans, repeated for every i, and the sum of all shifts of one tree."""
     size = rows.shape[0]
     for b in range(size):
         n, top, totals[b] = lengths[rows[b]], LOWEST, 0.0
@@ -57,7 +57,7 @@ def _weigh(folded, shifts, size, weights):
 
 @kernel(EXACT)
 def _fill(weights, chart, size):
-    """The inside recursion of a block of B = size rows; `math.md`, (4) over (+, ·)."""
+    """Compute the inside recursion of a block of B = size rows; `math.md`, (4) over (+, ·)."""
     n = weights.shape[0]
     chart[0] = weights[0]
     for w in range(1, n):
@@ -77,7 +77,7 @@ def _in_log_space(planes):
 
 @kernel(EXACT)
 def inside(spans, rows, lengths, tops, planes, weights, is_scaled, log_z):
-    """log Z of the rows of a block; the planes [3, n, n B] and weights of labels are kept for the gradient."""
+    """Compute log Z of the rows of a block; the planes [3, n, n B] and weights of labels are kept for the gradient."""
     n, size = planes.shape[1], rows.shape[0]
     fold(spans, rows, lengths, tops, weights, planes[FOLDED])
     done = n <= LONGEST
@@ -136,7 +136,7 @@ def outside(weights, rows, lengths, tops, planes, is_scaled, grad, d_spans):
 
 @kernel(EXACT)
 def _move(weights, rows, lengths, along, moved):
-    """Weights become dual numbers that change along directions, scaled to STEP at most; the extent of each row's."""
+    """Turn weights into dual numbers that change along directions, scaled to STEP; return each row's extent."""
     size, extents = rows.shape[0], np.zeros(rows.shape[0])
     for b in range(size):
         length = lengths[rows[b]]
@@ -149,13 +149,13 @@ def _move(weights, rows, lengths, along, moved):
         for w in range(length):
             for e in range(b, (length - w) * size, size):
                 moved[w, e] = weights[w, e] * complex(1.0, along[w, e] / extents[b] * STEP if finite else 0.0)
-        extents[b] = extents[b] if finite else extents[b] * 0.0
+        extents[b] = extents[b] if finite else extents[b] * 0.0  # 0 without a direction, NaN if it is not finite
     return extents
 
 
 @kernel(EXACT)
 def posterior_changes(weights, rows, lengths, tops, planes, is_scaled, directions, d_spans, done):
-    """How the posteriors of labelled spans change along directions, from the same recursion on dual numbers.
+    """Fill in the changes of posteriors of labelled spans along directions, by the same recursion on dual numbers.
 
     See `arc_solver.py`. `done` is False for rows too wide for exp space.
     """

@@ -30,5 +30,5 @@ def top_trees(spans: Array, empty: int | None, k: int) -> tuple[Array, Array]:
         plan, root, shown = ANY_ARITY, LEFT, SOME
         scores = np.concatenate([scores, scores])
         scores[0, ~np.eye(n, dtype=bool), empty] = -np.inf
-    nodes, found = plan.top(k, np.zeros((shown + len(scores), n, n)), scores, (root, 0, n - 1), shown)
-    return nodes[:, : 2 * n - 1, 1:] + np.array([0, 1, 0]), found
+    nodes, totals = plan.top(k, np.zeros((shown + len(scores), n, n)), scores, (root, 0, n - 1), shown)
+    return nodes[:, : 2 * n - 1, 1:] + np.array([0, 1, 0]), totals

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import DTypeLike
 from torch import Tensor
 
 from trelliswork.runtime import buffers
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import rows_by_reference
 from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.compilation import Kernel
 from trelliswork.runtime.threads import row_ranges, side_by_side
 from trelliswork.structures.constituency import (
     kernels,
@@ -27,7 +29,7 @@ from trelliswork.structures.constituency import (
 from trelliswork.structures.constituency.structure import Spans
 from trelliswork.structures.derivations import top_of_rows
 from trelliswork.structures.kernel_solver import KernelSolver, seeds
-from trelliswork.structures.record import Decoded, Scores, Structure
+from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 
@@ -43,13 +45,13 @@ class SpanArrays(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one pass, an exponential counted as a dozen."""
+        """Return the multiply-adds of one pass, an exponential counted as a dozen."""
         batch, n, _, c = self.spans.shape
         return 12 * batch * n * n * (n // 6 + c // 2 + 1)
 
     def blocks(self) -> list[Array]:
-        """The rows in groups of similar length."""
-        order = np.argsort(-self.lengths, kind="stable")
+        """Return the rows in groups of similar length."""
+        order = np.argsort(-self.lengths, kind="stable")  # the first row of a block is as long as its charts
         return [order[at : at + ROWS_SIDE_BY_SIDE] for at in range(0, len(order), ROWS_SIDE_BY_SIDE)]
 
 
@@ -65,7 +67,7 @@ class Tops(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What one inside pass leaves behind."""
+    """Results of one inside pass."""
 
     blocks: Blocks  # with the highest labels, and three planes
     weights: Array  # exp of spans, relative to the highest label of each, in float64
@@ -73,7 +75,9 @@ class Inside(NamedTuple):
     log_z: Array
 
 
-def over_blocks(kernel: Any, arrays: SpanArrays, blocks: Sequence[tuple[Array, ...]], work: int, *others: Any) -> None:
+def over_blocks(
+    kernel: Kernel, arrays: SpanArrays, blocks: Sequence[tuple[Array, ...]], work: int, *others: object
+) -> None:
     """kernel(spans, rows, lengths, *charts, *others) for every block, on as many threads as are worth it."""
     spans, lengths = arrays
 
@@ -85,7 +89,7 @@ def over_blocks(kernel: Any, arrays: SpanArrays, blocks: Sequence[tuple[Array, .
 
 
 def highest_labels(arrays: SpanArrays) -> Tops:
-    """What every other pass begins with: reads all scores once, and meets those that are none."""
+    """Read all scores once, which every other pass begins with, and note those that are none."""
     charts: Blocks = []
     for rows in arrays.blocks():
         n = int(arrays.lengths[rows[0]])
@@ -96,7 +100,7 @@ def highest_labels(arrays: SpanArrays) -> Tops:
 
 
 def run_inside(arrays: SpanArrays, tops: Tops) -> Inside:
-    """log Z of every row and what its gradient needs: in exp space where that is exact, else in log space."""
+    """Return log Z of every row and what its gradient needs: in exp space where that is exact, else in log space."""
     batch = len(arrays.lengths)
     blocks: Blocks = [(rows, top, np.empty((3, *top.shape))) for rows, top in tops.blocks]
     run = Inside(blocks, buffers.empty(arrays.spans.shape), np.empty(batch, np.bool_), np.empty(batch))
@@ -104,16 +108,16 @@ def run_inside(arrays: SpanArrays, tops: Tops) -> Inside:
     return run
 
 
-def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: Any = None) -> Array:
-    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: DTypeLike | None = None) -> Array:
+    """Return the gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
     d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
-    weighed = arrays._replace(spans=run.weights)
+    weighed = arrays._replace(spans=run.weights)  # scores are not read again: their exponentials were kept
     over_blocks(scaled_kernels.outside, weighed, run.blocks, arrays.work // 2, run.is_scaled, grad, d_spans)
     return d_spans
 
 
 def run_changes(arrays: SpanArrays, run: Inside, directions: Array) -> tuple[Array, Array]:
-    """How the marginals change along directions [batch, n, n, c], and whether a row's could be found in exp space."""
+    """Return the changes of marginals along directions [batch, n, n, c], and which rows fitted into exp space."""
     changes, done = np.zeros(directions.shape), np.empty(len(directions), np.bool_)
     weighed, kernel = arrays._replace(spans=run.weights), scaled_kernels.posterior_changes
     over_blocks(kernel, weighed, run.blocks, 4 * arrays.work, run.is_scaled, directions, changes, done)
@@ -121,7 +125,7 @@ def run_changes(arrays: SpanArrays, run: Inside, directions: Array) -> tuple[Arr
 
 
 class NaryInside(NamedTuple):
-    """What one inside pass over trees of any arity leaves behind."""
+    """Results of one inside pass over trees of any arity."""
 
     blocks: Blocks  # with the highest labels, and five planes
     weights: Array
@@ -129,15 +133,17 @@ class NaryInside(NamedTuple):
 
 
 def run_nary_inside(arrays: SpanArrays, tops: Tops, empty: int) -> NaryInside:
-    """log Z of every row, in log space, and what its gradient needs."""
+    """Return log Z of every row, in log space, and what its gradient needs."""
     blocks: Blocks = [(rows, top, np.empty((5, *top.shape))) for rows, top in tops.blocks]
     run = NaryInside(blocks, buffers.empty(arrays.spans.shape), np.empty(len(arrays.lengths)))
     over_blocks(nary_kernels.inside, arrays, blocks, arrays.work, empty, *run[1:])
     return run
 
 
-def run_nary_outside(arrays: SpanArrays, run: NaryInside, empty: int, grad: Array, dtype: Any = None) -> Array:
-    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+def run_nary_outside(
+    arrays: SpanArrays, run: NaryInside, empty: int, grad: Array, dtype: DTypeLike | None = None
+) -> Array:
+    """Return the gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
     d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
     over_blocks(nary_kernels.outside, arrays, run.blocks, arrays.work // 2, empty, run.weights, grad, d_spans)
     return d_spans
@@ -161,20 +167,20 @@ class Kernels(KernelSolver):
     def run(self) -> Inside:
         return run_inside(self.arrays, self.tops)
 
-    def _outside(self, grad: Array, dtype: Any = None) -> Array:
-        """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+    def _outside(self, grad: Array, dtype: DTypeLike | None = None) -> Array:
+        """Return the gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
         return run_outside(self.arrays, self.run, grad, dtype)
 
     def _gradients(self, grad: Array) -> tuple[Array, ...]:
         return (self._outside(grad),)
 
     def marginals(self) -> Tensor:
-        found = self._outside(np.ones(len(self.run.log_z)), np.float64)
-        posteriors: Tensor = self._posteriors(torch.from_numpy(found), self._changes)
+        expected = self._outside(np.ones(len(self.run.log_z)), np.float64)
+        posteriors: Tensor = self._posteriors(torch.from_numpy(expected), self._changes)
         return posteriors
 
     def _changes(self, directions: Array) -> tuple[Array]:
-        """Of the marginals along directions; rows too wide for exp space by the reference."""
+        """Return changes of the marginals along directions; rows too wide for exp space by the reference."""
         changes, done = run_changes(self.arrays, self.run, directions)
         lengths = self._parts.lengths
         rows_by_reference(
@@ -187,7 +193,7 @@ class Kernels(KernelSolver):
         return (changes,)
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """Its gradient is the tree's nodes less their posteriors."""
+        """Return log p(tree), whose gradient is the tree's nodes less their posteriors."""
         nodes, scores = as_array(values), np.empty(len(values))
         kernels.tree_scores(self.arrays.spans, nodes, scores)
 
@@ -207,7 +213,7 @@ class Kernels(KernelSolver):
         return torch.from_numpy(nodes), torch.from_numpy(possible)
 
     def _some_labels(self) -> Array:
-        """The labels that left children and the root may have, and tokens."""
+        """Return the labels that left children and the root may have, and tokens."""
         return self.arrays.spans
 
     def top_k(self, k: int) -> Decoded:
@@ -221,7 +227,7 @@ class Kernels(KernelSolver):
         return torch.from_numpy(nodes), torch.from_numpy(scores)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """From the charts and the weights of labels that log Z left."""
+        """Draw from the charts and the weights of labels that log Z left."""
         batch, n, _, c = self.arrays.spans.shape
         run, nodes, work = self.run, _no_nodes(self.arrays, n_samples), n_samples * batch * n * (n + c) * 2
         weighed, chosen = self.arrays._replace(spans=run.weights), seeds(n_samples, batch, generator)
@@ -231,7 +237,7 @@ class Kernels(KernelSolver):
 
 
 class NaryKernels(Kernels):
-    """Where one label is empty: trees of any arity."""
+    """Queries where one label is empty: trees of any arity."""
 
     @cached_property
     def run(self) -> NaryInside:  # type: ignore[override]
@@ -242,15 +248,16 @@ class NaryKernels(Kernels):
         empty: int = self._parts.empty  # type: ignore[assignment]
         return empty
 
-    def _outside(self, grad: Array, dtype: Any = None) -> Array:
+    def _outside(self, grad: Array, dtype: DTypeLike | None = None) -> Array:
         return run_nary_outside(self.arrays, self.run, self._empty, grad, dtype)
 
     def marginals(self) -> Tensor:
-        found: Tensor = self._posteriors(torch.from_numpy(self._outside(np.ones(len(self.run.log_z)), np.float64)))
-        return found
+        # Without a `vjp`, which `_changes` has for binary trees only: the reference differentiates these.
+        posteriors: Tensor = self._posteriors(torch.from_numpy(self._outside(np.ones(len(self.run.log_z)), np.float64)))
+        return posteriors
 
     def _some_labels(self) -> Array:
-        spans = self.arrays.spans.copy()
+        spans = self.arrays.spans.copy()  # the scores may be the caller's own memory
         spans[:, ~np.eye(spans.shape[1], dtype=bool), self._empty] = -np.inf
         return spans
 
@@ -267,7 +274,7 @@ def _no_nodes(arrays: SpanArrays, *lead: int) -> Array:
     return np.full((*lead, batch, 2 * n - 1, 3), -1)
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"spans": scores(2, 3, 3, 2)}
 
 

@@ -59,7 +59,7 @@ def _lowered(mantissa, exponent, top):
 
 @kernel(FAST)
 def _weigh(scores, mantissas, exponents):
-    """e^score as mantissas in [2^-512, 1] and exponents; -inf is 0."""
+    """Compute e^score as mantissas in [2^-512, 1] and exponents; -inf is 0."""
     n_wide = 0
     for u in range(scores.shape[0]):
         n_wide += scores[u] > 0.0 or NEG_INF < scores[u] < -UNIT
@@ -98,7 +98,7 @@ def _enter(before_blanks, before_labels, bars, shares, label_shares, sums, ups, 
         top = max(blank_ups[u], label_ups[u])
         stay = _lowered(blanks[u], blank_ups[u], top)
         total = stay + _lowered(labels[u], label_ups[u], top)
-        shares[u] = stay / max(total, DOWN)
+        shares[u] = stay / max(total, DOWN)  # 0 of a total of 0; any other is above DOWN
         sums[u], ups[u] = total, top
     for u in range(bars.shape[0]):
         entering = sums[u] if bars[u] == 0.0 else blanks[u]
@@ -112,7 +112,7 @@ def _enter(before_blanks, before_labels, bars, shares, label_shares, sums, ups, 
 
 @kernel(FAST)
 def _finish(blank, blank_up, label, label_up):
-    """(share of the total that ends in the last blank, log of the total)."""  # [S4.657]
+    """Return (share of the total that ends in the last blank, log of the total)."""  # [S4.657]
     top = max(blank_up, label_up)
     in_blank = _lowered(blank, blank_up, top)
     total = in_blank + _lowered(label, label_up, top)
@@ -161,7 +161,7 @@ def forward(first, last, emissions, bars, lengths, target_lengths, shares, ends,
 
 @kernel(FAST)
 def _step_back(blank_mass, label_mass, bars, shares, label_shares, sums, new_blanks, new_labels):
-    """The occupancies of the frame before: each state's mass goes back to its predecessors by their shares."""
+    """Compute the occupancies of the frame before: each state's mass goes back to its predecessors by their shares."""
     for u in range(bars.shape[0]):
         entering = label_mass[u] * (1.0 - label_shares[u])
         sums[u] = blank_mass[u] + (entering if bars[u] == 0.0 else 0.0)  # what left blank u or label u-1
@@ -206,15 +206,15 @@ def backward(first, last, bars, run, strings, blank, grad, occupancies):
 
 
 @kernel(FAST)
-def fill_exponentials(log_probs, lengths, grad, found):
-    """found[t, b, k] = grad[b] y_k^t at real frames, 0 at others, for log probabilities [t, b, c]."""
+def fill_exponentials(log_probs, lengths, grad, weighted):
+    """Compute weighted[t, b, k] = grad[b] y_k^t at real frames, 0 at others, for log probabilities [t, b, c]."""
     n_frames, batch, c = log_probs.shape
-    given, out = log_probs.reshape(-1), found.reshape(-1)
+    given, out = log_probs.reshape(-1), weighted.reshape(-1)
     for i in range(given.shape[0]):  # in one run: rows are too short for it
         out[i] = exp(min(float(given[i]), 0.0))
     for t in range(n_frames):
         for b in range(batch):
-            weight, scores, row = grad[b], log_probs[t, b], found[t, b]
+            weight, scores, row = grad[b], log_probs[t, b], weighted[t, b]
             if t >= lengths[b] or weight == 0.0:
                 for k in range(c):
                     row[k] = 0.0
@@ -229,27 +229,24 @@ def fill_exponentials(log_probs, lengths, grad, found):
 
 
 @kernel(EXACT)
-def first_bad_label(targets, target_lengths, c, blank):
-    """(row, place) of the first label that is no symbol, or the blank; (-1, -1) if there is none."""
+def labels_are_symbols(targets, target_lengths, c, blank):
+    """Return False if a label is no symbol, or the blank."""
     for b in range(targets.shape[0]):
         for u in range(target_lengths[b]):
             if not 0 <= targets[b, u] < c or targets[b, u] == blank:
-                return b, u
-    return -1, -1
+                return False
+    return True
 
 
 @kernel(EXACT)
-def first_bad_frame(log_probs, lengths):
-    """(t, b, symbol) of the first NaN or +inf in a real frame of [t, b, c]; (-1, -1, -1) if there is none."""
+def frames_are_scores(log_probs, lengths):
+    """Return False if a real frame of [t, b, c] has a NaN or +inf."""
     n_frames, batch, c = log_probs.shape
+    bad = 0
     for t in range(n_frames):
         for b in range(batch):
             if t < lengths[b]:
-                row, bad = log_probs[t, b], 0
+                row = log_probs[t, b]
                 for k in range(c):
                     bad += not (row[k] <= LARGEST_SCORE)
-                if bad:
-                    for k in range(c):
-                        if not (row[k] <= LARGEST_SCORE):
-                            return t, b, k
-    return -1, -1, -1
+    return bad == 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.runtime.kernel_math import insert, log_add
+from trelliswork.runtime.kernel_math import insert_moved, log_add
 from trelliswork.runtime.kernel_random import uniform
 
 STAY, STEP, SKIP = 0, 1, 2  # a move goes back this many states
@@ -25,7 +25,7 @@ def _symbol(s, targets, blank):
 
 @kernel(EXACT)
 def _n_moves(s, bars):
-    """How many moves lead into state s: 1 at the first, 2 at blanks and repeats, 3 at labels that may be skipped to."""
+    """Return the number of moves into state s: 1 at the first, 2 at blanks and repeats, 3 at other labels."""
     if s % 2 == 1 and s > 1 and bars[s // 2] == 0.0:
         return 3
     return 2 if s > 0 else 1
@@ -33,7 +33,7 @@ def _n_moves(s, bars):
 
 @kernel(EXACT)
 def best_paths(first, last, emissions, bars, targets, lengths, target_lengths, blank, paths, possible):
-    """Viterbi: `forward` with max. Among ties a path ends in the blank, and looks back to where it already is."""
+    """Run Viterbi: `forward` with max. Among ties a path ends in the blank, and looks back to where it already is."""
     # [S4.654-657]
     _, n_frames, _, size = emissions.shape
     alpha, new, moves = np.empty(2 * size), np.empty(2 * size), np.empty((n_frames, 2 * size), np.int8)
@@ -83,12 +83,12 @@ def top_paths(first, last, emissions, bars, targets, lengths, target_lengths, bl
             for s in range(n_states):
                 emission = emissions[s % 2, t, b, s // 2]
                 for m in range(_n_moves(s, bars[b])):
-                    _offer(alpha[s - m], m * k, emission, new[s], origins[t, s])
+                    insert_moved(alpha[s - m], emission, m * k, new[s], origins[t, s])
             alpha, new = new, alpha
         ended, final = new[0], origins[n, 0]
         ended[:] = NEG_INF
         for m in range(min(2, n_states)):
-            _offer(alpha[n_states - 1 - m], m * k, 0.0, ended, final)
+            insert_moved(alpha[n_states - 1 - m], 0.0, m * k, ended, final)
         for r in range(k):
             scores[r, b] = ended[r]
             if ended[r] > NEG_INF:
@@ -101,18 +101,8 @@ def top_paths(first, last, emissions, bars, targets, lengths, target_lengths, bl
 
 
 @kernel(EXACT)
-def _offer(candidates, base, added, values, origins):
-    """Merge a descending list, moved by `added`, into the list that ends in `values`."""
-    for r in range(candidates.shape[0]):
-        value = candidates[r] + added
-        if value <= values[values.shape[0] - 1]:
-            break
-        insert(value, base + r, values, origins)
-
-
-@kernel(EXACT)
 def sample_paths(first, last, bars, run, strings, blank, seeds, paths):
-    """Exact samples, from the last frame to the first: predecessors are drawn by their shares."""
+    """Draw exact samples, from the last frame to the first: predecessors are drawn by their shares."""
     (shares, ends, _), (targets, lengths, target_lengths), state = run, strings, np.empty(1, np.uint64)
     for b in range(first, last):
         for i in range(paths.shape[0]):
@@ -161,7 +151,7 @@ def prefix_masses(scores, rest, blank, last, in_label, in_blank, reaching, repea
         top, total = NEG_INF, 0.0
         for t in range(n):
             value = (repeating[t] if k == last else reaching[t]) + scores[t, k] + rest[t + 1]
-            if value > top:
+            if value > top:  # in one pass: what was summed is scaled to the new highest value
                 total, top = (total * math.exp(top - value) if top > NEG_INF else 0.0) + 1.0, value
             elif value > NEG_INF:
                 total += math.exp(value - top)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,11 +14,12 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import as_array, as_tensor
+from trelliswork.runtime.compilation import Kernel
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
-from trelliswork.structures.kernel_solver import Kernel, KernelSolver, best_by, draw_by, seeds, top_by
-from trelliswork.structures.record import Decoded, Scores, Structure
+from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds, top_by
+from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 MOST = 700.0  # e^700 is still a float64
@@ -37,7 +38,7 @@ class LabelArrays(NamedTuple):
 
     @staticmethod
     def of(scores: Array, targets: Array, lengths: Array, target_lengths: Array, blank: int) -> LabelArrays:
-        """From scores [batch, t, c] of any float dtype and memory layout."""
+        """Build it from scores [batch, t, c] of any float dtype and memory layout."""
         batch, n_frames, _ = scores.shape
         emissions = buffers.empty((2, n_frames, batch, targets.shape[1] + 1))
         bars = np.empty((batch, targets.shape[1] + 1))
@@ -50,7 +51,7 @@ class LabelArrays(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one pass; a state costs five exponentials and logarithms."""
+        """Return the multiply-adds of one pass; a state costs five exponentials and logarithms."""
         return self.emissions.size * 30
 
 
@@ -71,20 +72,20 @@ def run_forward(arrays: LabelArrays) -> Forward:
 
 
 def add_occupancies(arrays: LabelArrays, run: Forward, grad: Array, occupancies: Array) -> None:
-    """occupancies[b, t, c] += grad[b] p(π_t = c | ℓ, x)."""
+    """Add: occupancies[b, t, c] += grad[b] p(π_t = c | ℓ, x)."""
     given = arrays.bars, tuple(run), arrays.strings, arrays.blank, grad, occupancies
     over_rows(partial(_together, kernels.backward, arrays.bars.shape[1]), len(grad), arrays.work // 6, *given)
 
 
-def _together(kernel: Kernel, size: int, first: int, last: int, *arguments: Any) -> None:
-    """A kernel over rows first..last, as many at once as have `CELLS` states."""
+def _together(kernel: Kernel, size: int, first: int, last: int, *arguments: object) -> None:
+    """Run a kernel over rows first..last, as many at once as have `CELLS` states."""
     at_once = max(1, CELLS // size)
     for b in range(first, last, at_once):
         kernel(b, min(b + at_once, last), *arguments)
 
 
 def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], Labelling]) -> Tensor:
-    """-log p(ℓ | x) [batch] in one node, with the gradient y - occupancy.
+    """Return -log p(ℓ | x) [batch] in one node, with the gradient y - occupancy.
 
     That is the derivative for scores that are log probabilities and stay so: through a log-softmax it is the exact one,
     and it is what torch's own loss gives. Rows without an alignment have the loss +inf and the gradient 0.
@@ -94,10 +95,10 @@ def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], La
 
     def vjp(grad: Array) -> tuple[Array]:
         grad = np.where(run.log_z > -np.inf, grad, 0.0)
-        found = np.empty(scores.shape, scores.dtype)
-        kernels.fill_exponentials(scores, arrays.lengths, grad, found)
-        add_occupancies(arrays, run, -grad, found.transpose(1, 0, 2))
-        return (found,)
+        gradient = np.empty(scores.shape, scores.dtype)
+        kernels.fill_exponentials(scores, arrays.lengths, grad, gradient)
+        add_occupancies(arrays, run, -grad, gradient.transpose(1, 0, 2))
+        return (gradient,)
 
     return differentiable(
         as_tensor(-run.log_z, log_probs.dtype), (log_probs,), vjp, lambda scores: reference_loss(parts_of(scores))
@@ -105,7 +106,7 @@ def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], La
 
 
 def reference_loss(parts: Labelling) -> Tensor:
-    """The same loss in plain torch: its value is -log p, its derivative y - occupancy."""
+    """Return the same loss in plain torch: its value is -log p, its derivative y - occupancy."""
     log_prob = structure.log_partition(parts)
     weights = parts.scores.clamp(max=MOST).exp().sum((1, 2))
     feasible = log_prob > -torch.inf
@@ -149,7 +150,7 @@ class Kernels(KernelSolver):
         return np.zeros((*lead, *self._parts.scores.shape[:2]), np.int64)
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"log_probs": scores(2, 4, 3), "targets": [[1, 2], [1]]}
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,12 +21,12 @@ from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
 from trelliswork.structures.ctc.solver import Kernels
 from trelliswork.structures.ctc.structure import Labelling
-from trelliswork.structures.record import CountingSolver, Decoded, Scores, Solver, Structure
+from trelliswork.structures.record import CountingSolver, Decoded, Example, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
 
 NO_LABEL = -1
 LIMIT = 100_000
-State = tuple[int, int, int]  # last label, and the frames at which paths may end in it and in a blank behind it
+SpellingState = tuple[int, int, int]  # last label, and the frames at which paths may end in it and in a blank behind it
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Frames:
         return replace(self, scores=scores)
 
     def rows(self) -> list[Array]:
-        """The real frames of each row."""
+        """Return the real frames of each row."""
         frames = self.scores.detach().cpu().contiguous().numpy()
         return [row[:n] for row, n in zip(frames, self.lengths.tolist(), strict=True)]
 
 
-class Strings(CountingSolver):
+class StringReference(CountingSolver):
     """Values are label strings [rows, t], NO_LABEL behind the last; prefix search looks at `limit` prefixes."""
 
     alignments: ClassVar[Callable[[Labelling], Solver]] = partial(Reference, structure)
@@ -62,11 +62,11 @@ class Strings(CountingSolver):
         self._frames, self._limit = frames, limit
 
     def log_partition(self) -> Tensor:
-        """0 for log probabilities."""
+        """Return 0 for log probabilities."""
         return logsumexp(self._frames.scores, dim=-1).sum(-1)
 
     def marginals(self) -> Tensor:
-        """p(π_t = symbol | x) [rows, t, c] over all paths; 0 at padding and where nothing is possible."""
+        """Return p(π_t = symbol | x) [rows, t, c] over all paths; 0 at padding and where nothing is possible."""
         frames, n_frames = self._frames, self._frames.scores.shape[1]
         real = torch.arange(n_frames, device=frames.lengths.device) < frames.lengths[:, None]
         possible = torch.isfinite(self.log_partition())[:, None, None] & real[..., None]
@@ -75,7 +75,7 @@ class Strings(CountingSolver):
         return normalised.exp()
 
     def score(self, values: Tensor) -> Tensor:
-        """log of the summed exp scores of the paths of each string."""
+        """Return log of the summed exp scores of the paths of each string."""
         frames, named = self._frames, values >= 0
         parts = Labelling.of(frames.scores, values.clamp(min=0), frames.lengths, named.sum(1), frames.blank)
         return type(self).alignments(parts).log_partition()
@@ -85,15 +85,15 @@ class Strings(CountingSolver):
         return values[0], scores[0] > -INF
 
     def top_k(self, k: int) -> Decoded:
-        """By prefix search; as many as the row with the most strings has, at most k."""
-        found = [search.best_strings(row, self._frames.blank, k, self._limit) for row in self._frames.rows()]
-        n_best = max([1, *map(len, found)])
-        scores = torch.tensor([[row[r][1] if r < len(row) else -INF for row in found] for r in range(n_best)])
-        strings = [row[r][0] if r < len(row) else [] for r in range(n_best) for row in found]
-        return self._padded(strings).unflatten(0, (n_best, len(found))), scores.to(self._frames.lengths.device)
+        """Search prefixes; as many as the row with the most strings has, at most k."""
+        best_of_rows = [search.best_strings(row, self._frames.blank, k, self._limit) for row in self._frames.rows()]
+        n_best = max([1, *map(len, best_of_rows)])
+        scores = torch.tensor([[row[r][1] if r < len(row) else -INF for row in best_of_rows] for r in range(n_best)])
+        strings = [row[r][0] if r < len(row) else [] for r in range(n_best) for row in best_of_rows]
+        return self._pad(strings).unflatten(0, (n_best, len(best_of_rows))), scores.to(self._frames.lengths.device)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """Paths are drawn frame by frame, and collapsed."""
+        """Draw paths frame by frame, and collapse them."""
         frames = self._frames
         rows, n_frames, c = frames.scores.shape
         if n_samples == 0 or rows == 0:
@@ -102,15 +102,15 @@ class Strings(CountingSolver):
         drawn = torch.multinomial(weights, n_samples, replacement=True, generator=generator)
         paths = drawn.T.reshape(n_samples * rows, n_frames)
         strings = structure.collapse(paths, frames.lengths.repeat(n_samples), frames.blank)
-        return self._padded(strings).unflatten(0, (n_samples, rows))
+        return self._pad(strings).unflatten(0, (n_samples, rows))
 
-    def _padded(self, strings: list[list[int]]) -> Tensor:
+    def _pad(self, strings: list[list[int]]) -> Tensor:
         n_frames, device = self._frames.scores.shape[1], self._frames.lengths.device
         filled = [string + [NO_LABEL] * (n_frames - len(string)) for string in strings]
         return torch.tensor(filled, dtype=torch.long, device=device).reshape(len(strings), n_frames)
 
     def count(self) -> Tensor:
-        """How many label strings have a path, each counted once."""
+        """Return the number of label strings that have a path, each counted once."""
         n_labels = self._frames.scores.shape[2] - 1
         unforbidden = _strings_by_frames(n_labels, self._frames.scores.shape[1])
         counts = [
@@ -120,14 +120,14 @@ class Strings(CountingSolver):
         return torch.tensor(counts, dtype=torch.float64, device=self._frames.lengths.device)
 
 
-class StringKernels(Strings):
+class StringKernels(StringReference):
     """The paths of a known string are summed by kernel."""
 
     alignments = Kernels
 
 
 def _strings_by_frames(n_labels: int, most: int) -> list[float]:
-    """How many strings fit into 0..most frames. A string needs one frame a label, one more for each repeat:
+    """Count the strings that fit into 0..most frames. A string needs one frame a label, one more for each repeat:
     f(m) = (v - 1) f(m-1) + f(m-2) strings need exactly m."""
     exactly = [1.0, float(n_labels)]
     for m in range(2, most + 1):
@@ -140,7 +140,7 @@ def _strings_by_frames(n_labels: int, most: int) -> list[float]:
 
 
 def count_strings(allowed: Array, blank: int, limit: int) -> float:
-    """How many label strings have a path through the allowed symbols [t, c].
+    """Count the label strings that have a path through the allowed symbols [t, c].
 
     Strings of one length are followed together as long as their paths may end at the same frames: each such set of
     frames is a state of the deterministic automaton of the strings. Sets of frames are the bits of whole numbers.
@@ -148,14 +148,14 @@ def count_strings(allowed: Array, blank: int, limit: int) -> float:
     n, c = allowed.shape
     masks = [sum(1 << t for t in range(n) if allowed[t, symbol]) for symbol in range(c)]
     last = 1 << n >> 1
-    layer: Counter[State] = Counter({(NO_LABEL, 0, _onwards(1 & masks[blank], masks[blank])): 1})
+    layer: Counter[SpellingState] = Counter({(NO_LABEL, 0, _onwards(1 & masks[blank], masks[blank])): 1})
     total = float(n == 0)
     for _ in range(n + 1):
         total += sum(times for (_, in_label, in_blank), times in layer.items() if (in_label | in_blank) & last)
-        longer: Counter[State] = Counter()
+        longer: Counter[SpellingState] = Counter()
         for state, times in layer.items():
             for label in range(c):
-                if label != blank and (reached := _extended(state, label, masks, blank))[1]:
+                if label != blank and (reached := _extend(state, label, masks, blank))[1]:
                     longer[reached] += times
         if len(longer) > limit:
             raise ScoreError(
@@ -166,7 +166,7 @@ def count_strings(allowed: Array, blank: int, limit: int) -> float:
     return total
 
 
-def _extended(state: State, label: int, masks: list[int], blank: int) -> State:
+def _extend(state: SpellingState, label: int, masks: list[int], blank: int) -> SpellingState:
     """The state with one more label, which begins a frame after the last or, first of all, with the first frame."""
     before, in_label, in_blank = state
     begins = (in_blank if label == before else in_blank | in_label) << 1 | (before == NO_LABEL)
@@ -175,12 +175,12 @@ def _extended(state: State, label: int, masks: list[int], blank: int) -> State:
 
 
 def _onwards(begins: int, mask: int) -> int:
-    """The frames of `mask` that follow one of `begins` without a gap, these included."""
+    """Return the frames of `mask` that follow one of `begins` without a gap, these included."""
     return begins | (mask & ~(mask + begins))
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"log_probs": scores(2, 4, 3)}
 
 
-STRUCTURE = Structure("ctc strings", Strings, StringKernels, example)
+STRUCTURE = Structure("ctc strings", StringReference, StringKernels, example)

@@ -108,14 +108,14 @@ def total(parts: Labelling, semiring: Semiring) -> Tensor:
     empty = parts.target_lengths == 0
     shape = (len(parts.lengths),)
     nothing = semiring.zero(shape, parts.scores)
-    found = torch.where(empty, semiring.one(shape, parts.scores), nothing)
+    sums = torch.where(empty, semiring.one(shape, parts.scores), nothing)
     last = 2 * parts.target_lengths
     for t, alpha in enumerate(forward(parts, semiring), 1):
         blank_last = _pick(alpha, last)
         label_last = torch.where(empty, nothing, _pick(alpha, (last - 1).clamp(min=0)))
         ended = semiring.plus(blank_last, label_last)  # [S4.657]
-        found = torch.where(parts.lengths == t, ended, found)
-    return found
+        sums = torch.where(parts.lengths == t, ended, sums)
+    return sums
 
 
 def _pick(alpha: Tensor, state: Int[Tensor, "batch"]) -> Tensor:
@@ -146,7 +146,7 @@ def label_starts(paths: Tensor, lengths: Tensor, blank: int) -> Bool[Tensor, "ba
 
 
 def is_alignment(parts: Labelling, paths: Int[Tensor, "batch t"]) -> Bool[Tensor, "batch"]:
-    """Whether paths collapse to the labels of their rows."""
+    """Return whether paths collapse to the labels of their rows."""
     n_begun = label_starts(paths, parts.lengths, parts.blank).cumsum(1)
     if parts.targets.shape[1] == 0:
         return n_begun[:, -1] == 0

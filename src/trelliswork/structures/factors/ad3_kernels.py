@@ -67,7 +67,7 @@ def prepare(flat, graph, theta, p, pull):
 
 @kernel(EXACT)
 def _spread(theta, graph):
-    """The mean range of the finite scores of a factor: the scale on which rho is chosen."""
+    """Return the mean range of the finite scores of a factor: the scale on which rho is chosen."""
     total, n_factors = 0.0, graph.offsets.shape[0]
     for a in range(n_factors):
         last = graph.offsets[a + 1] if a + 1 < n_factors else theta.shape[0]
@@ -104,7 +104,7 @@ def _agree(graph, marginals, p, pull, rho):
 
 @kernel(EXACT)
 def _round(flat, graph, p, values, scores, forbidden):
-    """The likeliest value of each variable under p (of its own scores without factors), then uphill."""
+    """Return the likeliest value of each variable under p (of its own scores without factors), then uphill."""
     for v in range(graph.sizes.shape[0]):
         alone = graph.touch_ptr[v] == graph.touch_ptr[v + 1]
         values[v], _ = first_best(flat[v * graph.c :] if alone else p[v], graph.sizes[v])
@@ -148,9 +148,9 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
         at_rest = apart + moved <= AT_REST * n_edges
         if iteration % 5 == 0 or at_rest or iteration == max_iterations:
             bound = min(bound, upper_bound(theta, graph, pull))
-            found = _round(flat, graph, p, values, scores, forbidden)
-            if found > score or iteration == 0:
-                score = found
+            rounded = _round(flat, graph, p, values, scores, forbidden)
+            if rounded > score or iteration == 0:
+                score = rounded
                 best[:] = values
             if at_rest or (score > NEG_INF and bound - score <= tolerance * max(1.0, abs(score))):
                 return score, bound, iteration, True
@@ -164,7 +164,7 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
 
 @kernel(EXACT)
 def polish(first, last, flat, graph, values, scores):
-    """Assignments moved uphill, one variable at a time, and their scores."""
+    """Compute assignments moved uphill, one variable at a time, and their scores."""
     gains, forbidden = np.empty(graph.c), np.empty(graph.c, np.int64)
     for row in range(first, last):
         climb(flat[row], graph, values[row], gains, forbidden)

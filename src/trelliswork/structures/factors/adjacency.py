@@ -51,5 +51,5 @@ def whole_numbers(numbers: Iterable[int]) -> Array:
 
 
 def starts_of(sizes: Iterable[int]) -> Array:
-    """Where each of several runs of these sizes begins, and where the last one ends."""
+    """Return the place where each of several runs of these sizes begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(whole_numbers(sizes))]).astype(np.int64)

@@ -72,11 +72,11 @@ class Elimination:
 
 
 def neighbours_of(graph: Graph) -> Neighbours:
-    found: Neighbours = {variable: set() for variable in range(graph.n)}
+    neighbours: Neighbours = {variable: set() for variable in range(graph.n)}
     for scope in graph.scopes:
         for variable in scope:
-            found[variable] |= set(scope) - {variable}
-    return found
+            neighbours[variable] |= set(scope) - {variable}
+    return neighbours
 
 
 def _table(variable: int, near: Neighbours, sizes: tuple[int, ...]) -> float:
@@ -84,19 +84,19 @@ def _table(variable: int, near: Neighbours, sizes: tuple[int, ...]) -> float:
 
 
 def min_weight(variable: int, near: Neighbours, sizes: tuple[int, ...]) -> tuple[float, ...]:
-    """The size of the table that eliminating the variable makes."""
+    """Return the size of the table that eliminating the variable makes."""
     return (_table(variable, near, sizes),)
 
 
 def min_fill(variable: int, near: Neighbours, sizes: tuple[int, ...]) -> tuple[float, ...]:
-    """How many pairs of neighbours it joins that were apart; then the size of the table."""
+    """Return how many pairs of neighbours it joins that were apart; then the size of the table."""
     around = near[variable]
     apart = sum(len(around - near[other]) - 1 for other in around)
     return apart, _table(variable, near, sizes)
 
 
 def eliminate(graph: Graph, cost: Cost) -> Elimination:
-    """Greedily the cheapest variable next; costs are renewed only where the graph has changed."""
+    """Eliminate greedily, the cheapest variable next; costs are renewed only where the graph has changed."""
     near = neighbours_of(graph)
     costs = {variable: cost(variable, near, graph.sizes) for variable in near}
     order, separators = [], []
@@ -120,34 +120,39 @@ def eliminate(graph: Graph, cost: Cost) -> Elimination:
 
 @lru_cache(maxsize=256)
 def cheapest_elimination(graph: Graph) -> Elimination:
-    """The better of min-fill and min-weight: neither is always."""
-    return min((eliminate(graph, cost) for cost in (min_fill, min_weight)), key=lambda found: found.n_entries)
+    """Return the better of min-fill and min-weight: neither is always."""
+    return min(
+        (eliminate(graph, cost) for cost in (min_fill, min_weight)), key=lambda elimination: elimination.n_entries
+    )
 
 
 @lru_cache(maxsize=64)
 def junction_tree(graph: Graph) -> JunctionTree:
-    """The tree of the cheapest elimination. Each factor goes to the bucket of its variable that is eliminated first."""
-    found = cheapest_elimination(graph)
-    place = {variable: step for step, variable in enumerate(found.order)}
-    factors: list[list[int]] = [[] for _ in found.order]
+    """Return the tree of the cheapest elimination.
+
+    Each factor goes to the bucket of its variable that is eliminated first.
+    """
+    elimination = cheapest_elimination(graph)
+    place = {variable: step for step, variable in enumerate(elimination.order)}
+    factors: list[list[int]] = [[] for _ in elimination.order]
     for factor, scope in enumerate(graph.scopes):
         factors[min(place[variable] for variable in scope)].append(factor)
-    below: list[list[int]] = [[] for _ in found.order]
+    below: list[list[int]] = [[] for _ in elimination.order]
     roots = []
-    for step, separator in enumerate(found.separators):
+    for step, separator in enumerate(elimination.separators):
         if separator:
             below[min(place[variable] for variable in separator)].append(step)
         else:
             roots.append(step)
-    buckets = tuple(_bucket(graph, found, step, factors[step], below[step]) for step in range(graph.n))
+    buckets = tuple(_bucket(graph, elimination, step, factors[step], below[step]) for step in range(graph.n))
     return JunctionTree(graph, buckets, tuple(roots))
 
 
-def _bucket(graph: Graph, found: Elimination, step: int, factors: list[int], below: list[int]) -> Bucket:
-    variable, separator = found.order[step], found.separators[step]
+def _bucket(graph: Graph, elimination: Elimination, step: int, factors: list[int], below: list[int]) -> Bucket:
+    variable, separator = elimination.order[step], elimination.separators[step]
     scope = (*separator, variable)
     own = graph.index_within(scope, (variable,)) + variable * graph.c
     tables = [graph.index_within(scope, graph.scopes[factor]) + graph.offsets[factor] for factor in factors]
-    children = tuple((child, graph.index_within(scope, found.separators[child])) for child in below)
+    children = tuple((child, graph.index_within(scope, elimination.separators[child])) for child in below)
     n_separator = math.prod(graph.shape(separator))
     return Bucket(variable, separator, n_separator, graph.sizes[variable], (own, *tables), children)

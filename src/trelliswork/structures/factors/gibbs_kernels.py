@@ -12,7 +12,7 @@ from trelliswork.runtime.kernel_random import uniform
 
 @kernel(EXACT)
 def table_entry(graph, factor, values):
-    """Where the score of a factor lies, for these values."""
+    """Return the place of a factor's score for these values."""
     entry = graph.offsets[factor]
     for i in range(graph.scope_ptr[factor], graph.scope_ptr[factor + 1]):
         entry += values[graph.scopes[i]] * graph.strides[i]
@@ -21,7 +21,7 @@ def table_entry(graph, factor, values):
 
 @kernel(EXACT)
 def condition(flat, graph, v, values, scores, forbidden):
-    """scores[x]: the sum of the finite scores that variable v is part of if it is x, the others as they are;
+    """Compute scores[x]: the sum of the finite scores that variable v is part of if it is x, the others as they are;
     forbidden[x]: how many more are -inf."""
     for x in range(graph.sizes[v]):
         scores[x], forbidden[x] = 0.0, 0
@@ -72,7 +72,7 @@ def score_of(flat, graph, values):
 
 @kernel(EXACT)
 def gibbs(first, last, flat, graph, seeds, burn_in, thin, moments, samples, scores):
-    """Each variable in turn drawn from its conditional, sweep after sweep.
+    """Draw each variable in turn from its conditional, sweep after sweep.
 
     The moments, sums and squares [rows, chains, n, c], add up the conditionals (their mean has less variance than that
     of the draws); samples [rows, chains, kept, n] and their scores are taken every `thin` sweeps after `burn_in`.
@@ -103,7 +103,7 @@ def gibbs(first, last, flat, graph, seeds, burn_in, thin, moments, samples, scor
 
 @kernel(EXACT)
 def climb(flat, graph, values, scores, forbidden):
-    """The best value of one variable after the other, until none changes: a local maximum (for one row)."""
+    """Set one variable after the other to its best value, until none changes: a local maximum (for one row)."""
     changed = True
     while changed:
         changed = False
@@ -111,7 +111,7 @@ def climb(flat, graph, values, scores, forbidden):
             condition(flat, graph, v, values, scores, forbidden)
             best = values[v]
             for x in range(graph.sizes[v]):
-                fewer = forbidden[x] < forbidden[best]
+                fewer = forbidden[x] < forbidden[best]  # and gains of rounding are none: they could go round for ever
                 if fewer or (forbidden[x] == forbidden[best] and scores[x] > scores[best] + 1e-12):
                     best = x
             if best != values[v]:

@@ -33,26 +33,29 @@ class Graph:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """Where each factor's table begins in the score vector; one more for the end of it."""
-        found = [self.n * self.c]
+        """The place in the score vector where each factor's table begins; one more for the end of it."""
+        starts = [self.n * self.c]
         for scope in self.scopes:
-            found.append(found[-1] + math.prod(self.shape(scope)))
-        return tuple(found)
+            starts.append(starts[-1] + math.prod(self.shape(scope)))
+        return tuple(starts)
 
     @property
     def n_scores(self) -> int:
         return self.offsets[-1]
 
     def strides(self, scope: tuple[int, ...]) -> tuple[int, ...]:
-        """How far apart neighbouring values of each variable lie in a table over `scope`."""
+        """Return the distance of neighbouring values of each variable in a table over `scope`."""
         shape = self.shape(scope)
         return tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
 
     def index_within(self, scope: tuple[int, ...], part: tuple[int, ...]) -> Array:
-        """For each entry of a table over `scope`, its entry in a table over `part`, some of the same variables."""
-        found = np.zeros(self.shape(scope), np.int64)
+        """Return the places of a table's entries in a smaller one.
+
+        For each entry of a table over `scope` that is its entry in a table over `part`, some of the same variables.
+        """
+        entries = np.zeros(self.shape(scope), np.int64)
         for variable, stride in zip(part, self.strides(part), strict=True):
             place = scope.index(variable)
             axis = np.arange(self.sizes[variable]) * stride
-            found += axis.reshape([-1 if other == place else 1 for other in range(len(scope))])
-        return found.reshape(-1)
+            entries += axis.reshape([-1 if other == place else 1 for other in range(len(scope))])
+        return entries.reshape(-1)

@@ -18,7 +18,7 @@ from trelliswork.runtime.kernel_math import exp, log, pick
 
 @kernel(FAST)
 def _fill(flat, tree, b, table, messages):
-    """table = the variable's own scores + those of factors that the bucket reads + messages from below."""
+    """Compute table = the variable's own scores + those of factors that the bucket reads + messages from below."""
     size, n_values, own = table.shape[0], tree.n_values[b], tree.own[b]
     for s in range(size // n_values):
         for x in range(n_values):
@@ -37,7 +37,7 @@ def _fill(flat, tree, b, table, messages):
 
 @kernel(FAST)
 def _tops(table, n_values, tops):
-    """The highest entry for each entry of the separator."""
+    """Compute the highest entry for each entry of the separator."""
     for s in range(tops.shape[0]):
         top = table[s * n_values]
         for x in range(1, n_values):
@@ -67,7 +67,7 @@ def _normalise(table, n_values, message):
 
 @kernel(FAST)
 def collect(first, last, flat, tree, best, tables, messages, totals):
-    """Messages from the leaves to the roots; totals [rows] are log Z, and the tables conditionals.
+    """Compute messages from the leaves to the roots; totals [rows] are log Z, and the tables conditionals.
 
     If `best`, messages are maxima, totals the best scores, and the tables stay scores.
     """  # [S4.66]
@@ -121,7 +121,7 @@ def distribute(first, last, tree, tables, totals, weights, marginals):
 
 @kernel(EXACT)
 def _entry(tree, b, values):
-    """The entry of bucket b's separator that agrees with the values chosen so far."""
+    """Return the entry of bucket b's separator that agrees with the values chosen so far."""
     entry = 0
     for i in range(tree.separator_ptr[b], tree.separator_ptr[b + 1]):
         entry += values[tree.separators[i]] * tree.strides[i]

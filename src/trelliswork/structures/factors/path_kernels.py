@@ -15,8 +15,10 @@ from trelliswork.structures.factors.kernels import _entry
 
 @kernel(EXACT)
 def _place(scores, score):
-    """Where a score goes in a descending list, behind its equals; lower ones move back, the last one falls out. The
-    length of the list if it has no place."""
+    """Put a score into a descending list, behind its equals; lower ones move back, and the last one falls out.
+
+    Returns the place, or the length of the list if there is none.
+    """
     k = scores.shape[0]
     if not score > scores[k - 1]:
         return k
@@ -85,19 +87,19 @@ def _collect_bucket(flat, tree, b, lists, values, ranks, scores, own, spare_scor
 
 
 @kernel(EXACT)
-def _descend(tree, values, ranks, of_bucket, found):
-    """The assignment in which the root buckets have these ranks."""
+def _descend(tree, values, ranks, of_bucket, assignment):
+    """Compute the assignment in which the root buckets have these ranks."""
     for b in range(tree.n_values.shape[0] - 1, -1, -1):
-        here = tree.message_start[b] + _entry(tree, b, found)
+        here = tree.message_start[b] + _entry(tree, b, assignment)
         rank = of_bucket[b]
-        found[tree.variables[b]] = values[here, rank]
+        assignment[tree.variables[b]] = values[here, rank]
         for c in range(tree.child_ptr[b + 1] - tree.child_ptr[b]):
             of_bucket[tree.children[tree.child_ptr[b] + c]] = ranks[here, rank, c]
 
 
 @kernel(EXACT)
-def top_k(first, last, flat, tree, most_children, found, totals):
-    """found [k, rows, n] and totals [k, rows], best first; -inf where a row has fewer."""
+def top_k(first, last, flat, tree, most_children, assignments, totals):
+    """assignments [k, rows, n] and totals [k, rows], best first; -inf where a row has fewer."""
     k, n_buckets, n_entries = totals.shape[0], tree.n_values.shape[0], tree.message_start[-1]
     lists, values = np.empty((n_entries, k)), np.zeros((n_entries, k), np.int64)
     ranks, of_bucket = np.zeros((n_entries, k, most_children), np.int64), np.zeros(n_buckets, np.int64)
@@ -122,4 +124,4 @@ def top_k(first, last, flat, tree, most_children, found, totals):
                 if tree.is_root[b]:
                     of_bucket[b] = own[rank, n_roots]
                     n_roots += 1
-            _descend(tree, values, ranks, of_bucket, found[rank, row])
+            _descend(tree, values, ranks, of_bucket, assignments[rank, row])

@@ -17,7 +17,7 @@ MOST_STEPS = 200  # of one quadratic problem; far more than it takes
 
 @kernel(EXACT)
 def digit(graph, e, entry):
-    """The value that an entry of a factor's table gives to the variable of edge e."""
+    """Return the value that an entry of a factor's table gives to the variable of edge e."""
     return (entry // graph.strides[e]) % graph.sizes[graph.scopes[e]]
 
 
@@ -67,7 +67,7 @@ def solve(system, right, size):
 
 @kernel(EXACT)
 def agreements(graph, a, one, other):
-    """How many variables of factor a have the same value in two entries: the inner product of their indicators."""
+    """Count the variables of factor a with the same value in two entries: the inner product of their indicators."""
     same = 0
     for e in range(graph.scope_ptr[a], graph.scope_ptr[a + 1]):
         same += digit(graph, e, one) == digit(graph, e, other)
@@ -76,7 +76,7 @@ def agreements(graph, a, one, other):
 
 @kernel(EXACT)
 def _kkt(graph, a, active, size, system):
-    """[G 1; 1' 0], with G the agreements of the active entries."""
+    """Compute [G 1; 1' 0], with G the agreements of the active entries."""
     for i in range(size):
         for j in range(size):
             system[i, j] = agreements(graph, a, active[i], active[j])

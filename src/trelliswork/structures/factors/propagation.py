@@ -1,4 +1,4 @@
-"""Loopy belief propagation: messages between factors and variables until they stop changing. Exact on trees.
+"""Run loopy belief propagation: messages between factors and variables until they stop changing. Exact on trees.
 
 Factors of one shape are computed together. All in plain torch; the messages are found without a graph, and the estimate
 of log Z is then written as a function that does not change with the messages to first order, so that its gradient by
@@ -36,17 +36,17 @@ def groups_of(graph: Graph) -> tuple[Group, ...]:
     by_shape: dict[tuple[int, ...], list[int]] = {}
     for factor, scope in enumerate(graph.scopes):
         by_shape.setdefault(graph.shape(scope), []).append(factor)
-    found = []
+    groups = []
     for shape, members in by_shape.items():
         starts = torch.tensor([graph.offsets[factor] for factor in members])
         scopes = torch.tensor([graph.scopes[factor] for factor in members])
-        found.append(Group(shape, scopes, starts[:, None] + torch.arange(torch.Size(shape).numel())))
-    return tuple(found)
+        groups.append(Group(shape, scopes, starts[:, None] + torch.arange(torch.Size(shape).numel())))
+    return tuple(groups)
 
 
 @dataclass(frozen=True)
 class Propagated:
-    """Where the messages came to rest, or were stopped."""
+    """The messages where they came to rest, or were stopped."""
 
     beliefs: Float[Tensor, "rows n c"]  # log, unnormalised, -inf beyond a variable's size
     log_z: Float[Tensor, "rows"]  # of Bethe; for max-product 0
@@ -67,7 +67,7 @@ class _Pass:
         self.tables = [flat[:, g.places].reshape(len(flat), -1, *g.shape) for g in self.groups]
 
     def reduce(self, table: Tensor, axis: int) -> Tensor:
-        """Over all axes of a factor's table but one: (rows, factors, values)."""
+        """Reduce over all axes of a factor's table but one: (rows, factors, values)."""
         kept = table.movedim(2 + axis, 2).flatten(3) if table.dim() > 3 else table.unsqueeze(-1)
         return kept.amax(-1) if self.best else logsumexp(kept, -1)
 
@@ -76,7 +76,10 @@ class _Pass:
         return [[self.unary.new_zeros(rows, len(g.scopes), size) for size in g.shape] for g in self.groups]
 
     def totals(self, messages: Messages) -> tuple[Tensor, Tensor]:
-        """Σ of the finite messages into each variable, its own scores among them, and how many forbid each value."""
+        """Return Σ of the finite messages into each variable, and how many forbid each value.
+
+        Its own scores are among them.
+        """
         finite = torch.where(self.unary > -INF, self.unary, 0.0)
         forbidden = (self.unary == -INF).to(finite.dtype)
         for group, into in zip(self.groups, messages, strict=True):
@@ -88,9 +91,9 @@ class _Pass:
         return finite, forbidden
 
     def outgoing(self, messages: Messages) -> Messages:
-        """From variables to factors: all that comes in from elsewhere."""
+        """Send messages from variables to factors: all that comes in from elsewhere."""
         finite, forbidden = self.totals(messages)
-        found = []
+        to_factors = []
         for group, into in zip(self.groups, messages, strict=True):
             out = []
             for place, message in enumerate(into):
@@ -99,12 +102,12 @@ class _Pass:
                 others = finite[:, variables, :size] - torch.where(closed, 0.0, message)
                 blocked = forbidden[:, variables, :size] - closed.to(finite.dtype) > 0
                 out.append(normalised(torch.where(blocked, -INF, others)))
-            found.append(out)
-        return found
+            to_factors.append(out)
+        return to_factors
 
     def step(self, messages: Messages) -> Messages:
-        """From factors to variables."""
-        found = []
+        """Send messages from factors to variables."""
+        to_variables = []
         for table, out in zip(self.tables, self.outgoing(messages), strict=True):
             spread = [_along(message, place, len(out)) for place, message in enumerate(out)]
             new = []
@@ -113,11 +116,11 @@ class _Pass:
                 for other, message in enumerate(spread):
                     others = others if other == place else others + message
                 new.append(normalised(self.reduce(others, place)))
-            found.append(new)
-        return found
+            to_variables.append(new)
+        return to_variables
 
     def bethe(self, messages: Messages) -> Float[Tensor, "rows"]:
-        """Σ_v log Σ_x exp(what v hears) + Σ_a log Σ exp(table + messages into it) - Σ log Σ_x exp(both on an edge).
+        """Return Σ_v log Σ_x exp(messages) + Σ_a log Σ exp(table + messages to it) - Σ log Σ_x exp(both on an edge).
 
         -inf where a variable or a factor has nothing left, as then nothing is possible.
         """
@@ -141,25 +144,25 @@ class _Pass:
 
 
 def normalised(message: Tensor) -> Tensor:
-    """The highest entry moved to 0."""
+    """Return the highest entry moved to 0."""
     top = message.amax(-1, keepdim=True)
     return message - torch.where(top > -INF, top, 0.0)
 
 
 def _along(message: Float[Tensor, "rows factors values"], place: int, m: int) -> Tensor:
-    """The message as an axis of the table of m variables."""
+    """Return the message as an axis of the table of m variables."""
     shape = [1] * m
     shape[place] = message.shape[-1]
     return message.reshape(*message.shape[:2], *shape)
 
 
-def _damped(old: Tensor, new: Tensor, damping: float) -> Tensor:
+def _damp(old: Tensor, new: Tensor, damping: float) -> Tensor:
     mixed = damping * torch.where(old > -INF, old, 0.0) + (1 - damping) * new
     return torch.where((new > -INF) & (old > -INF), mixed, new)
 
 
 def _change(old: Messages, new: Messages, rows: Tensor) -> Float[Tensor, "rows"]:
-    """The largest difference of two messages, in each row."""
+    """Return the largest difference of two messages, in each row."""
     largest = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     for before, after in zip(old, new, strict=True):
         for a, b in zip(before, after, strict=True):
@@ -169,7 +172,7 @@ def _change(old: Messages, new: Messages, rows: Tensor) -> Float[Tensor, "rows"]
 
 
 def propagate(parts: Factors, *, best: bool, damping: float, tolerance: float, max_iterations: int) -> Propagated:
-    """Messages until none changes by more than `tolerance`; rows that are at rest stay as they are."""
+    """Send messages until none changes by more than `tolerance`; rows that are at rest stay as they are."""
     with torch.no_grad():
         run = _Pass(parts, best)
         messages, rows = run.first(), parts.flat
@@ -179,7 +182,7 @@ def propagate(parts: Factors, *, best: bool, damping: float, tolerance: float, m
             proposed = run.step(messages)
             moving = active[:, None, None]
             damped = [
-                [torch.where(moving, _damped(a, b, damping), a) for a, b in zip(before, after, strict=True)]
+                [torch.where(moving, _damp(a, b, damping), a) for a, b in zip(before, after, strict=True)]
                 for before, after in zip(messages, proposed, strict=True)
             ]
             iterations += active

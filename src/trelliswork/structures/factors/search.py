@@ -17,8 +17,8 @@ from trelliswork.structures.factors.propagation import propagate
 from trelliswork.structures.factors.structure import Factors
 
 
-class Chains(NamedTuple):
-    """What Gibbs sampling leaves behind; the mean and spread of conditionals for each chain."""
+class GibbsRun(NamedTuple):
+    """Results of Gibbs sampling; the mean and spread of conditionals for each chain."""
 
     samples: Tensor  # [rows, chains, kept, n]
     scores: Tensor  # [rows, chains, kept]
@@ -29,8 +29,8 @@ class Chains(NamedTuple):
 
 def gibbs(
     parts: Factors, n_kept: int, *, n_chains: int, burn_in: int, thin: int, generator: torch.Generator | None
-) -> Chains:
-    """Chains of sweeps over all variables; the same generator gives the same chains."""  # [S4.112]
+) -> GibbsRun:
+    """Run chains of sweeps over all variables; the same generator gives the same chains."""  # [S4.112]
     graph, flat = graph_arrays(parts.graph), as_array(parts.flat.detach().cpu(), np.float64)
     rows, n, c = len(flat), parts.graph.n, parts.graph.c
     seeds = torch.randint(2**62, (rows, n_chains), generator=generator).numpy().astype(np.uint64)
@@ -48,11 +48,11 @@ def gibbs(
     samples_, scores_, means_, variances_ = (
         torch.from_numpy(each).to(device) for each in (samples, scores, means, variances)
     )
-    return Chains(samples_, scores_, means_, variances_, n_sweeps)
+    return GibbsRun(samples_, scores_, means_, variances_, n_sweeps)
 
 
 class Decomposed(NamedTuple):
-    """What AD3 leaves behind, a number a row each."""
+    """Results of AD3, a number a row each."""
 
     values: Tensor  # [rows, n]
     relaxed: Tensor  # [rows, n, c]: the agreed p, integral where the relaxation is tight
@@ -63,7 +63,7 @@ class Decomposed(NamedTuple):
 
 
 def ad3(parts: Factors, *, max_iterations: int, tolerance: float) -> Decomposed:
-    """The best assignment found and an upper bound on the best there is, by dual decomposition."""  # [S4.286]
+    """Return the best assignment found and an upper bound on the best there is, by dual decomposition."""  # [S4.286]
     graph, flat = graph_arrays(parts.graph), as_array(parts.flat.detach().cpu(), np.float64)
     rows, n, c = len(flat), parts.graph.n, parts.graph.c
     values, relaxed = np.zeros((rows, n), np.int64), np.zeros((rows, n, c))
@@ -88,7 +88,7 @@ def ad3(parts: Factors, *, max_iterations: int, tolerance: float) -> Decomposed:
 
 
 def _try_max_product(parts: Factors, flat: Array, open_rows: Array, values: Array, scores: Array) -> None:
-    """Where the relaxation is not tight, rounding it is only one way to guess: max-product may know a better one."""
+    """Take the values of max-product where they are better: rounding a relaxation that is not tight is only a guess."""
     rows = np.flatnonzero(open_rows)
     some = parts.with_scores(torch.from_numpy(flat[rows]))
     guess = propagate(some, best=True, damping=0.5, tolerance=1e-4, max_iterations=50).beliefs.argmax(-1).numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from trelliswork.structures.factors.adjacency import starts_of, whole_numbers
 from trelliswork.structures.factors.elimination import JunctionTree
 from trelliswork.structures.factors.structure import Factors
 from trelliswork.structures.kernel_solver import KernelSolver, draw_by, top_by, uniforms
-from trelliswork.structures.record import Decoded, Scores, Structure
+from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 
@@ -45,7 +45,7 @@ class TreeArrays(NamedTuple):
 
 @lru_cache(maxsize=64)
 def tree_arrays(tree: JunctionTree) -> TreeArrays:
-    """Cached for each tree: building the maps costs more than a pass over them."""
+    """Return the arrays of a tree, cached: building the maps costs more than a pass over them."""
     buckets = tree.buckets
     maps: list[Array] = []
     begins = [0]
@@ -79,7 +79,7 @@ def tree_arrays(tree: JunctionTree) -> TreeArrays:
 
 
 class Collected(NamedTuple):
-    """What messages towards the roots leave behind."""
+    """The tables and messages of a pass towards the roots."""
 
     tree: TreeArrays
     tables: Array  # [rows, entries of all buckets]
@@ -88,28 +88,28 @@ class Collected(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one pass, an exponential counted as a dozen."""
+        """Return the multiply-adds of one pass, an exponential counted as a dozen."""
         return 16 * self.tables.size
 
 
 def run_collect(parts: Factors, tree: JunctionTree, *, best: bool = False) -> Collected:
-    """log Z of every row, or its best score, and what the way back needs."""
+    """Return log Z of every row, or its best score, and what the way back needs."""
     arrays, flat = tree_arrays(tree), as_array(parts.flat, np.float64)
     rows = len(flat)
     tables = buffers.empty((rows, int(arrays.table_start[-1])))
-    found = Collected(arrays, tables, np.empty((rows, int(arrays.message_start[-1]))), np.empty(rows))
-    over_rows(kernels.collect, rows, found.work, flat, arrays, best, tables, found.messages, found.log_z)
-    return found
+    collected = Collected(arrays, tables, np.empty((rows, int(arrays.message_start[-1]))), np.empty(rows))
+    over_rows(kernels.collect, rows, collected.work, flat, arrays, best, tables, collected.messages, collected.log_z)
+    return collected
 
 
-def run_distribute(found: Collected, weights: Array, n_scores: int) -> Array:
-    """weights[row] times the marginals, laid out like the scores: the gradient of Σ_row weights[row] log Z[row]."""
-    rows = len(found.log_z)
+def run_distribute(collected: Collected, weights: Array, n_scores: int) -> Array:
+    """Return weights[row] times the marginals, laid out like scores: the gradient of Σ_row weights[row] log Z[row]."""
+    rows = len(collected.log_z)
     marginals = buffers.empty((rows, n_scores))
     marginals.fill(0.0)
     over_rows(
-        kernels.distribute, rows, found.work,
-        found.tree, found.tables, found.log_z, weights, marginals,
+        kernels.distribute, rows, collected.work,
+        collected.tree, collected.tables, collected.log_z, weights, marginals,
     )  # fmt: skip
     return marginals
 
@@ -133,10 +133,10 @@ class Kernels(KernelSolver):
         return (run_distribute(self.run, grad, self._parts.flat.shape[-1]),)
 
     def best(self) -> Decoded:
-        found = run_collect(self._parts, self._tree, best=True)
+        collected = run_collect(self._parts, self._tree, best=True)
         values = self._no_values()
-        over_rows(kernels.descend_best, len(values), values.size * 10, found.tree, found.tables, values)
-        return torch.from_numpy(values), torch.from_numpy(found.log_z > -np.inf)
+        over_rows(kernels.descend_best, len(values), values.size * 10, collected.tree, collected.tables, values)
+        return torch.from_numpy(values), torch.from_numpy(collected.log_z > -np.inf)
 
     def top_k(self, k: int) -> Decoded:
         tree, arrays, flat = self._tree, tree_arrays(self._tree), as_array(self._parts.flat, np.float64)
@@ -167,7 +167,7 @@ class FactorReference(Reference):
         return structure.sample(parts, tree, n_samples, generator)
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"unary": scores(2, 3, 2), "factors": [((0, 1), scores(2, 2)), ((1, 2), scores(2, 2))]}
 
 

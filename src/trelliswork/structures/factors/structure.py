@@ -21,7 +21,7 @@ from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.factors.elimination import Bucket, JunctionTree
 from trelliswork.structures.factors.graph import Graph
 
-Choice = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]
+ChooseValue = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Factors:
 
 @dataclass(frozen=True)
 class Collected:
-    """What messages towards the roots leave behind: each bucket's table and its message, the table's ⊕ over the
+    """Results of a pass towards the roots: each bucket's table and its message, the table's ⊕ over the
     eliminated variable; and the total."""
 
     tables: list[Tensor]  # each (..., rows, separator, values)
@@ -103,7 +103,7 @@ def path_score(parts: Factors, values: Int[Tensor, "rows n"]) -> Float[Tensor, "
 
 
 def score_places(graph: Graph, values: Int[Tensor, "rows n"]) -> Int[Tensor, "rows parts"]:
-    """Where the scores of an assignment's parts lie: one place for each variable and each factor."""
+    """Return the places of the scores of an assignment's parts: one for each variable and each factor."""
     places = [values + torch.arange(graph.n, device=values.device) * graph.c]
     for scope, offset in zip(graph.scopes, graph.offsets, strict=False):
         strides = torch.tensor(graph.strides(scope), device=values.device)
@@ -122,16 +122,16 @@ def marginals(parts: Factors, tree: JunctionTree) -> Float[Tensor, "rows scores"
     From the roots to the leaves, p(clique) = p(separator) p(variable | separator): the last is the clique's table over
     its message, so that nothing is ever divided by a probability that may be 0.
     """
-    found = collect(parts, tree, Log())
-    possible = (found.total > -INF).to(parts.flat.dtype)[:, None]
-    separators = [torch.zeros_like(message) for message in found.messages]
+    collected = collect(parts, tree, Log())
+    possible = (collected.total > -INF).to(parts.flat.dtype)[:, None]
+    separators = [torch.zeros_like(message) for message in collected.messages]
     result = torch.zeros_like(parts.flat)
     for step in reversed(range(len(tree.buckets))):
-        bucket, message = tree.buckets[step], found.messages[step]
+        bucket, message = tree.buckets[step], collected.messages[step]
         above = separators[step] if bucket.separator else possible
         reachable = message > -INF
         shift = torch.where(reachable, message, 0.0)[..., None]
-        conditional = torch.where(reachable[..., None], found.tables[step] - shift, -INF).exp()
+        conditional = torch.where(reachable[..., None], collected.tables[step] - shift, -INF).exp()
         joint = (above[..., None] * conditional).flatten(1)
         for index in bucket.reads:
             result = result.index_add(-1, _at(index, joint), joint)
@@ -141,38 +141,38 @@ def marginals(parts: Factors, tree: JunctionTree) -> Float[Tensor, "rows scores"
 
 
 def _descend(
-    found: Collected, tree: JunctionTree, choose: Choice, lead: tuple[int, ...]
+    collected: Collected, tree: JunctionTree, choose: ChooseValue, lead: tuple[int, ...]
 ) -> Int[Tensor, "*lead rows n"]:
     """Values from the roots to the leaves: each bucket's variable is chosen given the separator's values."""
-    rows = found.total.shape[-1]
-    values = torch.zeros(*lead, rows, tree.graph.n, dtype=torch.long, device=found.total.device)
+    rows = collected.total.shape[-1]
+    values = torch.zeros(*lead, rows, tree.graph.n, dtype=torch.long, device=collected.total.device)
     row = torch.arange(rows, device=values.device).expand(*lead, rows)
     for step in reversed(range(len(tree.buckets))):
         bucket = tree.buckets[step]
         strides = torch.tensor(tree.graph.strides(bucket.separator), dtype=torch.long, device=values.device)
         entry = (values[..., list(bucket.separator)] * strides).sum(-1)
-        values[..., bucket.variable] = choose(found.tables[step][row, entry])
+        values[..., bucket.variable] = choose(collected.tables[step][row, entry])
     return values
 
 
 def best(parts: Factors, tree: JunctionTree) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
     """A best assignment and its score, by (max, +); among ties the lowest value, from the roots down."""
-    found = collect(parts.with_scores(parts.flat.detach()), tree, Max())
-    return _descend(found, tree, lambda scores: scores.argmax(-1), ()), found.total > -INF
+    collected = collect(parts.with_scores(parts.flat.detach()), tree, Max())
+    return _descend(collected, tree, lambda scores: scores.argmax(-1), ()), collected.total > -INF
 
 
 def sample(
     parts: Factors, tree: JunctionTree, n_samples: int, generator: torch.Generator | None = None
 ) -> Int[Tensor, "samples rows n"]:
     """Exact independent samples: variables are drawn from the roots down, given their separators."""
-    found = collect(parts.with_scores(parts.flat.detach()), tree, Log())
+    collected = collect(parts.with_scores(parts.flat.detach()), tree, Log())
 
     def draw(scores: Tensor) -> Tensor:
         uniform = torch.rand(scores.shape, generator=generator, dtype=scores.dtype, device=scores.device)
         gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(scores.dtype).tiny)))
         return (scores + gumbel).argmax(-1)
 
-    return _descend(found, tree, draw, (n_samples,))
+    return _descend(collected, tree, draw, (n_samples,))
 
 
 def decode(marks: Float[Tensor, "rows scores"], parts: Factors) -> Int[Tensor, "rows n"]:

@@ -19,11 +19,11 @@ import numpy as np
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import Array
 from trelliswork.structures.grammar import closed_kernels as kernels
-from trelliswork.structures.grammar.closed_best import KBest, Node
+from trelliswork.structures.grammar.closed_best import BestTrees, Node
 from trelliswork.structures.grammar.unary_chains import (
-    Chain,
     Through,
     Unary,
+    UnaryChain,
     best_chains,
     best_through,
     simple_chains,
@@ -52,7 +52,7 @@ class Lists(NamedTuple):
         return (self.starts, *self.others, self.weights)
 
     def of(self, symbol: int) -> slice:
-        """The entries of a symbol."""
+        """Return the entries of a symbol."""
         return slice(int(self.starts[symbol]), int(self.starts[symbol + 1]))
 
 
@@ -77,7 +77,7 @@ class ClosedGrammar:
     best_chains: Lists
     below: Mapping[int, Sequence[tuple[int, float]]]  # the unary rules of each symbol: (child, weight)
     roots: Array
-    _chains_from: dict[int, list[Chain]] = field(default_factory=dict)
+    _chains_from: dict[int, list[UnaryChain]] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -86,7 +86,7 @@ class ClosedGrammar:
         unary: Unary,
         roots: Mapping[int, float],
     ) -> ClosedGrammar:
-        """From weights of rules (parent, left, right) and (parent, child), and of roots."""
+        """Build it from weights of rules (parent, left, right) and (parent, child), and of roots."""
         size = len(symbols)
         rules = np.array(list(binary), np.int64).reshape(-1, 3)
         weights = np.array(list(binary.values()), np.float64)
@@ -107,7 +107,7 @@ class ClosedGrammar:
     # --- charts ----------------------------------------------------------------------------------------------
 
     def inside(self, lexical: Array, *, best: bool = False, known: Known | None = None) -> Chart:
-        """Sums over all trees above each span, or the best; `lexical` [n, symbol] are the weights of words.
+        """Return sums over all trees above each span, or the best; `lexical` [n, symbol] are the weights of words.
 
         With `known`, only trees count that have each of its spans, with one of its symbols.
         """
@@ -120,22 +120,25 @@ class ClosedGrammar:
         return Chart(base, full, scale, float(np.log(z) + scale[0, n - 1]) if z > 0 else -np.inf, known or {})
 
     def posteriors(self, chart: Chart) -> Array:
-        """[i, j, symbol]: how often it is expected above tokens i..j, given a chart of sums with some tree."""
-        out, found = self.outside(chart), np.zeros_like(chart.full)
-        kernels.posteriors(chart.full, out, self.chains.arrays, found)
+        """Return [i, j, symbol]: how often it is expected above tokens i..j, given a chart of sums with some tree."""
+        out, expected = self.outside(chart), np.zeros_like(chart.full)
+        kernels.posteriors(chart.full, out, self.chains.arrays, expected)
         for place, wanted in chart.known.items():
-            found[place] = Through(self.unary, wanted).expected(out[place], chart.base[place])
-        return found
+            expected[place] = Through(self.unary, wanted).expected(out[place], chart.base[place])
+        return expected
 
     def outside(self, chart: Chart) -> Array:
-        """The derivative of log Z by each entry of `chart.full`; their product is P(the topmost symbol of a span)."""
+        """Return the derivative of log Z by each entry of `chart.full`.
+
+        Their product is P(the topmost symbol of a span).
+        """
         out, n = np.zeros_like(chart.full), len(chart.scale)
         rules, pins = self.by_parent.arrays, self._pins(chart.known, n, best=False)
         kernels.outside(self.roots, rules, self.chains.arrays, pins, chart.base, chart.full, chart.scale, out)
         return out
 
     def entropy(self, chart: Chart, lexical: Array) -> float:
-        """-Σ p(tree) log p(tree), of a chart of sums with some tree and the weights of words that it is of.
+        """Return -Σ p(tree) log p(tree), of a chart of sums with some tree and the weights of words that it is of.
 
         log p(tree) is a sum over its parts, so it takes the expected number of each.
         """
@@ -151,7 +154,7 @@ class ClosedGrammar:
         return chart.log_z - total - self._log_chains(chart, out)
 
     def _log_chains(self, chart: Chart, out: Array) -> float:
-        """The expected logarithm of the weights of all unary rules."""
+        """Return the expected logarithm of the weights of all unary rules."""
         every, total = Through(self.unary, ()), 0.0
         for i, j in np.argwhere(chart.scale > -np.inf).tolist():
             wanted = chart.known.get((i, j))
@@ -165,7 +168,7 @@ class ClosedGrammar:
         return {(parent, child): weight for parent, rules in self.below.items() for child, weight in rules}
 
     def _pins(self, known: Known, n: int, best: bool) -> tuple[Array, ...]:
-        """For kernels: which chains each span has (0 all, -1 it is not there, k those of list k), and these lists.
+        """Return for kernels which chains each span has (0 all, -1 no span, k those of list k), and these lists.
 
         A binary tree without any span that crosses one has that one.
         """
@@ -197,22 +200,22 @@ class ClosedGrammar:
         """
         if chart.log_z == -np.inf:
             raise ScoreError("expected a sentence that the grammar has a tree for, got one without; smooth the rules")
-        return KBest(self, chart).trees(k)
+        return BestTrees(self, chart).trees(k)
 
-    def chains_from(self, symbol: int) -> list[Chain]:
-        """Every chain of unary rules down from a symbol that meets none twice, that of no rule first."""
+    def chains_from(self, symbol: int) -> list[UnaryChain]:
+        """Return every chain of unary rules down from a symbol that meets none twice, that of no rule first."""
         if symbol not in self._chains_from:
             self._chains_from[symbol] = simple_chains(symbol, self.below)
         return self._chains_from[symbol]
 
 
 def _log_weights(amounts: Array, weights: Array) -> float:
-    """Σ amount log weight, over what there is some of."""
+    """Return Σ amount log weight, over what there is some of."""
     some = amounts > 0
     return float((amounts[some] * np.log(weights[some])).sum())
 
 
 def _chain_lists(chains: Mapping[tuple[int, int], float], size: int) -> Lists:
-    """By child."""
+    """Return lists of ancestors and weights by child."""
     pairs = np.array(list(chains), np.int64).reshape(-1, 2)
     return Lists.by(pairs[:, 1], size, pairs[:, 0], weights=np.array(list(chains.values()), np.float64))

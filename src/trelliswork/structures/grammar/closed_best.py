@@ -24,7 +24,7 @@ class Edge(NamedTuple):
     symbols: tuple[int, ...]
 
 
-class KBest:
+class BestTrees:
     """Lazy search for the k best trees: each vertex finds its next best only when it is asked for.
 
     Huang and Chiang (2005), Better k-best parsing, algorithm 3.
@@ -38,7 +38,7 @@ class KBest:
         self._k = 1
 
     def trees(self, k: int) -> list[tuple[list[Node], float]]:
-        """The k best."""
+        """Return the k best."""
         self._k = k
         n = len(self.chart.scale)
         with np.errstate(divide="ignore"):
@@ -52,7 +52,7 @@ class KBest:
         return [(self._nodes(top, rank), float(score)) for score, top, rank in ranked[:k]]
 
     def _score(self, vertex: Vertex, rank: int) -> float:
-        """The score of the tree of a rank; -inf if there are fewer."""
+        """Return the score of the tree of a rank; -inf if there are fewer."""
         if rank == 0:
             i, j, a, is_full = vertex
             weight = float((self.chart.full if is_full else self.chart.base)[i, j, a])
@@ -102,7 +102,7 @@ class KBest:
         ]
 
     def _rule_edges(self, vertex: Vertex) -> list[Edge]:
-        """The k best ways to split a span; of a token there is one, without tails."""
+        """Return the k best ways to split a span; of a token there is one, without tails."""
         i, j, a, _ = vertex
         if i == j:
             return [Edge(self._score(vertex, 0), (), (), (a,))]
@@ -114,23 +114,23 @@ class KBest:
             pairs = np.log(full[i, i:j][:, lefts]) + np.log(full[i + 1 : j + 1, j][:, rights])
         scores = pairs + np.log(rules.weights[mine]) + (scale[i, i:j] + scale[i + 1 : j + 1, j])[:, None]
         order = np.argsort(-scores, axis=None, kind="stable")[: self._k]
-        found = []
+        edges = []
         for at in order.tolist():
             s, r = divmod(at, scores.shape[1])
             if scores[s, r] > -np.inf:
                 k, weight = i + s, float(np.log(rules.weights[mine][r]))
                 tails = ((i, k, int(lefts[r]), True), (k + 1, j, int(rights[r]), True))
-                found.append(Edge(weight, tails, (0, 0), (a,)))
-        return found
+                edges.append(Edge(weight, tails, (0, 0), (a,)))
+        return edges
 
     def _nodes(self, vertex: Vertex, rank: int) -> list[Node]:
-        found: list[Node] = []
+        nodes: list[Node] = []
         waiting = [(vertex, rank)]
         while waiting:
             vertex, rank = waiting.pop()
             while len(self._derivations(vertex)) <= rank:
                 self._next(vertex)
             edge = self._found[vertex][rank][1]
-            found.extend((vertex[0], vertex[1] + 1, symbol) for symbol in edge.symbols)
+            nodes.extend((vertex[0], vertex[1] + 1, symbol) for symbol in edge.symbols)
             waiting.extend(reversed(list(zip(edge.tails, edge.ranks, strict=True))))
-        return found
+        return nodes

@@ -14,14 +14,14 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
 
-TINY = 1e-300
-NOTHING = 1e-18
+TINY = 1e-300  # of the highest entry of a span
+NOTHING = 1e-18  # a posterior that no digit of a sum of posteriors can show
 ABSENT = -1
 
 
 @kernel(EXACT)
 def _close(base, full, chains, alone, best):
-    """full = base, if it counts `alone`, and all that chains make of it."""
+    """Compute full = base, if it counts `alone`, and all that chains make of it."""
     starts, ancestors, weights = chains
     full[:] = 0.0
     if alone:
@@ -55,7 +55,7 @@ def _rescale(base, full, actives):
 
 @kernel(EXACT)
 def _combine(left, right, factor, actives, rules, best, base):
-    """base += (or max=) left * right * rule, over the rules whose left child is active."""
+    """Add: base += (or max=) left * right * rule, over the rules whose left child is active."""
     starts, parents, rights, weights = rules
     for at in range(actives.shape[0]):
         b = actives[at]
@@ -76,7 +76,7 @@ def _chains_at(kind, chains, pins):
 
 @kernel(EXACT)
 def fill(lexical, rules, chains, pins, best, base, full, scale):
-    """The inside recursion of one sentence, with sums or maxima; lexical is [n, symbol]."""
+    """Compute the inside recursion of one sentence, with sums or maxima; lexical is [n, symbol]."""
     (n, size), kinds = lexical.shape, pins[0]
     actives, n_active = np.empty((n, n, size), np.int32), np.zeros((n, n), np.int64)
     for w in range(n):
@@ -101,7 +101,7 @@ def fill(lexical, rules, chains, pins, best, base, full, scale):
 
 @kernel(EXACT)
 def _open(out, out_base, chains, alone):
-    """Derivatives by `base` from those by `full`."""
+    """Compute derivatives by `base` from those by `full`."""
     starts, ancestors, weights = chains
     for b in range(out.shape[0]):
         total = out[b] if alone else 0.0
@@ -167,14 +167,14 @@ def posteriors(full, out, chains, chart):
 
 @kernel(EXACT)
 def open_span(i, j, chains, pins, out, out_base):
-    """Derivatives by the entries of `base` of one span."""
+    """Compute derivatives by the entries of `base` of one span."""
     kind = pins[0][i, j]
     _open(out[i, j], out_base, _chains_at(kind, chains, pins), kind == 0)
 
 
 @kernel(EXACT)
 def log_weights(rules, chains, pins, base, full, scale, out):
-    """The expected logarithm of the weights of the binary rules of a tree; `rules` are by parent."""
+    """Return the expected logarithm of the weights of the binary rules of a tree; `rules` are by parent."""
     starts, lefts, rights, weights = rules
     n, size, total = full.shape[0], full.shape[2], 0.0
     out_base = np.empty(size)

@@ -10,7 +10,7 @@ import torch
 from trelliswork.runtime import buffers
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.threads import WORTH_SPLITTING, over_rows
-from trelliswork.structures.grammar import dense_edge_kernels, dense_kernels, dense_tree_kernels
+from trelliswork.structures.grammar import dense_kernels, dense_tree_kernels
 from trelliswork.structures.grammar.structure import RuleTable
 
 if TYPE_CHECKING:
@@ -43,27 +43,27 @@ class Rules(NamedTuple):
         )
 
     def above(self, w: int) -> Array:
-        """The rules for the pairs of spans of w + 1 tokens."""
+        """Return the rules for the pairs of spans of w + 1 tokens."""
         return self.above_tokens if w == 1 else self.above_phrases
 
 
 def _symbols(table: RuleTable) -> tuple[Array, Array, Array]:
-    """Parent, left and right of each rule."""
+    """Return parent, left and right of each rule."""
     if "_symbols" not in table.__dict__:
         table.__dict__["_symbols"] = table.parents, table.lefts[table.pair_of], table.rights[table.pair_of]
-    found: tuple[Array, Array, Array] = table.__dict__["_symbols"]
-    return found
+    symbols: tuple[Array, Array, Array] = table.__dict__["_symbols"]
+    return symbols
 
 
 def _places(table: RuleTable) -> Array:
-    """Where each rule lies in [phrases, symbols, symbols]."""
+    """Return the place of each rule in [phrases, symbols, symbols]."""
     parents, lefts, rights = _symbols(table)
-    found: Array = (parents * table.n_symbols + lefts) * table.n_symbols + rights
-    return found
+    places: Array = (parents * table.n_symbols + lefts) * table.n_symbols + rights
+    return places
 
 
 class Scaled(NamedTuple):
-    """What one inside pass in exp space leaves behind."""
+    """Results of one inside pass in exp space."""
 
     log_z: Array
     rules: Rules
@@ -71,36 +71,39 @@ class Scaled(NamedTuple):
     widened: Array  # [n, batch, n, 2, phrases²], or empty where that is too much
     scales: Array  # [n, batch, n]
     inverses: Array  # [n, batch, n]: of the highest sum of each span
-    edges: Array  # [2, batch, n, phrases²]: see `dense_edge_kernels`
+    edges: Array  # [2, batch, n, phrases²]: see `dense_kernels`
     pairs: dict[int, tuple[Array, Array]]  # of each width, where there is room to keep them
 
 
 def is_worth_it(table: RuleTable, rules: Array) -> bool:
-    """Whether most rules that there could be exist, and their scores are the same for all spans."""
+    """Return whether most rules that there could be exist, and their scores are the same for all spans."""
     return rules.shape[1] == 1 and len(table.parents) >= WORTH_IT * table.n_phrases * table.n_symbols**2
 
 
 def _product(left: Array, right: Array) -> Array:
-    """left @ right by torch, which keeps to its number of threads; a right side of one matrix serves all rows."""
+    """Return left @ right by torch, which keeps to its number of threads.
+
+    A right side of one matrix serves all rows.
+    """
     if _is_too_small_for_threads(left, right):
         out = np.zeros((*left.shape[:2], right.shape[2]))
         dense_kernels.product(left, right, out)
         return out
     one, other = torch.from_numpy(left), torch.from_numpy(right)
     if len(right) == 1:
-        found: Array = (one.flatten(0, 1) @ other[0]).reshape(*left.shape[:2], right.shape[2]).numpy()
-        return found
+        flat: Array = (one.flatten(0, 1) @ other[0]).reshape(*left.shape[:2], right.shape[2]).numpy()
+        return flat
     product: Array = torch.bmm(one, other).numpy()
     return product
 
 
 def _is_too_small_for_threads(left: Array, right: Array) -> bool:
-    """Whether torch would wake threads for less work than waking them takes."""
+    """Return whether torch would wake threads for less work than waking them takes."""
     return torch.get_num_threads() > 1 and left.size * right.shape[2] < WORTH_SPLITTING
 
 
 def _sums_of_rules(pairs: Array, weights: Array) -> Array:
-    """pairs @ weightsᵀ, row by row."""
+    """Return pairs @ weightsᵀ, row by row."""
     turned = weights.transpose(0, 2, 1)
     if not _is_too_small_for_threads(pairs, turned):
         return _product(pairs, turned)
@@ -110,7 +113,7 @@ def _sums_of_rules(pairs: Array, weights: Array) -> Array:
 
 
 def _add_product(left: Array, right: Array, out: torch.Tensor) -> None:
-    """out += leftᵀ @ right, row by row."""
+    """Add: out += leftᵀ @ right, row by row."""
     if _is_too_small_for_threads(left, right):
         dense_kernels.product(np.ascontiguousarray(left.transpose(0, 2, 1)), right, out.numpy())
     else:
@@ -118,7 +121,7 @@ def _add_product(left: Array, right: Array, out: torch.Tensor) -> None:
 
 
 def inside(arrays: GrammarArrays) -> Scaled | None:
-    """log Z of every row by equations (8) of `math.md`; None if a weight was too small to keep."""  # [S2, CKY]
+    """Return log Z of every row by equations (8) of `math.md`; None if a weight was too small to keep."""  # [S2, CKY]
     scores, lexical, root, nodes, lengths, table = arrays
     batch, n, _ = lexical.shape
     every = np.zeros((len(scores), table.n_phrases, table.n_symbols, table.n_symbols))
@@ -139,7 +142,7 @@ def inside(arrays: GrammarArrays) -> Scaled | None:
             run.pairs[w] = tops, pairs
         sums = _sums_of_rules(pairs, rules.above(w))
         if w > 1:
-            dense_edge_kernels.add_edges(w, edges, chart, scales, lengths, tops, sums)
+            dense_kernels.add_edges(w, edges, chart, scales, lengths, tops, sums)
         lost = dense_kernels.normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inverses)
     if lost:
         return None
@@ -150,18 +153,18 @@ def inside(arrays: GrammarArrays) -> Scaled | None:
 
 
 def _below(w: int, table: RuleTable) -> tuple[int, int]:
-    """The symbols in the pairs of spans of w + 1 tokens."""
+    """Return the symbols in the pairs of spans of w + 1 tokens."""
     return (table.first_lexical, table.n_symbols) if w == 1 else (0, table.n_phrases)
 
 
 def _room_to_widen(n: int, batch: int, n_phrases: int) -> Array:
-    """For few phrases, whose outer products are quicker in one run; empty for many, which need no help."""
+    """Return room for few phrases, whose outer products are quicker in one run; empty for many, which need no help."""
     shape = (n, batch, n, 2, n_phrases**2)
     return buffers.empty(shape) if n_phrases <= MOST_TO_WIDEN and np.prod(shape) <= MOST_ROOM else np.empty((0,) * 5)
 
 
 def _pairs(w: int, run: Scaled, table: RuleTable, lengths: Array) -> tuple[Array, Array]:
-    """The scale of each span of a width, and its pairs relative to it."""
+    """Return the scale of each span of a width, and its pairs relative to it."""
     _, batch, n = run.scales.shape
     tops, pairs = np.full((batch, n - w), -np.inf), buffers.empty((batch, n - w, run.rules.above(w).shape[2]))
     dense_kernels.pair_weights(w, run.chart, run.widened, run.scales, lengths, _below(w, table), tops, pairs)
@@ -169,7 +172,7 @@ def _pairs(w: int, run: Scaled, table: RuleTable, lengths: Array) -> tuple[Array
 
 
 def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ_b grad[b] log Z[b] for each row, by rules, lexical, root and nodes; (9) of `math.md`."""
+    """Return gradients of Σ_b grad[b] log Z[b] for each row, by rules, lexical, root and nodes; (9) of `math.md`."""
     _, lexical, root, nodes, lengths, table = arrays
     batch, n, _ = lexical.shape
     first, rules = table.first_lexical, run.rules
@@ -192,7 +195,7 @@ def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Arr
             w, by_pair, run.chart, run.widened, run.scales, lengths, _below(w, table), tops, bars, by_widened
         )
         if w > 1:
-            dense_edge_kernels.push_edges(w, by_sum, run.edges, run.chart, run.scales, lengths, tops, bars, by_edges)
+            dense_kernels.push_edges(w, by_sum, run.edges, run.chart, run.scales, lengths, tops, bars, by_edges)
     tokens = np.ascontiguousarray(run.chart[0, :, :, first:])
     by_edge_rules = torch.zeros(2, batch, *rules.at_edges.shape[2:], dtype=torch.float64)
     for side, by_rules in enumerate(by_edge_rules):
@@ -207,12 +210,16 @@ def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Arr
     return d_rules[:, None, None], d_lexical, d_root, d_nodes
 
 
-def best_derivations(arrays: GrammarArrays, found: Array, possible: Array) -> None:
-    """The best derivation of each row into `found` [batch, 2n-1, 3]; whether there is one into `possible`."""
+def best_derivations(arrays: GrammarArrays, derivations: Array, possible: Array) -> None:
+    """Write the best derivation of each row into `derivations` [batch, 2n-1, 3].
+
+    `possible` says whether a row has one.
+    """
     rules, lexical, root, nodes, lengths, table = arrays
     is_small = table.n_phrases <= MOST_TO_WIDEN
     work = len(lengths) * lexical.shape[1] ** 2 * table.n_phrases * table.n_symbols**2 // 4
     over_rows(
         dense_tree_kernels.best_derivations, len(lengths), work,
-        (rules[:, 0, 0], lexical, root, nodes, lengths), _places(table), table.n_phrases, is_small, found, possible,
+        (rules[:, 0, 0], lexical, root, nodes, lengths), _places(table), table.n_phrases, is_small,
+        derivations, possible,
     )  # fmt: skip

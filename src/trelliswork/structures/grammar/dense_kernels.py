@@ -3,7 +3,11 @@
 A chart is [width, row, i, symbol]: weights of tokens i..i+width, divided by e^scale of their span, so that the highest
 is 1.
 A matrix of pairs is [row, i, pair] for the spans of one width: pairs of symbols lo..hi, the lexical ones above two
-tokens, else the phrases. Splits with one token at an edge of three or more are left to `dense_edge_kernels`.
+tokens, else the phrases.
+
+Splits of three or more tokens with one token at an edge take `edges` in place of pairs: edges[0, row, j, p P + a] sums
+the rules a -> p t over the symbols t of token j, edges[1, row, i, p P + a] the rules a -> t p over those of token i.
+Found once a token, they save the pairs of phrases and lexical symbols in every span.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ SMALLEST = 1e-140  # its square is still a normal float64: products of two weigh
 
 @kernel(FAST)
 def _exp_scaled(scores, out):
-    """out = exp(scores - highest); the highest, and whether a possible one all but vanished."""
+    """Return out = exp(scores - highest); the highest, and whether a possible one all but vanished."""
     top, n_lost = highest(scores, scores.shape[0]), 0
     if top == NEG_INF:
         out[:] = 0.0
@@ -33,7 +37,7 @@ def _exp_scaled(scores, out):
 
 @kernel(EXACT)
 def exp_rules(scores, places, weights):
-    """weights[b, places] = exp(scores[b] - highest); the highest of each row, and whether one was lost."""
+    """Return weights[b, places] = exp(scores[b] - highest); the highest of each row, and whether one was lost."""
     tops, lost, work = np.empty(scores.shape[0]), False, np.empty(scores.shape[1])
     for b in range(scores.shape[0]):
         tops[b], one = _exp_scaled(scores[b], work)
@@ -44,16 +48,16 @@ def exp_rules(scores, places, weights):
 
 
 @kernel(EXACT)
-def gather_rules(by_weights, weights, symbols, n_phrases, first_lexical, found):
-    """found[b, r] = the derivative by the weight of rule r, times the weight.
+def gather_rules(by_weights, weights, symbols, n_phrases, first_lexical, by_rules):
+    """Compute by_rules[b, r] = the derivative by the weight of rule r, times the weight.
 
     A rule has a share for what it is above: two phrases, two tokens, or one of each, on either side.
     """
     by_phrases, by_tokens, by_edges = by_weights
     parents, lefts, rights = symbols
     n_lexical = weights.shape[2] - first_lexical
-    for b in range(found.shape[0]):
-        for r in range(found.shape[1]):
+    for b in range(by_rules.shape[0]):
+        for r in range(by_rules.shape[1]):
             a, left, right, total = parents[r], lefts[r], rights[r], 0.0
             if left < n_phrases and right < n_phrases:
                 total += by_phrases[b, a, left * n_phrases + right]
@@ -63,12 +67,12 @@ def gather_rules(by_weights, weights, symbols, n_phrases, first_lexical, found):
                 total += by_edges[0, b, left * n_phrases + a, right - first_lexical]
             if left >= first_lexical and right < n_phrases:
                 total += by_edges[1, b, right * n_phrases + a, left - first_lexical]
-            found[b, r] = total * weights[b if weights.shape[0] > 1 else 0, a, left, right]
+            by_rules[b, r] = total * weights[b if weights.shape[0] > 1 else 0, a, left, right]
 
 
 @kernel(EXACT)
 def start(lexical, nodes, lengths, chart, scales):
-    """Weights of single tokens; True if one was lost."""
+    """Return weights of single tokens; True if one was lost."""
     batch, n, n_lexical = lexical.shape
     first, lost = chart.shape[3] - n_lexical, False
     scores = np.empty(n_lexical)
@@ -86,7 +90,7 @@ def start(lexical, nodes, lengths, chart, scales):
 
 @kernel(FAST)
 def _add_outer(share, left, right, block):
-    """block[p, r] += share left_p right_r."""
+    """Add: block[p, r] += share left_p right_r."""
     for p in range(block.shape[0]):
         amount = share * left[p]
         for r in range(block.shape[1]):
@@ -105,7 +109,7 @@ def widen(phrases, wide):
 
 @kernel(EXACT)
 def pair_weights(w, chart, widened, scales, lengths, below, tops, pairs):
-    """pairs[b, i, (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8)."""
+    """Compute pairs[b, i, (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8)."""
     pairs[:] = 0.0
     lo, hi = below
     for b in range(pairs.shape[0]):
@@ -141,7 +145,7 @@ def normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inv
                 lost = lost or one
             highest = 0.0
             for a in range(n_phrases):
-                lost = lost or sums[b, i, a] < SMALLEST
+                lost = lost or sums[b, i, a] < SMALLEST  # also for an exact 0, which only log space can tell apart
                 highest = max(highest, sums[b, i, a] * factors[a])
             chart[w, b, i] = 0.0
             if highest == 0.0:
@@ -180,7 +184,7 @@ def before_rules(w, bars, by_widened, nodes, inverses, lengths, by_sum):
 
 @kernel(FAST)
 def _share_outer(share, block, left, right, left_bars, right_bars):
-    """What `_add_outer` summed, differentiated."""
+    """Pass the derivatives by the sums of `_add_outer` on to both factors."""
     for p in range(block.shape[0]):
         amount, total = share * left[p], 0.0
         for r in range(block.shape[1]):
@@ -191,18 +195,15 @@ def _share_outer(share, block, left, right, left_bars, right_bars):
 
 @kernel(EXACT)
 def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, by_widened):
-    """Derivatives by pairs passed on to the weights of narrower spans; `math.md`, (9)."""
+    """Pass derivatives by pairs on to the weights of narrower spans; `math.md`, (9)."""
     lo, hi = below
     size = hi - lo
     for b in range(by_pair.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
             if w == 1:
-                block, left, right = (
-                    by_pair[b, i].reshape((size, size)),
-                    chart[0, b, i, lo:hi],
-                    chart[0, b, i + 1, lo:hi],
-                )
-                _share_outer(1.0, block, left, right, bars[0, b, i, lo:hi], bars[0, b, i + 1, lo:hi])
+                block, left_bars, right_bars = by_pair[b, i].reshape((size, size)), bars[0, b, i], bars[0, b, i + 1]
+                left, right = chart[0, b, i, lo:hi], chart[0, b, i + 1, lo:hi]
+                _share_outer(1.0, block, left, right, left_bars[lo:hi], right_bars[lo:hi])
             for s in range(1, w - 1 if tops[b, i] > NEG_INF else 0):
                 share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
                 if widened.shape[0] > 0:
@@ -215,9 +216,46 @@ def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, b
                     _share_outer(share, by_pair[b, i].reshape((size, size)), left, right, left_bars, right_bars)
 
 
+@kernel(FAST)
+def add_edges(w, edges, chart, scales, lengths, tops, sums):
+    """Splits with one token on the right, or on the left, of spans of three or more."""
+    size = sums.shape[2]
+    for b in range(sums.shape[0]):
+        for i in range(max(lengths[b] - w, 0)):
+            for side in range(2 if tops[b, i] > NEG_INF else 0):
+                token, at = (i, i + 1) if side else (i + w, i)
+                share = np.exp(scales[w - 1, b, at] + scales[0, b, token] - tops[b, i])
+                phrases, edge, total = chart[w - 1, b, at], edges[side, b, token], sums[b, i]
+                for p in range(size):
+                    amount, row = share * phrases[p], edge[p * size : p * size + size]
+                    for a in range(size):
+                        total[a] += amount * row[a]
+
+
+@kernel(FAST)
+def push_edges(w, by_sum, edges, chart, scales, lengths, tops, bars, by_edges):
+    """Pass the derivatives by the sums of `add_edges` on to phrases and edges."""
+    size = by_sum.shape[2]
+    for b in range(by_sum.shape[0]):
+        for i in range(max(lengths[b] - w, 0)):
+            for side in range(2 if tops[b, i] > NEG_INF else 0):
+                token, at = (i, i + 1) if side else (i + w, i)
+                share = np.exp(scales[w - 1, b, at] + scales[0, b, token] - tops[b, i])
+                phrases, by_phrases, mine = chart[w - 1, b, at], bars[w - 1, b, at], by_sum[b, i]
+                edge, by_edge = edges[side, b, token], by_edges[side, b, token]
+                for p in range(size):
+                    row, by_row = edge[p * size : p * size + size], by_edge[p * size : p * size + size]
+                    amount, total = share * phrases[p], 0.0
+                    for a in range(size):
+                        total += row[a] * mine[a]
+                    for a in range(size):
+                        by_row[a] += amount * mine[a]
+                    by_phrases[p] += share * total
+
+
 @kernel(EXACT)
 def product(left, right, out):
-    """out[b] += left[b] @ right[b]; a right side of one matrix serves all rows."""
+    """Add: out[b] += left[b] @ right[b]; a right side of one matrix serves all rows."""
     for b in range(left.shape[0]):
         mine = right[b if right.shape[0] > 1 else 0]
         for i in range(left.shape[1]):
@@ -229,7 +267,7 @@ def product(left, right, out):
 
 @kernel(FAST)
 def dots(left, right, out):
-    """out[b] = left[b] @ right[b]ᵀ; a right side of one matrix serves all rows."""
+    """Compute out[b] = left[b] @ right[b]ᵀ; a right side of one matrix serves all rows."""
     for b in range(left.shape[0]):
         mine = right[b if right.shape[0] > 1 else 0]
         for i in range(left.shape[1]):

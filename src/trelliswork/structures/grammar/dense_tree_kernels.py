@@ -16,7 +16,7 @@ from trelliswork.structures.grammar.dense_kernels import widen
 
 @kernel(FAST)
 def _keep_higher_outer(left, right, block):
-    """block[p, r] = max(itself, left_p + right_r)."""
+    """Compute block[p, r] = max(itself, left_p + right_r)."""
     for p in range(block.shape[0]):
         amount = left[p]
         for r in range(block.shape[1]):
@@ -24,23 +24,23 @@ def _keep_higher_outer(left, right, block):
 
 
 @kernel(FAST)
-def _best_tokens(rules, first, step, tokens, found):
-    """found_i = max_t rules[first + step t] + tokens[t, i], four symbols a pass."""
+def _best_tokens(rules, first, step, tokens, best):
+    """Compute best_i = max_t rules[first + step t] + tokens[t, i], four symbols a pass."""
     size, t = tokens.shape[0], 0
-    for i in range(found.shape[0]):
-        found[i] = NEG_INF
+    for i in range(best.shape[0]):
+        best[i] = NEG_INF
     while t + 3 < size:
         at = first + step * t
         r0, r1, r2, r3 = rules[at], rules[at + step], rules[at + 2 * step], rules[at + 3 * step]
-        for i in range(found.shape[0]):
+        for i in range(best.shape[0]):
             low = higher(r0 + tokens[t, i], r1 + tokens[t + 1, i])
             high = higher(r2 + tokens[t + 2, i], r3 + tokens[t + 3, i])
-            found[i] = higher(found[i], higher(low, high))
+            best[i] = higher(best[i], higher(low, high))
         t += 4
     while t < size:
         r0 = rules[first + step * t]
-        for i in range(found.shape[0]):
-            found[i] = higher(found[i], r0 + tokens[t, i])
+        for i in range(best.shape[0]):
+            best[i] = higher(best[i], r0 + tokens[t, i])
         t += 1
 
 
@@ -51,7 +51,7 @@ def _above_tokens(rules, chart, n, first_lexical, edges):
     The phrases over two tokens are filled on the way.
     """
     n_phrases, n_symbols = rules.shape[0], chart.shape[2]
-    n_lexical, found, best = n_symbols - first_lexical, np.empty(n), np.empty(n)
+    n_lexical, best_token, best = n_symbols - first_lexical, np.empty(n), np.empty(n)
     tokens, following = np.empty((n_lexical, n)), np.empty((n_lexical, n))
     for t in range(n_lexical):
         for i in range(n):
@@ -59,24 +59,24 @@ def _above_tokens(rules, chart, n, first_lexical, edges):
             following[t, i] = chart[i + 1, i + 1, first_lexical + t] if i + 1 < n else NEG_INF
     for a in range(n_phrases):
         for p in range(n_phrases):
-            _best_tokens(rules[a], p * n_symbols + first_lexical, 1, tokens, found)
+            _best_tokens(rules[a], p * n_symbols + first_lexical, 1, tokens, best_token)
             for i in range(n):
-                edges[0, i, p, a] = found[i]
-            _best_tokens(rules[a], first_lexical * n_symbols + p, n_symbols, tokens, found)
+                edges[0, i, p, a] = best_token[i]
+            _best_tokens(rules[a], first_lexical * n_symbols + p, n_symbols, tokens, best_token)
             for i in range(n):
-                edges[1, i, p, a] = found[i]
+                edges[1, i, p, a] = best_token[i]
         best[:] = NEG_INF
         for t in range(n_lexical):
-            _best_tokens(rules[a], (first_lexical + t) * n_symbols + first_lexical, 1, following, found)
+            _best_tokens(rules[a], (first_lexical + t) * n_symbols + first_lexical, 1, following, best_token)
             for i in range(n):
-                best[i] = max(best[i], tokens[t, i] + found[i])
+                best[i] = max(best[i], tokens[t, i] + best_token[i])
         for i in range(n - 1):
             chart[i, i + 1, a] = best[i]
 
 
 @kernel(FAST)
 def _fill_span(above_phrases, chart, widened, edges, i, j, pairs, best):
-    """The phrases over tokens i..j, three or more: one token at an edge, or phrases on both sides.
+    """Compute the phrases over tokens i..j, three or more: one token at an edge, or phrases on both sides.
 
     Indices, as views cost a reference count each.
     """
@@ -106,7 +106,7 @@ def _fill_span(above_phrases, chart, widened, edges, i, j, pairs, best):
 
 @kernel(EXACT)
 def _fill(rules, lexical, nodes, n, chart, widened, edges, pairs):
-    """The inside recursion in (max, +)."""
+    """Compute the inside recursion in (max, +)."""
     every, above_phrases = rules
     n_phrases, n_symbols = above_phrases.shape[0], chart.shape[2]
     first_lexical = n_symbols - lexical.shape[1]
@@ -131,7 +131,7 @@ def _fill(rules, lexical, nodes, n, chart, widened, edges, pairs):
 
 @kernel(EXACT)
 def _best_pairs(chart, i, j, n_phrases, first_lexical, pairs):
-    """pairs[l S + r] = the best split's left + right."""
+    """Compute pairs[l S + r] = the best split's left + right."""
     n_symbols = chart.shape[2]
     pairs[:] = NEG_INF
     block = pairs.reshape((n_symbols, n_symbols))
@@ -142,14 +142,14 @@ def _best_pairs(chart, i, j, n_phrases, first_lexical, pairs):
 
 
 @kernel(EXACT)
-def _trace(rules, n, root_symbol, first_lexical, chart, pairs, stack, found):
-    """The best derivation, from the root down: at each node the best rule, then its best split."""
+def _trace(rules, n, root_symbol, first_lexical, chart, pairs, stack, nodes):
+    """Compute the best derivation, from the root down: at each node the best rule, then its best split."""
     n_phrases, n_symbols, waiting, done = rules.shape[0], chart.shape[2], 1, 0
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, n - 1, root_symbol
     while waiting > 0:
         waiting -= 1
         i, j, a = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
-        found[done, 0], found[done, 1], found[done, 2] = i, j + 1, a
+        nodes[done, 0], nodes[done, 1], nodes[done, 2] = i, j + 1, a
         done += 1
         if i == j:
             continue
@@ -157,7 +157,7 @@ def _trace(rules, n, root_symbol, first_lexical, chart, pairs, stack, found):
         for q in range(pairs.shape[0]):
             pairs[q] += rules[a, q]
         pair, _ = first_best(pairs, pairs.shape[0])
-        left, right, best = pair // n_symbols, pair % n_symbols, i
+        left, right, best = pair // n_symbols, pair % n_symbols, i  # again: back-pointers of all spans cost more
         for k in range(i, j):
             mine = chart[i, k, left] + chart[k + 1, j, right]
             if mine > chart[i, best, left] + chart[best + 1, j, right]:
@@ -169,7 +169,7 @@ def _trace(rules, n, root_symbol, first_lexical, chart, pairs, stack, found):
 
 @kernel(EXACT)
 def _place(scores, places, n_symbols, out):
-    """Rules by their phrase and pair; `out` has them all, and those above phrases."""
+    """Lay out rules by their phrase and pair; `out` has them all, and those above phrases."""
     every, above_phrases = out
     flat, n_phrases = every.ravel(), every.shape[0]
     for r in range(places.shape[0]):
@@ -181,8 +181,8 @@ def _place(scores, places, n_symbols, out):
 
 
 @kernel(EXACT)
-def best_derivations(first, last, scores, places, n_phrases, is_small, found, possible):
-    """The best derivation of each row; `places` says where rules lie.
+def best_derivations(first, last, scores, places, n_phrases, is_small, derivations, possible):
+    """Compute the best derivation of each row; `places` says where rules lie.
 
     Among ties the lowest symbols, the first pair, the first split. The scores are rules, lexical, root, nodes, and the
     lengths.
@@ -206,4 +206,4 @@ def best_derivations(first, last, scores, places, n_phrases, is_small, found, po
         symbol, score = first_best(pairs, n_symbols)
         possible[b] = score > NEG_INF
         if possible[b]:
-            _trace(every, n, symbol, n_symbols - n_lexical, chart, pairs, stack, found[b])
+            _trace(every, n, symbol, n_symbols - n_lexical, chart, pairs, stack, derivations[b])

@@ -16,7 +16,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float
 from trelliswork.structures.grammar.rules import (
-    Chains,
+    FoldedChains,
     Rule,
     read_rules,
     without_long,
@@ -56,7 +56,7 @@ class Grammar:
     root_scores: Float[Tensor, "symbols"]
     words: tuple[str, ...] = ()
     lexicon: Float[Tensor, "lexical words"] = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.float64))
-    chains: Chains = field(default_factory=dict)
+    chains: FoldedChains = field(default_factory=dict)
     joint_labels: bool = False  # whether labels such as A+B stand for chains
     binarised: tuple[Direction, int | None] = ("right", None)  # how trees were cut
 
@@ -70,7 +70,7 @@ class Grammar:
     def from_rules(
         rules: str | Iterable[Rule | tuple[str, tuple[str, ...], float]], start: str | None = None
     ) -> Grammar:
-        """From rules with weights, as text or tuples; `start` is the left-hand side of the first if not given.
+        """Build it from rules with weights, as text or tuples; `start` is the left-hand side of the first if not given.
 
         Words are in quotes. Long right-hand sides are cut in two with markers, unary rules are folded into the others.
         """
@@ -105,7 +105,10 @@ class Grammar:
 
     @staticmethod
     def dense(n_phrases: int, n_lexical: int) -> Grammar:
-        """Every phrase over any two symbols, every phrase a root, scores of 0: for scores that a network gives."""
+        """Return every phrase over any two symbols, every phrase a root, scores of 0.
+
+        For scores that a network gives.
+        """
         size = n_phrases + n_lexical
         rules = tuple((a, b, c) for a in range(n_phrases) for b in range(size) for c in range(size))
         names = tuple(f"N{i}" for i in range(n_phrases)) + tuple(f"T{i}" for i in range(n_lexical))
@@ -114,7 +117,10 @@ class Grammar:
 
     @staticmethod
     def _of(
-        normal: Sequence[Rule], roots: dict[str, float], chains: Chains, cut: tuple[Direction, int | None] | None = None
+        normal: Sequence[Rule],
+        roots: dict[str, float],
+        chains: FoldedChains,
+        cut: tuple[Direction, int | None] | None = None,
     ) -> Grammar:
         above_words = {rule.left for rule in normal if len(rule.right) == 1}
         phrases = {rule.left for rule in normal if len(rule.right) == 2}
@@ -168,7 +174,7 @@ class Grammar:
     def lexical_scores(
         self, sentences: Sequence[Sequence[str]], unknown: Float[Tensor, "lexical"] | None = None
     ) -> Float[Tensor, "batch n lexical"]:
-        """log weights of N -> word; a word that is not in the lexicon scores `unknown`, or is an error."""
+        """Return log weights of N -> word; a word that is not in the lexicon scores `unknown`, or is an error."""
         if unknown is not None and unknown.shape != (self.n_lexical,):
             raise ScoreError(f"unknown must be ({self.n_lexical},), one score a symbol; got {tuple(unknown.shape)}")
         column = {word: i for i, word in enumerate(self.words)}
@@ -195,7 +201,7 @@ class Grammar:
         return rules - totals[..., lefts], lexicon - totals[..., self.first_lexical :, None]
 
     def left_hand_totals(self, rules: Tensor, lexicon: Tensor) -> Float[Tensor, "*batch symbols"]:
-        """log Σ of the weights of each symbol's rules."""
+        """Return log Σ of the weights of each symbol's rules."""
         lefts = np.array([left for left, _, _ in self.rules])
         totals = []
         for symbol in range(len(self.symbols)):
@@ -208,7 +214,7 @@ class Grammar:
     # --- trees -----------------------------------------------------------------------------------------------
 
     def to_tree(self, derivation: Tree) -> Tree:
-        """A derivation as the tree it stands for: chains of unary rules restored, long nodes whole again."""
+        """Return a derivation as the tree it stands for: chains of unary rules restored, long nodes whole again."""
         if self.joint_labels:
             return without_lifted(unbinarise(restore_unary(derivation)))
         return without_lifted(unbinarise(self._with_chains(derivation)))
@@ -224,7 +230,10 @@ class Grammar:
         return rebuilt(derivation, restored)
 
     def to_derivation(self, tree: Tree) -> Tree:
-        """A tree in the symbols of this grammar: the way back from `to_tree`; what chains pass through is dropped."""
+        """Return a tree in the symbols of this grammar: the way back from `to_tree`.
+
+        What chains pass through is dropped.
+        """
         if self.joint_labels:
             return collapse_unary(binarise(lifted(tree), *self.binarised))
         return _without_chains(binarise(lifted(tree)))

@@ -31,7 +31,7 @@ def _add_exp(left, right, lefts, rights, tops, totals):
 
 @kernel(EXACT)
 def fill_pairs(chart, i, j, grammar, best, pairs, totals):
-    """pairs_q = log Σ (or max) over splits of left + right; `math.md`, (3)."""
+    """Compute pairs_q = log Σ (or max) over splits of left + right; `math.md`, (3)."""
     lefts, rights, _, _, ranges = grammar
     pairs[:] = NEG_INF if best else LOWEST
     for k in range(i, j):
@@ -51,7 +51,7 @@ def fill_pairs(chart, i, j, grammar, best, pairs, totals):
 
 @kernel(FAST)
 def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
-    """The inside recursion, narrow spans first; `math.md`, (2) to (4)."""
+    """Compute the inside recursion, narrow spans first; `math.md`, (2) to (4)."""
     _, _, pair_of, starts, _ = grammar
     first_lexical, n_phrases = chart.shape[2] - lexical.shape[1], starts.shape[0] - 1
     for i in range(n):
@@ -66,12 +66,8 @@ def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
             fill_pairs(chart, i, j, grammar, best, pairs, totals)
             chart[i, j] = NEG_INF
             for a in range(n_phrases):
-                mine, scores, top, total = (
-                    pair_of[starts[a] : starts[a + 1]],
-                    here[starts[a] : starts[a + 1]],
-                    NEG_INF,
-                    0.0,
-                )
+                mine, scores = pair_of[starts[a] : starts[a + 1]], here[starts[a] : starts[a + 1]]
+                top, total = NEG_INF, 0.0
                 for r in range(mine.shape[0]):
                     top = higher(top, pairs[mine[r]] + scores[r])
                 if not best and top > NEG_INF:
@@ -85,7 +81,7 @@ def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
 
 @kernel(EXACT)
 def _total(chart, root, n, best, work):
-    """log Σ (or max) over symbols of the whole row with the root's score."""
+    """Return log Σ (or max) over symbols of the whole row with the root's score."""
     for a in range(root.shape[0]):
         work[a] = chart[0, n - 1, a] + root[a]
     return highest(work, root.shape[0]) if best else log_sum(work, root.shape[0])
@@ -93,7 +89,7 @@ def _total(chart, root, n, best, work):
 
 @kernel(EXACT)
 def inside(first, last, rules, lexical, root, nodes, lengths, grammar, charts, log_z):
-    """log Z of rows first..last-1, and their charts [row, i, j, symbol]."""  # [S2, CKY]
+    """Compute log Z of rows first..last-1, and their charts [row, i, j, symbol]."""  # [S2, CKY]
     n_pairs = grammar[0].shape[0]
     pairs, totals, work = np.empty(n_pairs), np.empty(n_pairs), np.empty(root.shape[1])
     for b in range(first, last):
@@ -128,13 +124,13 @@ def _outside_span(chart, bars, i, j, here, base, grammar, pairs, totals, d_rules
 
 
 @kernel(EXACT)
-def outside(first, last, scores, grammar, charts, log_z, grad, found):
-    """Gradients of Σ grad log Z, for each row: found are d_rules, d_lexical, d_root and d_nodes, and come as zeros.
+def outside(first, last, scores, grammar, charts, log_z, grad, gradients):
+    """Gradients of Σ grad log Z, for each row: gradients are d_rules, d_lexical, d_root and d_nodes, and come as zeros.
 
     d_nodes are the posteriors of nodes, times grad. The scores are rules, root, nodes, and the lengths.
     """
     rules, root, nodes, lengths = scores
-    d_rules, d_lexical, d_root, d_nodes = found
+    d_rules, d_lexical, d_root, d_nodes = gradients
     n_pairs, n_symbols = grammar[0].shape[0], root.shape[1]
     pairs, totals, base = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_symbols)
     for b in range(first, last):
@@ -143,7 +139,7 @@ def outside(first, last, scores, grammar, charts, log_z, grad, found):
         n, chart, bars, shared = lengths[b], charts[b], d_nodes[b], rules[at(b, rules.shape[0])]
         for a in range(n_symbols):
             whole = chart[0, n - 1, a] + root[at(b, root.shape[0]), a] - log_z[b]
-            d_root[b, a] = grad[b] * exp(min(whole, 0.0))
+            d_root[b, a] = grad[b] * exp(min(whole, 0.0))  # a probability: rounding must not pass 1
             bars[0, n - 1, a] += d_root[b, a]
         for w in range(n - 1, 0, -1):
             for i in range(n - w):
@@ -160,8 +156,8 @@ def outside(first, last, scores, grammar, charts, log_z, grad, found):
 
 
 @kernel(EXACT)
-def _trace(rules, root, n, grammar, best, chart, stack, works, state, found):
-    """A derivation from the chart, from the root down: at each node a rule and a split, the best or drawn."""
+def _trace(rules, root, n, grammar, best, chart, stack, works, state, nodes):
+    """Compute a derivation from the chart, from the root down: at each node a rule and a split, the best or drawn."""
     lefts, rights, pair_of, starts, _ = grammar
     pairs, totals, scores = works
     for a in range(root.shape[0]):
@@ -171,7 +167,7 @@ def _trace(rules, root, n, grammar, best, chart, stack, works, state, found):
     while waiting > 0:
         waiting -= 1
         i, j, a = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
-        found[done, 0], found[done, 1], found[done, 2] = i, j + 1, a
+        nodes[done, 0], nodes[done, 1], nodes[done, 2] = i, j + 1, a
         done += 1
         if i == j or a + 1 >= starts.shape[0] or starts[a] == starts[a + 1]:
             continue  # a word; or no rule, to which only scores that are not finite can lead
@@ -197,8 +193,8 @@ def _works(grammar, n_symbols, n):
 
 
 @kernel(EXACT)
-def best_derivations(first, last, rules, lexical, root, nodes, lengths, grammar, found, possible):
-    """The best derivation of each row; among ties the lowest symbols, the first rule, the first split."""
+def best_derivations(first, last, rules, lexical, root, nodes, lengths, grammar, derivations, possible):
+    """Compute the best derivation of each row; among ties the lowest symbols, the first rule, the first split."""
     n_most, n_symbols = lexical.shape[1], root.shape[1]
     chart, works = np.empty((n_most, n_most, n_symbols)), _works(grammar, n_symbols, n_most)
     stack, state = np.empty((2 * n_most, 3), np.int64), np.zeros(1, np.uint64)
@@ -208,12 +204,12 @@ def best_derivations(first, last, rules, lexical, root, nodes, lengths, grammar,
         _fill_row(here, lexical[b], own, n, grammar, True, chart, works[0], works[1])
         possible[b] = _total(chart, mine, n, True, works[2]) > NEG_INF
         if possible[b]:
-            _trace(here, mine, n, grammar, True, chart, stack, works, state, found[b])
+            _trace(here, mine, n, grammar, True, chart, stack, works, state, derivations[b])
 
 
 @kernel(EXACT)
-def sample_derivations(first, last, rules, root, lengths, grammar, charts, seeds, found):
-    """Exact, independent samples from the charts of `inside`."""
+def sample_derivations(first, last, rules, root, lengths, grammar, charts, seeds, derivations):
+    """Draw exact, independent samples from the charts of `inside`."""
     n_most = charts.shape[1]
     works, state = _works(grammar, root.shape[1], n_most), np.zeros(1, np.uint64)
     stack = np.empty((2 * n_most, 3), np.int64)
@@ -221,4 +217,4 @@ def sample_derivations(first, last, rules, root, lengths, grammar, charts, seeds
         here, mine = rules[at(b, rules.shape[0])], root[at(b, root.shape[0])]
         for s in range(seeds.shape[0]):
             state[0] = np.uint64(seeds[s, b])
-            _trace(here, mine, lengths[b], grammar, False, charts[b], stack, works, state, found[s, b])
+            _trace(here, mine, lengths[b], grammar, False, charts[b], stack, works, state, derivations[s, b])

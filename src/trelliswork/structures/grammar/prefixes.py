@@ -1,4 +1,4 @@
-"""Which words may follow a prefix: Earley's algorithm, for any context-free grammar without empty rules.
+"""Words that may follow a prefix: Earley's algorithm, for any context-free grammar without empty rules.
 
     >>> grammar = PrefixGrammar("S -> '(' S ')' 1\\nS -> 'a' 1\\nS -> S '+' S 1")
     >>> state = grammar.start
@@ -37,7 +37,7 @@ class Column:
 
 
 class Prefix:
-    """What was read: a column for each prefix of it, the empty one first. Equal if all items are."""
+    """The words read so far: a column for each prefix of them, the empty one first. Equal if all items are."""
 
     __slots__ = ("_hash", "columns")
 
@@ -82,22 +82,22 @@ class PrefixGrammar:
         self._by_left: defaultdict[str, list[int]] = defaultdict(list)
         for number, rule in enumerate(self.rules):
             self._by_left[rule.left].append(number)
-        self.start = Prefix((self._closed({(rule, 0, 0) for rule in self._by_left[self.top]}, ()),))
+        self.start = Prefix((self._close({(rule, 0, 0) for rule in self._by_left[self.top]}, ()),))
 
     def following(self, state: Prefix) -> set[str]:
-        """The words that may come next."""
-        found = (self._next(item) for item in state.columns[-1].items)
-        return {symbol[1:-1] for symbol in found if symbol is not None and is_word(symbol)}
+        """Return the words that may come next."""
+        symbols = (self._next(item) for item in state.columns[-1].items)
+        return {symbol[1:-1] for symbol in symbols if symbol is not None and is_word(symbol)}
 
     def is_complete(self, state: Prefix) -> bool:
-        """Whether what was read is a string of the grammar."""
+        """Return whether the words read are a string of the grammar."""
         return any(
             self.rules[rule].left == self.top and at == len(self.rules[rule].right) and began == 0
             for rule, at, began in state.columns[-1].items
         )
 
     def step(self, state: Prefix, word: str) -> Prefix:
-        """After one more word, which must be one that may follow."""
+        """Read one more word, which must be one that may follow."""
         quoted = (f"'{word}'", f'"{word}"')
         moved = {
             (rule, at + 1, began)
@@ -107,17 +107,17 @@ class PrefixGrammar:
         if not moved:
             known = ", ".join(sorted(self.following(state))[:8]) or "the end"
             raise ConstraintError(f"expected one of {known} after {len(state.columns) - 1} words; got {word!r}")
-        return Prefix((*state.columns, self._closed(moved, state.columns)))
+        return Prefix((*state.columns, self._close(moved, state.columns)))
 
     def distance(self, state: Prefix) -> float:
-        """The fewest words that complete what was read."""
+        """Return the fewest words that complete what was read."""
         return state.columns[-1].distance
 
     def _after(self, items: frozenset[Item], before: tuple[Column, ...]) -> dict[str, float]:
-        """`after` of a new column, by that of the columns before it."""
-        here, found, waits = len(before), dict[str, float](), list[tuple[str, float, str]]()
+        """Return `after` of a new column, by that of the columns before it."""
+        here, after, waits = len(before), dict[str, float](), list[tuple[str, float, str]]()
         if here == 0:
-            found[self.top] = 0
+            after[self.top] = 0
         for rule, at, began in items:
             symbol, left = self._next((rule, at, began)), self.rules[rule].left
             if symbol is None or is_word(symbol):
@@ -126,14 +126,14 @@ class PrefixGrammar:
             if began == here:
                 waits.append((symbol, rest, left))
             else:
-                found[symbol] = min(found.get(symbol, NEVER), rest + before[began].after[left])
+                after[symbol] = min(after.get(symbol, NEVER), rest + before[began].after[left])
         changed = True
         while changed:
             changed = False
             for symbol, rest, left in waits:
-                if rest + found.get(left, NEVER) < found.get(symbol, NEVER):
-                    found[symbol], changed = rest + found[left], True
-        return found
+                if rest + after.get(left, NEVER) < after.get(symbol, NEVER):
+                    after[symbol], changed = rest + after[left], True
+        return after
 
     def _next(self, item: Item) -> str | None:
         rule, at, _ = item
@@ -143,23 +143,23 @@ class PrefixGrammar:
     def _length(self, symbols: Iterable[str]) -> float:
         return sum(1 if is_word(symbol) else self.lengths.get(symbol, NEVER) for symbol in symbols)
 
-    def _closed(self, items: set[Item], before: tuple[Column, ...]) -> Column:
-        """With all that may begin here, and all that has ended here."""
-        here, found, waiting = len(before), set(items), list(items)
+    def _close(self, items: set[Item], before: tuple[Column, ...]) -> Column:
+        """Close the items: with all that may begin here, and all that has ended here."""
+        here, closed, waiting = len(before), set(items), list(items)
         while waiting:
             rule, _, began = item = waiting.pop()
             symbol = self._next(item)
             if symbol is None:
-                around = found if began == here else before[began].items
+                around = closed if began == here else before[began].items
                 left = self.rules[rule].left
                 new = [(r, a + 1, o) for r, a, o in list(around) if self._next((r, a, o)) == left]
             elif is_word(symbol):
                 new = []
             else:
                 new = [(number, 0, here) for number in self._by_left[symbol]]
-            waiting += [each for each in new if each not in found]
-            found.update(new)
-        done = frozenset(found)
+            waiting += [each for each in new if each not in closed]
+            closed.update(new)
+        done = frozenset(closed)
         after = self._after(done, before)
         rests = (
             self._rests[rule][at] + (after if began == here else before[began].after)[self.rules[rule].left]
@@ -173,13 +173,13 @@ def _written(rule: Rule, words: Container[str]) -> bool:
 
 
 def _shortest(rules: Iterable[Rule]) -> dict[str, float]:
-    """The fewest words that each symbol stands for."""
-    rules, found = list(rules), dict[str, float]()
+    """Return the fewest words that each symbol stands for."""
+    rules, lengths = list(rules), dict[str, float]()
     changed = True
     while changed:
         changed = False
         for rule in rules:
-            length = sum(1 if is_word(each) else found.get(each, NEVER) for each in rule.right)
-            if length < found.get(rule.left, NEVER):
-                found[rule.left], changed = length, True
-    return found
+            length = sum(1 if is_word(each) else lengths.get(each, NEVER) for each in rule.right)
+            if length < lengths.get(rule.left, NEVER):
+                lengths[rule.left], changed = length, True
+    return lengths

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trelliswork.errors import ScoreError
 from trelliswork.structures.grammar.tree import MARKER
 
-Chains = dict[tuple[str, ...], tuple[str, ...]]
+FoldedChains = dict[tuple[str, ...], tuple[str, ...]]
 """Of a rule (left, right...): the symbols of the best unary chain that it stands for, below `left`."""
 
 
@@ -30,7 +30,7 @@ class Rule(NamedTuple):
 
     @staticmethod
     def parse(line: str) -> list[Rule]:
-        """`S -> NP VP 0.9 | VP 0.1`: alternatives with weights, 1 if there is none.
+        """Return `S -> NP VP 0.9 | VP 0.1`: alternatives with weights, 1 if there is none.
 
         >>> Rule.parse("N -> 'dogs' 0.5 | Adj N 0.5")[0]
         Rule(left='N', right=("'dogs'",), weight=0.5)
@@ -44,11 +44,11 @@ class Rule(NamedTuple):
                 alternatives.append([])
             else:
                 alternatives[-1].append(token)
-        found = []
+        rules = []
         for right in alternatives:
             weight = float(right.pop()) if right and _is_number(right[-1]) else 1.0
-            found.append(Rule(left.strip(), tuple(right), weight))
-        return found
+            rules.append(Rule(left.strip(), tuple(right), weight))
+        return rules
 
 
 def _is_number(text: str) -> bool:
@@ -64,9 +64,9 @@ def is_word(symbol: str) -> bool:
 
 
 def read_rules(given: str | Iterable[Rule | tuple[str, tuple[str, ...], float]]) -> list[Rule]:
-    """Rules from text, one left-hand side a line, or from tuples; weights must be positive numbers."""
+    """Return rules from text, one left-hand side a line, or from tuples; weights must be positive numbers."""
     if isinstance(given, str):
-        lines = [_COMMENT.sub(lambda found: found[1] or "", line).strip() for line in given.splitlines()]
+        lines = [_COMMENT.sub(lambda match: match[1] or "", line).strip() for line in given.splitlines()]
         rules = [rule for line in lines if line for rule in Rule.parse(line)]
     else:
         rules = [_rule_of(each) for each in given]
@@ -85,7 +85,7 @@ def read_rules(given: str | Iterable[Rule | tuple[str, tuple[str, ...], float]])
     return rules
 
 
-def _rule_of(given: Any) -> Rule:
+def _rule_of(given: object) -> Rule:
     if not isinstance(given, tuple) or len(given) != 3 or isinstance(given[1], str):
         raise ScoreError(f"a rule must be (left, (right, ...), weight); got {given!r:.80}")
     left, right, weight = given
@@ -93,35 +93,38 @@ def _rule_of(given: Any) -> Rule:
 
 
 def without_mixed(rules: list[Rule]) -> list[Rule]:
-    """Words beside other symbols get a node of their own: `V -> 'give' up` has `V -> <give> up`, `<give> -> 'give'`."""
-    found, lifted = [], set()
+    """Give words next to other symbols a node of their own.
+
+    `V -> 'give' up` has `V -> <give> up`, `<give> -> 'give'`.
+    """
+    unmixed, lifted = [], set()
     for left, right, weight in rules:
         if len(right) > 1:
             lifted |= {symbol for symbol in right if is_word(symbol)}
             right = tuple(f"<{symbol[1:-1]}>" if is_word(symbol) else symbol for symbol in right)
-        found.append(Rule(left, right, weight))
-    return [*found, *(Rule(f"<{word[1:-1]}>", (word,)) for word in sorted(lifted))]
+        unmixed.append(Rule(left, right, weight))
+    return [*unmixed, *(Rule(f"<{word[1:-1]}>", (word,)) for word in sorted(lifted))]
 
 
 def without_long(rules: list[Rule]) -> list[Rule]:
-    """Right-hand sides of three symbols and more are cut; the weight stays with the first piece."""  # [S2, CNF]
-    found, made = [], set()
+    """Cut right-hand sides of three symbols and more; the weight stays with the first piece."""  # [S2, CNF]
+    short, made = [], set()
     for left, right, weight in rules:
         owner = left
         while len(right) > 2:
             rest = f"{owner}{MARKER}<{'-'.join(right[1:])}>"
             if left not in made:
-                found.append(Rule(left, (right[0], rest), weight))
+                short.append(Rule(left, (right[0], rest), weight))
                 made |= {left} - {owner}
             left, right, weight = rest, right[1:], 1.0
         if left not in made:
-            found.append(Rule(left, right, weight))
+            short.append(Rule(left, right, weight))
             made |= {left} - {owner}
-    return found
+    return short
 
 
-def without_unary(rules: list[Rule]) -> tuple[list[Rule], Chains]:
-    """For the normal form: unary rules folded into the others. A -> β weighs Σ over chains A -> ... -> Z times Z -> β.
+def without_unary(rules: list[Rule]) -> tuple[list[Rule], FoldedChains]:
+    """Fold unary rules into the others, for the normal form: A -> β weighs Σ over chains A -> ... -> Z times Z -> β.
 
     Chains may go round, as long as their weights sum up; the best chain to each rule is recorded.
     """  # [S2, CNF]
@@ -151,7 +154,7 @@ def without_unary(rules: list[Rule]) -> tuple[list[Rule], Chains]:
 
 
 def _sum_of_chains(steps: np.ndarray) -> np.ndarray:
-    """Σ_k steps^k, the sum over all chains of any length."""
+    """Return Σ_k steps^k, the sum over all chains of any length."""
     radius = max(abs(np.linalg.eigvals(steps)))
     if radius >= 1 - 1e-12:
         raise ScoreError(
@@ -163,7 +166,7 @@ def _sum_of_chains(steps: np.ndarray) -> np.ndarray:
 
 
 def _best_chains(steps: np.ndarray) -> tuple[np.ndarray, dict[tuple[int, int], tuple[int, ...]]]:
-    """The weight of the best chain between each two symbols, and the symbols it visits after the first."""
+    """Return the weight of the best chain between each two symbols, and the symbols it visits after the first."""
     n = len(steps)
     best = np.maximum(steps, np.eye(n))
     ways: dict[tuple[int, int], tuple[int, ...]] = {(i, i): () for i in range(n)}

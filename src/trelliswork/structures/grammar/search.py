@@ -35,5 +35,5 @@ def top_derivations(
         [(a, nothing, 0, 0, PAIR) for a in range(n_symbols)],
     )
     weights = np.concatenate([rules, np.broadcast_to(root, (*rules.shape[:2], n_symbols))], 2)
-    found, scores = plan.top(k, own, np.empty((0, n, n, 1)), (whole, 0, n - 1), 0, weights)
-    return found[:, 1 : 2 * n, [1, 2, 0]] + np.array([0, 1, 0]), scores
+    derivations, scores = plan.top(k, own, np.empty((0, n, n, 1)), (whole, 0, n - 1), 0, weights)
+    return derivations[:, 1 : 2 * n, [1, 2, 0]] + np.array([0, 1, 0]), scores

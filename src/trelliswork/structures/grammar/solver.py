@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from trelliswork.structures.grammar import dense, kernels, search, structure
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.structure import Productions, RuleTable
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, seeds
-from trelliswork.structures.record import Decoded, Scores, Structure
+from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
 
 NO_NODES = np.empty((0, 0, 0, 0))
@@ -41,19 +41,19 @@ class GrammarArrays(NamedTuple):
 
     @property
     def grammar(self) -> tuple[Array, ...]:
-        """What the kernels call `grammar`."""
+        """The tuple of arrays that the kernels call `grammar`."""
         table = self.table
         return table.lefts, table.rights, table.pair_of, table.starts, table.pair_ranges
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one pass, an exponential counted as a dozen."""
+        """Return the multiply-adds of one pass, an exponential counted as a dozen."""
         batch, n, _ = self.lexical.shape
         return 6 * batch * n * n * (len(self.table.pair_of) + len(self.table.lefts) * n // 3)
 
 
 class Inside(NamedTuple):
-    """What one inside pass leaves behind: log Z and charts in log space, or scaled ones where that is exact."""
+    """Results of one inside pass: log Z and charts in log space, or scaled ones where that is exact."""
 
     log_z: Array
     charts: Array | None  # [batch, n, n, symbols]
@@ -61,7 +61,10 @@ class Inside(NamedTuple):
 
 
 def run_inside(arrays: GrammarArrays) -> Inside:
-    """log Z of every row: by matrix products where the grammar is dense and nothing is lost, else in log space."""
+    """Return log Z of every row.
+
+    By matrix products where the grammar is dense and nothing is lost, else in log space.
+    """
     if dense.is_worth_it(arrays.table, arrays.rules):
         scaled = dense.inside(arrays)
         if scaled is not None:
@@ -77,26 +80,31 @@ def run_inside_in_log_space(arrays: GrammarArrays) -> Inside:
 
 
 def run_outside(arrays: GrammarArrays, run: Inside, grad: Array) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ_b grad[b] log Z[b] for each row: by rules, lexical, root and nodes."""
+    """Return gradients of Σ_b grad[b] log Z[b] for each row: by rules, lexical, root and nodes."""
     if run.scaled is not None:
         return dense.outside(arrays, run.scaled, grad)
     batch, n, n_lexical = arrays.lexical.shape
     n_symbols = arrays.root.shape[1]
     d_rules = np.zeros((batch, *arrays.rules.shape[1:]))
-    found = d_rules, np.zeros((batch, n, n_lexical)), np.zeros((batch, n_symbols)), np.zeros((batch, n, n, n_symbols))
+    gradients = (
+        d_rules,
+        np.zeros((batch, n, n_lexical)),
+        np.zeros((batch, n_symbols)),
+        np.zeros((batch, n, n, n_symbols)),
+    )
     rules, _, root, nodes, lengths, _ = arrays
     over_rows(
         kernels.outside, batch, 2 * arrays.work,
-        (rules, root, nodes, lengths), arrays.grammar, run.charts, run.log_z, grad, found,
+        (rules, root, nodes, lengths), arrays.grammar, run.charts, run.log_z, grad, gradients,
     )  # fmt: skip
-    return found
+    return gradients
 
 
-def shared(found: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Array, ...]:
-    """Gradients of each row, added up where a score is shared."""
+def shared(gradients: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Array, ...]:
+    """Return gradients of each row, added up where a score is shared."""
     return tuple(
         array.sum(0, keepdims=True) if tensor is not None and len(tensor) == 1 < len(array) else array
-        for array, tensor in zip(found, like, strict=True)
+        for array, tensor in zip(gradients, like, strict=True)
     )
 
 
@@ -118,10 +126,10 @@ class Kernels(KernelSolver):
         return shared(run_outside(self.arrays, self.run, grad), self._parts.scores)
 
     def marginals(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """How often each rule, lexical symbol, root and node is expected, row by row."""
+        """Return the expected number of each rule, lexical symbol, root and node, row by row."""
         expected = run_outside(self.arrays, self.run, np.ones(len(self.run.log_z)))
-        found: tuple[Tensor, Tensor, Tensor, Tensor] = self._posteriors(tuple(map(torch.from_numpy, expected)))
-        return found
+        posteriors: tuple[Tensor, Tensor, Tensor, Tensor] = self._posteriors(tuple(map(torch.from_numpy, expected)))
+        return posteriors
 
     def best(self) -> Decoded:
         arrays, nodes = self.arrays, _no_nodes(self.arrays)
@@ -140,11 +148,11 @@ class Kernels(KernelSolver):
             shared = rules[b % len(rules)][:n, :n], lexical[b, :n], root[b % len(root)]
             return search.top_derivations(table, *shared, None if own is None else own[:n, :n], k)
 
-        found, scores = top_of_rows(row, batch, self.arrays.work, (2 * n_most - 1, 3), -1)
-        return torch.from_numpy(found), torch.from_numpy(scores)
+        derivations, scores = top_of_rows(row, batch, self.arrays.work, (2 * n_most - 1, 3), -1)
+        return torch.from_numpy(derivations), torch.from_numpy(scores)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """From charts in log space."""
+        """Draw from charts in log space."""
         arrays, nodes = self.arrays, _no_nodes(self.arrays, n_samples)
         run = self.run if self.run.charts is not None else run_inside_in_log_space(arrays)
         batch, n, _ = arrays.lexical.shape
@@ -164,7 +172,7 @@ def _no_nodes(arrays: GrammarArrays, *lead: int) -> Array:
     return np.full((*lead, batch, 2 * n - 1, 3), -1)
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"grammar": Grammar.from_rules("S -> S S 1 | 'a' 1"), "lexical": scores(2, 3, 1)}
 
 

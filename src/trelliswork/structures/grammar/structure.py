@@ -22,7 +22,7 @@ from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar.grammar import Grammar
 
-Rule = tuple[int, int, int]  # parent, left, right
+RuleKey = tuple[int, int, int]  # parent, left, right
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class RuleTable:
     parents: np.ndarray  # (rules,)
     starts: np.ndarray  # (phrases + 1,): the rules of each phrase
     pair_ranges: np.ndarray  # (2, 2, 2, 2)
-    rule_index: dict[Rule, int]
+    rule_index: dict[RuleKey, int]
 
     @staticmethod
     def of(grammar: Grammar) -> RuleTable:
@@ -70,10 +70,10 @@ class RuleTable:
     def groups(self, device: torch.device) -> Int[Tensor, "phrases most"]:
         """The rules of each phrase; the number of rules fills up."""
         sizes = np.diff(self.starts)
-        found = np.full((self.n_phrases, max(sizes.max(initial=1), 1)), len(self.parents), np.int64)
+        places = np.full((self.n_phrases, max(sizes.max(initial=1), 1)), len(self.parents), np.int64)
         for phrase, size in enumerate(sizes):
-            found[phrase, :size] = np.arange(self.starts[phrase], self.starts[phrase] + size)
-        return torch.from_numpy(found).to(device)
+            places[phrase, :size] = np.arange(self.starts[phrase], self.starts[phrase] + size)
+        return torch.from_numpy(places).to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +136,13 @@ def total(parts: Productions, semiring: Semiring) -> Tensor:
     nodes = None if parts.nodes is None else semiring.lift(parts.nodes.double())
     real = (torch.arange(n, device=device) < parts.lengths[:, None])[..., None]
     lexical = semiring.lift(torch.where(real, parts.lexical.double(), -INF))
-    inside = [_at_nodes(semiring, _padded(semiring, lexical, table.first_lexical, 0, like), nodes, 0)]
+    inside = [_at_nodes(semiring, _pad(semiring, lexical, table.first_lexical, 0, like), nodes, 0)]
     for w in range(1, n):
         pairs = _pairs_of_width(semiring, inside, w, lefts, rights)
         span_rules = rules if rules.shape[-2] == 1 else rules.diagonal(w, -3, -2).transpose(-1, -2)[..., None, :, :]
         weighed = semiring.times(pairs[..., pair_of], span_rules[..., 0, :, :])  # (batch, spans, rules)
-        phrases = semiring.sum(_padded(semiring, weighed, 0, 1, like)[..., groups], dim=-1)
-        symbols = _padded(semiring, phrases, 0, table.n_symbols - table.n_phrases, like)
+        phrases = semiring.sum(_pad(semiring, weighed, 0, 1, like)[..., groups], dim=-1)
+        symbols = _pad(semiring, phrases, 0, table.n_symbols - table.n_phrases, like)
         inside.append(_at_nodes(semiring, symbols, nodes, w))
     whole = torch.stack([each[..., 0, :] for each in inside], -1)  # (batch, symbols, n)
     index = (parts.lengths - 1)[:, None, None].expand(*whole.shape[:-1], 1)
@@ -157,8 +157,8 @@ def _pairs_of_width(semiring: Semiring, inside: list[Tensor], w: int, lefts: Ten
     return semiring.sum(semiring.times(ones[..., lefts], others[..., rights]), dim=-3)
 
 
-def _padded(semiring: Semiring, elements: Tensor, before: int, after: int, like: Tensor) -> Tensor:
-    """Zeros before and behind along the last axis; elements may have leading axes of their own."""
+def _pad(semiring: Semiring, elements: Tensor, before: int, after: int, like: Tensor) -> Tensor:
+    """Return zeros before and behind along the last axis; elements may have leading axes of their own."""
     shape = elements.shape[semiring.zero((1,), like).dim() - 1 : -1]
     return torch.cat([semiring.zero((*shape, before), like), elements, semiring.zero((*shape, after), like)], -1)
 
@@ -173,7 +173,7 @@ def log_partition(parts: Productions) -> Float[Tensor, "batch"]:
 
 
 def marginals(parts: Productions) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """How often each rule is used, each lexical symbol, each root, and p(node): derivatives of log Z, row by row."""
+    """Return the expected number of each rule, lexical symbol and root, and p(node): derivatives of log Z, by row."""
     batch = len(parts.lengths)
     again = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in parts.scores)
     with recording(parts) as (parts,):
@@ -184,8 +184,8 @@ def marginals(parts: Productions) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         leaves[0], leaves[2] = (each.expand(batch, *each.shape[1:]).clone() for each in (leaves[0], leaves[2]))
         leaves = [each if again and each.requires_grad else each.detach().requires_grad_() for each in leaves]
         log_z = log_partition(full.with_scores(*leaves))
-        found = torch.autograd.grad(log_z.sum(), leaves, create_graph=again, materialize_grads=True)
-    return tuple(each if again else each.detach() for each in found)  # type: ignore[return-value]
+        gradients = torch.autograd.grad(log_z.sum(), leaves, create_graph=again, materialize_grads=True)
+    return tuple(each if again else each.detach() for each in gradients)  # type: ignore[return-value]
 
 
 def decode(marks: Float[Tensor, "batch n n symbols"], parts: Productions) -> Int[Tensor, "batch nodes 3"]:
@@ -196,7 +196,7 @@ def path_score(parts: Productions, nodes: Int[Tensor, "batch nodes 3"]) -> Float
     """root + Σ rules + Σ lexical + Σ nodes of derivations (start, end, symbol), parents before children; -inf for one
     with a rule or a lexical symbol that the grammar does not have."""
     rows = [[tuple(node) for node in row if node[0] >= 0] for row in nodes.tolist()]
-    return torch.stack([_row_score(parts, at, found) for at, found in enumerate(rows)])
+    return torch.stack([_row_score(parts, at, derivation) for at, derivation in enumerate(rows)])
 
 
 def _row_score(parts: Productions, row: int, nodes: list[tuple[int, ...]]) -> Float[Tensor, ""]:
@@ -207,25 +207,25 @@ def _row_score(parts: Productions, row: int, nodes: list[tuple[int, ...]]) -> Fl
     rules = parts.rules[min(row, len(parts.rules) - 1)]
     by_span = rules.shape[0] > 1
     score = parts.root[min(row, len(parts.root) - 1), nodes[0][2]].double()
-    score = score + _picked(parts.lexical[row], leaves)
-    score = score + _picked(rules, [(i, j - 1, r) if by_span else (0, 0, r) for i, j, r in used])
+    score = score + _sum_at(parts.lexical[row], leaves)
+    score = score + _sum_at(rules, [(i, j - 1, r) if by_span else (0, 0, r) for i, j, r in used])
     if parts.nodes is not None:
-        score = score + _picked(parts.nodes[row], [(i, j - 1, symbol) for i, j, symbol in nodes])
+        score = score + _sum_at(parts.nodes[row], [(i, j - 1, symbol) for i, j, symbol in nodes])
     return score
 
 
-def _rules_of(nodes: list[tuple[int, ...]], index: dict[Rule, int]) -> list[tuple[int, int, int]]:
+def _rules_of(nodes: list[tuple[int, ...]], index: dict[RuleKey, int]) -> list[tuple[int, int, int]]:
     """(start, end, rule) of each wide node; the rule is -1 where the grammar has none."""
-    found, above = list[tuple[int, int, int]](), list[int]()
+    rules, above = list[tuple[int, int, int]](), list[int]()
     for start, end, symbol in reversed(nodes):  # both children of a node wait on top, the left above
         if end - start > 1:
-            found.append((start, end, index.get((symbol, above.pop(), above.pop()), -1)))
+            rules.append((start, end, index.get((symbol, above.pop(), above.pop()), -1)))
         above.append(symbol)
-    return found
+    return rules
 
 
-def _picked(scores: Tensor, places: Sequence[tuple[int, ...]]) -> Float[Tensor, ""]:
-    """Σ of the scores at some places."""
+def _sum_at(scores: Tensor, places: Sequence[tuple[int, ...]]) -> Float[Tensor, ""]:
+    """Return Σ of the scores at some places."""
     if not places:
         return scores.new_zeros((), dtype=torch.float64)
     return scores[torch.tensor(places, device=scores.device).unbind(-1)].double().sum()

@@ -38,7 +38,7 @@ class Tree(Rich):
 
     @staticmethod
     def parse(text: str) -> Tree:
-        """One tree in brackets."""
+        """Return one tree in brackets."""
         trees = list(parse_all(text))
         if len(trees) != 1:
             raise ScoreError(
@@ -57,7 +57,7 @@ class Tree(Rich):
         return (each for each in self._walk() if isinstance(each, Tree))
 
     def _walk(self) -> Iterator[Tree | str]:
-        """Nodes and words, parents before children and left before right."""
+        """Yield nodes and words, parents before children and left before right."""
         waiting: list[Tree | str] = [self]
         while waiting:
             each = waiting.pop()
@@ -66,9 +66,9 @@ class Tree(Rich):
                 waiting.extend(reversed(each.children))
 
     def spans(self, start: int = 0) -> list[Span]:
-        """(start, end, label) of every node, end exclusive, parents before children."""
-        found: list[Span] = []
-        open_nodes: list[int] = []  # places in `found` of the nodes whose end has not been reached
+        """Return (start, end, label) of every node, end exclusive, parents before children."""
+        spans: list[Span] = []
+        open_nodes: list[int] = []  # places in `spans` of the nodes whose end has not been reached
         waiting: list[Tree | str | None] = [self]  # None closes a node
         while waiting:
             each = waiting.pop()
@@ -76,17 +76,17 @@ class Tree(Rich):
                 start += 1
             elif each is None:
                 at = open_nodes.pop()
-                found[at] = (found[at][0], start, found[at][2])
+                spans[at] = (spans[at][0], start, spans[at][2])
             else:
-                open_nodes.append(len(found))
-                found.append((start, start, each.label))
+                open_nodes.append(len(spans))
+                spans.append((start, start, each.label))
                 waiting.append(None)
                 waiting.extend(reversed(each.children))
-        return found
+        return spans
 
     @staticmethod
     def from_spans(spans: Iterable[Span], words: Iterable[str]) -> Tree:
-        """The way back from `spans`: nodes with parents before children, and the words below them.
+        """Return the way back from `spans`: nodes with parents before children, and the words below them.
 
         >>> str(Tree.from_spans([(0, 2, "S"), (0, 1, "NP")], ["we", "sleep"]))
         '(S (NP we) sleep)'
@@ -138,7 +138,7 @@ class Tree(Rich):
 
 
 def folded(tree: Tree, join: Callable[[Tree, list[Result]], Result], leaf: Callable[[str], Result]) -> Result:
-    """From the words up: `leaf` of each word, `join` of each node and of what was made of its children."""
+    """Fold from the words up: `leaf` of each word, `join` of each node and of what was made of its children."""
     made: list[Result] = []
     for each in reversed(list(tree._walk())):  # children before parents, the last child first
         if isinstance(each, str):
@@ -152,14 +152,14 @@ def folded(tree: Tree, join: Callable[[Tree, list[Result]], Result], leaf: Calla
 
 
 def rebuilt(tree: Tree, join: Callable[[Tree, list[Tree | str]], Tree]) -> Tree:
-    """From the words up: each node as `join` makes it, given its children as they were made."""
-    found = folded(tree, join, lambda word: word)
-    assert isinstance(found, Tree)
-    return found
+    """Rebuild from the words up: each node as `join` makes it, given its children as they were made."""
+    root = folded(tree, join, lambda word: word)
+    assert isinstance(root, Tree)
+    return root
 
 
 def parse_all(text: str) -> Iterator[Tree]:
-    """Every tree in a text of brackets; an unlabelled outer bracket around a tree is dropped."""
+    """Yield every tree in a text of brackets; an unlabelled outer bracket around a tree is dropped."""
     open_nodes: list[list[Tree | str]] = []
     for match in TOKENS.finditer(text):
         token = match[0]
@@ -188,7 +188,7 @@ def _closed(parts: list[Tree | str], place: int) -> Tree:
 
 
 def binarise(tree: Tree, direction: Direction = "right", horizontal: int | None = None) -> Tree:
-    """No node with more than two children: those left over hang from a new node `label|<a-b>`.
+    """Leave no node with more than two children: those left over hang from a new node `label|<a-b>`.
 
     "right" splits the first child off, so that the rest lies to the right; "left" the last. The new label names the
     next `horizontal` children that remain (None: all of them): few make a small grammar that generalises.
@@ -202,7 +202,7 @@ def binarise(tree: Tree, direction: Direction = "right", horizontal: int | None 
 
 
 def _split(label: str, children: list[Tree | str], direction: Direction, horizontal: int | None) -> Tree:
-    """A node over two children, those left over below new nodes: the innermost is made first."""
+    """Return a node over two children, those left over below new nodes: the innermost is made first."""
     if len(children) <= 2:
         return Tree(label, tuple(children))
     names = [each if isinstance(each, str) else each.label for each in children]
@@ -218,20 +218,20 @@ def _split(label: str, children: list[Tree | str], direction: Direction, horizon
 
 
 def unbinarise(tree: Tree) -> Tree:
-    """Nodes that `binarise` made give way to their children."""
+    """Return nodes that `binarise` made give way to their children."""
 
     def whole(node: Tree, children: list[Tree | str]) -> Tree:
-        found: list[Tree | str] = []
+        unfolded: list[Tree | str] = []
         for child in children:
             marked = isinstance(child, Tree) and MARKER + "<" in child.label
-            found.extend(child.children if marked and isinstance(child, Tree) else [child])
-        return Tree(node.label, tuple(found))
+            unfolded.extend(child.children if marked and isinstance(child, Tree) else [child])
+        return Tree(node.label, tuple(unfolded))
 
     return rebuilt(tree, whole)
 
 
 def collapse_unary(tree: Tree) -> Tree:
-    """A chain of only children becomes one node with the joint label `A+B`; the node above a word joins it too.
+    """Turn a chain of only children into one node with the joint label `A+B`; the node above a word joins it too.
 
     A + that is part of a label is written \\+.
     """
@@ -246,20 +246,20 @@ def collapse_unary(tree: Tree) -> Tree:
 
 
 def restore_unary(tree: Tree) -> Tree:
-    """Joint labels `A+B` become chains again."""
+    """Turn joint labels `A+B` into chains again."""
 
     def chain(node: Tree, children: list[Tree | str]) -> Tree:
         *above, label = chain_of(node.label)
-        found = Tree(label, tuple(children))
+        top = Tree(label, tuple(children))
         for each in reversed(above):
-            found = Tree(each, (found,))
-        return found
+            top = Tree(each, (top,))
+        return top
 
     return rebuilt(tree, chain)
 
 
 def chain_of(label: str) -> list[str]:
-    """The labels of a joint label, from the top down.
+    """Return the labels of a joint label, from the top down.
 
     >>> chain_of("S+VP")
     ['S', 'VP']
@@ -268,12 +268,12 @@ def chain_of(label: str) -> list[str]:
 
 
 def joint_label(labels: Iterable[str]) -> str:
-    """The inverse of `chain_of`."""
+    """Return the inverse of `chain_of`."""
     return JOINT.join(label.replace(JOINT, "\\" + JOINT) for label in labels)
 
 
 def lifted(tree: Tree) -> Tree:
-    """A word beside other children gets a node `<word>` of its own."""
+    """Give a word next to other children a node `<word>` of its own."""
 
     def above_words(node: Tree, children: list[Tree | str]) -> Tree:
         if len(children) == 1:
@@ -286,7 +286,7 @@ def lifted(tree: Tree) -> Tree:
 
 
 def without_lifted(tree: Tree) -> Tree:
-    """Nodes `<word>` give way to the word."""
+    """Replace nodes `<word>` by the word."""
 
     def lowered(node: Tree, children: list[Tree | str]) -> Tree:
         return Tree(node.label, tuple(_word_of(each) for each in children))

@@ -15,7 +15,7 @@ FAINT = 1e-12  # chains of less weight are left out of the sums
 Unary = Mapping[tuple[int, int], float]  # weights of rules (parent, child)
 
 
-class Chain(NamedTuple):
+class UnaryChain(NamedTuple):
     """Unary rules one below the other: their weight, the symbols above the last, and the last."""
 
     weight: float
@@ -23,12 +23,12 @@ class Chain(NamedTuple):
     bottom: int
 
     def meets(self, wanted: Collection[int]) -> bool:
-        """Whether one of its symbols is wanted."""
+        """Return whether one of its symbols is wanted."""
         return self.bottom in wanted or any(symbol in wanted for symbol in self.above)
 
 
 def summed_chains(unary: Unary) -> dict[tuple[int, int], float]:
-    """Σ over all chains of one rule or more, (I - U)^-1 - I: the weights of (ancestor, child)."""
+    """Return Σ over all chains of one rule or more, (I - U)^-1 - I: the weights of (ancestor, child)."""
     if not unary:
         return {}
     used = np.array(sorted({symbol for pair in unary for symbol in pair}))
@@ -40,7 +40,7 @@ def summed_chains(unary: Unary) -> dict[tuple[int, int], float]:
 
 
 def best_chains(unary: Unary) -> dict[tuple[int, int], float]:
-    """The weight of the best chain of one rule or more from each ancestor to each child."""
+    """Return the weight of the best chain of one rule or more from each ancestor to each child."""
     parents: dict[int, list[tuple[int, float]]] = {}
     for (parent, child), weight in unary.items():
         parents.setdefault(child, []).append((parent, weight))
@@ -60,19 +60,19 @@ def best_chains(unary: Unary) -> dict[tuple[int, int], float]:
     return best
 
 
-def simple_chains(symbol: int, below: Mapping[int, Sequence[tuple[int, float]]]) -> list[Chain]:
-    """Every chain down from a symbol that meets none twice."""
-    found, waiting = [], [Chain(1.0, (), symbol)]
+def simple_chains(symbol: int, below: Mapping[int, Sequence[tuple[int, float]]]) -> list[UnaryChain]:
+    """Return every chain down from a symbol that meets none twice."""
+    chains, waiting = [], [UnaryChain(1.0, (), symbol)]
     while waiting:
         chain = waiting.pop()
-        found.append(chain)
+        chains.append(chain)
         above = (*chain.above, chain.bottom)
         waiting += [
-            Chain(chain.weight * weight, above, child)
+            UnaryChain(chain.weight * weight, above, child)
             for child, weight in below.get(chain.bottom, ())
             if child not in above and weight > 0
         ]
-    return found
+    return chains
 
 
 class Through:
@@ -94,23 +94,23 @@ class Through:
         self.through = first @ self.every
 
     def chains(self) -> dict[tuple[int, int], float]:
-        """The weights of (ancestor, child); one may be its own ancestor."""
+        """Return the weights of (ancestor, child); one may be its own ancestor."""
         pairs = np.argwhere(self.through > 0)
-        found = {(int(self.used[a]), int(self.used[b])): float(self.through[a, b]) for a, b in pairs.tolist()}
-        return found | {(symbol, symbol): 1.0 for symbol in self.others}
+        weights = {(int(self.used[a]), int(self.used[b])): float(self.through[a, b]) for a, b in pairs.tolist()}
+        return weights | {(symbol, symbol): 1.0 for symbol in self.others}
 
     def expected(self, out: Array, base: Array) -> Array:
-        """How often each symbol is met, of chains from tops that weigh `out` down to bottoms that weigh `base`."""
-        found = np.zeros_like(base)
-        found[self.others] = out[self.others] * base[self.others]
+        """Return the expected number of each symbol in chains from tops of weight `out` to bottoms of weight `base`."""
+        expected = np.zeros_like(base)
+        expected[self.others] = out[self.others] * base[self.others]
         tops, bottoms = out[self.used], base[self.used]
         below = self.every @ bottoms
         before = (tops @ self.through) * below + (tops @ self.without) * (self.through @ bottoms)
-        found[self.used] = np.where(self.is_wanted, (tops @ self.every) * below, before)
-        return found
+        expected[self.used] = np.where(self.is_wanted, (tops @ self.every) * below, before)
+        return expected
 
     def expected_log_weight(self, out: Array, base: Array, *, is_free: bool) -> float:
-        """The expected logarithm of the weights of the rules of such chains; of all chains if they are free."""
+        """Return the expected logarithm of the weights of the rules of such chains; of all chains if they are free."""
         tops, bottoms = out[self.used], base[self.used]
         above, below = tops @ self.every, self.every @ bottoms
         counts = np.outer(above, below)
@@ -122,7 +122,7 @@ class Through:
 
 
 def step_weights(used: Array, unary: Unary) -> Array:
-    """The weights of rules as a matrix [parent, child] over the symbols that are in some."""
+    """Return the weights of rules as a matrix [parent, child] over the symbols that are in some."""
     place = {int(symbol): i for i, symbol in enumerate(used)}
     step = np.zeros((len(used), len(used)))
     for (parent, child), weight in unary.items():
@@ -130,8 +130,8 @@ def step_weights(used: Array, unary: Unary) -> Array:
     return step
 
 
-def best_through(chains: Collection[tuple[int, Chain]], wanted: Collection[int]) -> dict[tuple[int, int], float]:
-    """The weight of the best chain from each symbol to each below that meets one that is wanted."""
+def best_through(chains: Collection[tuple[int, UnaryChain]], wanted: Collection[int]) -> dict[tuple[int, int], float]:
+    """Return the weight of the best chain from each symbol to each below that meets one that is wanted."""
     best: dict[tuple[int, int], float] = {}
     for symbol, chain in chains:
         if chain.meets(wanted):

@@ -19,7 +19,7 @@ RIGHT, RIGHT_T, LEFT, LEFT_T, OPEN_RIGHT, OPEN_LEFT_T, JOINED = range(7)
 
 @kernel(FAST, inline=True)
 def _add_pairs(left, right, size, sums):
-    """sums_k = left_k + right_k; their maximum."""
+    """Return sums_k = left_k + right_k; their maximum."""
     top = NEG_INF
     for k in range(size):
         sums[k] = left[k] + right[k]
@@ -30,7 +30,7 @@ def _add_pairs(left, right, size, sums):
 
 @kernel(FAST, inline=True)
 def _combine(left, right, size, maximum, sums):
-    """log Σ_k exp(left_k + right_k), or the maximum."""
+    """Return log Σ_k exp(left_k + right_k), or the maximum."""
     top = _add_pairs(left, right, size, sums)
     if maximum or top == NEG_INF:
         return top
@@ -42,7 +42,7 @@ def _combine(left, right, size, maximum, sums):
 
 @kernel(FAST)
 def _fill(arcs, n, low, maximum, chart, sums):
-    """The inside recursion, narrow spans first; `math.md`, equations (2) to (4)."""
+    """Compute the inside recursion, narrow spans first; `math.md`, equations (2) to (4)."""
     right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
     open_right, open_left_t = chart[OPEN_RIGHT], chart[OPEN_LEFT_T]
     for i in range(low, n + 1):
@@ -60,7 +60,7 @@ def _fill(arcs, n, low, maximum, chart, sums):
 
 @kernel(EXACT)
 def fill(arcs, n, low, maximum, chart, roots, sums):
-    """log Z or the best score; `roots` gets the weight of each root word of single-root trees."""
+    """Return log Z or the best score; `roots` gets the weight of each root word of single-root trees."""
     _fill(arcs, n, low, maximum, chart, sums)
     if low == 0:
         return chart[RIGHT, 0, n]
@@ -109,7 +109,7 @@ def _outside(arcs, n, low, chart, bars, posteriors):
 
 @kernel(EXACT)
 def log_row(arcs, n, low, room, posteriors):
-    """log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
+    """Return log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
     chart, roots, _, sums, _ = room
     log_z = fill(arcs, n, low, False, chart, roots, sums)
     if posteriors.shape[0] == 0 or log_z == NEG_INF:
@@ -137,7 +137,7 @@ def best(left, right, size, sums, state):
 
 @kernel(FAST)
 def drawn(left, right, size, sums, state):
-    """A split in proportion to its weight."""
+    """Return a split in proportion to its weight."""
     total = 0.0
     for k in range(size):
         sums[k] = left[k] * right[k]
@@ -192,14 +192,14 @@ def trace(n, low, choose, chart, roots, stack, sums, state, heads):
 
 @kernel(EXACT)
 def workspace(size):
-    """A chart and what goes with it."""
+    """Return a chart and what goes with it."""
     chart, roots, stack = np.empty((7, size, size)), np.empty(size), np.empty((4 * size, 3), np.int64)
     return chart, roots, stack, np.empty(size), np.zeros(1, np.uint64)
 
 
 @kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
-    """The best tree of each row."""
+    """Compute the best tree of each row."""
     low, (chart, roots, stack, sums, state) = 1 if single_root else 0, workspace(arcs.shape[1])
     for b in range(first, last):
         possible[b] = fill(arcs[b], lengths[b], low, True, chart, roots, sums) > NEG_INF

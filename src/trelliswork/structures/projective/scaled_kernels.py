@@ -40,7 +40,7 @@ def _weights(arcs, n, low, tops, planes, row):
 
 @kernel(FAST)
 def _inside(n_nodes, planes):
-    """`math.md`, equations (2) to (4), narrow spans first."""
+    """Compute the inside planes: `math.md`, equations (2) to (4), narrow spans first."""
     forth, back, joined, right, left = planes[FORTH], planes[BACK], planes[JOINED], planes[RIGHT], planes[LEFT]
     open_right, open_left = planes[OPEN_RIGHT], planes[OPEN_LEFT]
     right[0, :n_nodes] = 1.0
@@ -62,7 +62,7 @@ def _inside(n_nodes, planes):
 
 @kernel(FAST)
 def _outside(n_nodes, planes, bars, bar_joined):
-    """Derivatives of the total by everything in the chart, from the widest span to the narrowest."""
+    """Compute derivatives of the total by everything in the chart, from the widest span to the narrowest."""
     forth, back, right, left = planes[FORTH], planes[BACK], planes[RIGHT], planes[LEFT]
     open_right, open_left = planes[OPEN_RIGHT], planes[OPEN_LEFT]
     bar_open_right, bar_open_left = bars[BAR_OPEN_RIGHT], bars[BAR_OPEN_LEFT]
@@ -98,10 +98,10 @@ def _shifts(arcs, n, low, tops, roots):
 
 @kernel(EXACT)
 def _total(n, low, planes, roots):
-    """Z in shifted weights."""
+    """Return Z in shifted weights."""
     if low == 0:
         return planes[RIGHT, n, 0]
-    z = planes[RIGHT, 0, 0] * 0.0
+    z = planes[RIGHT, 0, 0] * 0.0  # 0 of the planes' type: numbers that move are complex
     for r in range(n):
         z += roots[r] * planes[LEFT, r, 0] * planes[RIGHT, n - 1 - r, r]
     return z
@@ -109,7 +109,7 @@ def _total(n, low, planes, roots):
 
 @kernel(EXACT)
 def _seed(n, low, planes, roots, bars):
-    """Derivatives of the total by what it is made of."""
+    """Compute derivatives of the total by what it is made of."""
     bars[:, : n + 1 - low] = 0.0
     if low == 0:
         bars[BAR_RIGHT, n, 0] = 1.0
@@ -121,7 +121,7 @@ def _seed(n, low, planes, roots, bars):
 
 @kernel(EXACT)
 def _posteriors(n, low, planes, roots, bars, z, posteriors):
-    """The derivative by each arc's weight, times its weight, over Z."""
+    """Compute the derivative by each arc's weight, times its weight, over Z."""
     for r in range(n * low):
         posteriors[0, r + 1] = roots[r] * planes[LEFT, r, 0] * planes[RIGHT, n - 1 - r, r] / z
     for w in range(1, n + 1 - low):
@@ -133,14 +133,14 @@ def _posteriors(n, low, planes, roots, bars, z, posteriors):
 
 @kernel(EXACT)
 def _inside_row(arcs, n, low, work):
-    """(Z in shifted weights, the sum of the shifts) and the planes of one row; Z is 0 if it may not be exact."""
+    """Return (Z in shifted weights, the sum of the shifts) and the planes of one row; Z is 0 if it may not be exact."""
     planes, tops, row, roots = work
     if n > LONGEST:
         return 0.0, 0.0
     _weights(arcs, n, low, tops, planes, row)
     _inside(n + 1 - low, planes)
     shifts, z = _shifts(arcs, n, low, tops, roots), _total(n, low, planes, roots)
-    return (z if z > TINY * GROWTH**n * MARGIN else 0.0), shifts
+    return (z if z > TINY * GROWTH**n * MARGIN else 0.0), shifts  # else what underflowed could show in a digit
 
 
 @kernel(EXACT)
@@ -150,7 +150,7 @@ def _work(size):
 
 @kernel(EXACT)
 def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
-    """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
+    """Compute log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
     size, low = arcs.shape[1], 1 if single_root else 0
     work, bars = _work(size), np.empty((4, size, size))
     planes, _, row, roots = work
@@ -176,7 +176,7 @@ def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
 
 @kernel(EXACT)
 def _lay_out(planes, n, low, roots, chart):
-    """The planes as a chart of `kernels.py`, and the weight of each root word with what is on its left."""
+    """Write the planes as a chart of `kernels.py`, and the weight of each root word with what is on its left."""
     for w in range(n + 1 - low):
         for i in range(low, n + 1 - w):
             j, at = i + w, i - low
@@ -190,7 +190,7 @@ def _lay_out(planes, n, low, roots, chart):
 
 @kernel(EXACT)
 def sample_trees(first, last, arcs, lengths, single_root, seeds, heads):
-    """Exact, independent samples: O(n³) once a row, then O(n²) each at most; in log space for wide rows."""
+    """Draw exact, independent samples: O(n³) once a row, then O(n²) each at most; in log space for wide rows."""
     low, work = 1 if single_root else 0, _work(arcs.shape[1])
     chart, log_roots, stack, sums, state = kernels.workspace(arcs.shape[1])
     for b in range(first, last):
@@ -210,7 +210,7 @@ def sample_trees(first, last, arcs, lengths, single_root, seeds, heads):
 
 @kernel(FAST)
 def _move(along, n, low, planes, roots):
-    """Weights become dual numbers: each changes by itself times its direction."""
+    """Turn weights into dual numbers: each changes by itself times its direction."""
     for w in range(1, n + 1 - low):
         for i in range(n + 1 - low - w):
             h, m = i + low, i + low + w
@@ -222,14 +222,14 @@ def _move(along, n, low, planes, roots):
 
 @kernel(EXACT)
 def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions, changes, done):
-    """How the posteriors change along directions, from the same recursion on dual numbers; see `arc_solver.py`.
+    """Fill in the changes of posteriors along directions, by the same recursion on dual numbers; see `arc_solver.py`.
 
     `done` is False for rows too wide for exp space.
     """
     size, low = arcs.shape[1], 1 if single_root else 0
     planes, bars = np.empty((7, size, size), np.complex128), np.empty((4, size, size), np.complex128)
     tops, row, roots = np.empty(size), np.empty(size), np.empty(size, np.complex128)
-    along, found, bar_joined = np.empty((size, size)), np.zeros((size, size), np.complex128), np.empty_like(roots)
+    along, posteriors, bar_joined = np.empty((size, size)), np.zeros((size, size), np.complex128), np.empty_like(roots)
     for b in range(first, last):
         n = lengths[b]
         done[b] = log_z[b] == NEG_INF or n <= LONGEST
@@ -245,7 +245,7 @@ def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions
         if done[b]:
             _seed(n, low, planes, roots, bars)
             _outside(n + 1 - low, planes, bars, bar_joined)
-            _posteriors(n, low, planes, roots, bars, z, found)
+            _posteriors(n, low, planes, roots, bars, z, posteriors)
             for h in range(n + 1):
                 for m in range(1, n + 1):
-                    changes[b, h, m] = found[h, m].imag / STEP * extent if h != m else 0.0
+                    changes[b, h, m] = posteriors[h, m].imag / STEP * extent if h != m else 0.0

@@ -88,7 +88,7 @@ def decode(marks: Float[Tensor, "batch n+1 n+1 *l"], trees: Arcs) -> Int[Tensor,
 
 
 def is_projective(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Bool[Tensor, "batch"]:
-    """Whether heads are a tree of which no two arcs cross."""
+    """Return whether heads are a tree of which no two arcs cross."""
     words = torch.arange(1, trees.n + 1, device=heads.device)
     lows, highs = torch.minimum(words, heads), torch.maximum(words, heads)
     both = trees.word_mask[:, :, None] & trees.word_mask[:, None, :]

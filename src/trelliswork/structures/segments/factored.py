@@ -50,14 +50,17 @@ class Factored:
         return self.with_scores(*(None if each is None else each / t for each in self.scores))
 
     def double(self) -> Factored:
-        """The same in float64, where the device has it: the reference sums as exactly as the kernels do."""
+        """Return the same in float64, where the device has it: the reference sums as exactly as the kernels do."""
         if self.start.device.type == "mps":
             return self
         exact: list[Any] = [None if each is None else each.double() for each in self.scores]
         return self.with_scores(*exact)
 
     def whole(self) -> Segments:
-        """The scores of all segments as one tensor [batch, n, k, c]; those that run past the end are any numbers."""
+        """Return the scores of all segments as one tensor [batch, n, k, c].
+
+        Those that run past the end are any numbers.
+        """
         n, k = self.tokens.shape[1], len(self.durations)
         columns, running = [], torch.zeros_like(self.tokens)
         for d in range(min(k, n)):
@@ -85,7 +88,7 @@ class Factored:
 
 
 def _from(scores: Float[Tensor, "batch n c"], d: int) -> Float[Tensor, "batch n c"]:
-    """Row i of the result is row i + d; 0 behind the end."""
+    """Shift rows: row i of the result is row i + d; 0 behind the end."""
     if d == 0:
         return scores
     return torch.cat([scores[:, d:], scores.new_zeros(len(scores), d, scores.shape[2])], 1)

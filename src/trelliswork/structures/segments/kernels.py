@@ -21,7 +21,7 @@ import numpy as np
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, highest, log, subtract_highest
-from trelliswork.structures.chain.kernels import SMALLEST, log_arrivals, vanished, weigh
+from trelliswork.structures.chain.kernels import SMALLEST, last_posteriors, log_arrivals, some_below, vanished
 from trelliswork.structures.segments.part_kernels import collect, n_durations, segment_scores
 
 LOG_SMALLEST = math.log(SMALLEST)
@@ -36,7 +36,7 @@ def _joined(gamma, score, offset):
 
 @kernel(FAST)
 def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
-    """γ(y) = log Σ_x exp(α(x) + a_xy); without transitions the same sum for every label."""
+    """Compute γ(y) = log Σ_x exp(α(x) + a_xy); without transitions the same sum for every label."""
     c = entered.shape[0]
     if transitions.shape[0] == 0:
         total = 0.0
@@ -52,10 +52,7 @@ def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
         weight, row = weights[x], arcs[x]
         for y in range(c):
             entered[y] += weight * row[y]
-    n_small = 0
-    for y in range(c):
-        n_small += entered[y] < SMALLEST
-    if n_small and vanished(log_alpha, NEG_INF, transitions, np.zeros(c), entered, SMALLEST):
+    if some_below(entered, SMALLEST) and vanished(log_alpha, NEG_INF, transitions, np.zeros(c), entered, SMALLEST):
         log_arrivals(log_alpha, transitions, weights, entered)
         return
     for y in range(c):
@@ -64,7 +61,7 @@ def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
 
 @kernel(FAST)
 def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
-    """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)), relative to the shift of position j-1; m durations.
+    """Compute α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)), relative to the shift of position j-1; m durations.
 
     All durations and labels are exponentiated in one run, with one shift; if that loses a label, each gets its own.
     """  # [S0.3]
@@ -82,16 +79,13 @@ def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
         return
     for e in range(m * c):
         weights[e] = exp(arrivals[e] - top)
-    for y in range(c):
+    for y in range(c):  # the sums are made in place: `log_alpha` holds them until their logarithms are taken
         log_alpha[y] = weights[y]
     for d in range(1, m):
         weight = weights[d * c : d * c + c]
         for y in range(c):
             log_alpha[y] += weight[y]
-    n_small = 0
-    for y in range(c):
-        n_small += log_alpha[y] < SMALLEST
-    if n_small:
+    if some_below(log_alpha, SMALLEST):
         log_arrivals(np.zeros(m), arrivals[: m * c].reshape((m, c)), weights[:c], log_alpha)
         return
     for y in range(c):
@@ -99,21 +93,8 @@ def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
 
 
 @kernel(FAST)
-def _softmax(log_alpha, end, weights):
-    """weights = softmax(log_alpha + end); returns the log of the sum, -inf if nothing is possible."""
-    total, top = 0.0, weigh(log_alpha, True, end, weights)
-    for y in range(end.shape[0]):
-        total += weights[y]
-    if total == 0.0:
-        return NEG_INF
-    for y in range(end.shape[0]):
-        weights[y] /= total
-    return top + math.log(total)
-
-
-@kernel(FAST)
 def forward_log(first, last, scores, arcs, arc_shift, run):
-    """α and γ and log Z: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j].
+    """Compute α and γ and log Z: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j].
 
     `scores` are parts, transitions, start, end, and the lengths; `run` alphas, gammas, steps and log_z.
     """  # [S0.3; S0.5]
@@ -134,12 +115,12 @@ def forward_log(first, last, scores, arcs, arc_shift, run):
             total += step
             if j < length:
                 _enter(log_alpha, transitions, arcs, arc_shift, tops, gammas[b, j])
-        log_z[b] = total + _softmax(alphas[b, length], end, tops)
+        log_z[b] = total + last_posteriors(alphas[b, length], end, tops)
 
 
 @kernel(FAST)
 def _leave(gamma, alphas, steps, ended, i, m, posteriors, started):
-    """p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) for d <= m; started sums over d.
+    """Compute p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) for d <= m; started sums over d.
 
     `posteriors` holds f(i, d, y) before and p(i, d, y) after.
     """  # [S0.6, 10]
@@ -158,7 +139,7 @@ def _leave(gamma, alphas, steps, ended, i, m, posteriors, started):
 
 @kernel(FAST)
 def _is_exact(gamma, arc_shift):
-    """Did `_enter` need log space here?"""
+    """Return True if `_enter` needed log space here."""
     for y in range(gamma.shape[0]):
         if NEG_INF < gamma[y] < arc_shift + LOG_SMALLEST:
             return True
@@ -167,7 +148,7 @@ def _is_exact(gamma, arc_shift):
 
 @kernel(FAST)
 def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, works, ended, d_scaled, d_arcs):
-    """p(x, y at this boundary) = p(y starts) exp(α(x) + a_xy - γ(y)); ended_x sums over y.
+    """Compute p(x, y at this boundary) = p(y starts) exp(α(x) + a_xy - γ(y)); ended_x sums over y.
 
     `d_scaled` collects what is still to be multiplied by exp of the arcs, `d_arcs` the rest.
     """  # [S0.6, 8]
@@ -201,15 +182,15 @@ def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, works, ende
 
 
 @kernel(FAST)
-def backward_log(first, last, scores, arcs, arc_shift, run, grad, found):
-    """Posteriors times the incoming gradient: of segments, label pairs, first and last labels.
+def backward_log(first, last, scores, arcs, arc_shift, run, grad, gradients):
+    """Compute posteriors times the incoming gradient: of segments, label pairs, first and last labels.
 
-    `scores` and `run` are as in `forward_log`; `found` are the gradients of the parts, d_arcs [batch, c, c] (or
+    `scores` and `run` are as in `forward_log`; `gradients` are those of the parts, d_arcs [batch, c, c] (or
     [batch, 0, 0]), d_start and d_end [batch, c], which start as 0.
     """  # [S0.7-8, 10]
     parts, transitions, _, end, lengths = scores
     alphas, gammas, steps, log_z = run
-    gradients, d_arcs, d_start, d_end = found
+    d_parts, d_arcs, d_start, d_end = gradients
     n, k, c = gammas.shape[1], n_durations(parts), end.shape[0]
     ended, started, weights, ratios = np.empty((n + 1, c)), np.empty(c), np.empty(c), np.empty(c)
     d_scaled, posteriors = np.empty(arcs.shape), np.empty(k * c)
@@ -220,14 +201,14 @@ def backward_log(first, last, scores, arcs, arc_shift, run, grad, found):
         for x in range(arcs.shape[0]):
             for y in range(arcs.shape[0]):
                 d_scaled[x, y] = 0.0
-        _softmax(alphas[b, length], end, weights)
+        last_posteriors(alphas[b, length], end, weights)
         for y in range(c):
             ended[length, y] = d_end[b, y] = grad[b] * weights[y]
         for i in range(length - 1, -1, -1):
             gamma, m = gammas[b, i], min(k, length - i)
             segment_scores(parts, b, i, True, m, posteriors)
             _leave(gamma, alphas[b], steps[b], ended, i, m, posteriors, started)
-            collect(gradients, b, i, m, posteriors)
+            collect(d_parts, b, i, m, posteriors)
             if i > 0:
                 _return(
                     alphas[b, i], gamma, started, transitions, arcs, arc_shift, (weights, ratios),

@@ -28,7 +28,7 @@ Run = tuple[Array, ...]  # arcs, shifts, alphas, gammas, levels and finals of `f
 
 
 def log_likelihood(scores: SegmentationScores, arrays: SegmentArrays, starts: Tensor) -> Tensor | None:
-    """log p(starts) [batch], for whole scores and their arrays; None where the general way is needed instead.
+    """Return log p(starts) [batch], for whole scores and their arrays; None where the general way is needed instead.
 
     That is for work for several threads, wide scores, and segmentations that are wrong or forbidden.
     """  # [S0, likelihood]
@@ -53,6 +53,6 @@ def log_likelihood(scores: SegmentationScores, arrays: SegmentArrays, starts: Te
 
 
 def _gradients(grad: Array, scores: tuple[Any, ...], lengths: Array, starts: Array, run: Run) -> tuple[Array, ...]:
-    """Of Σ grad · log p(starts), by segments, transitions, start and end."""
+    """Return the gradients of Σ grad · log p(starts), by segments, transitions, start and end."""
     d_segments = buffers.empty(scores[0].shape)
     return d_segments, *backward_rows(scores, lengths, starts, grad, run, d_segments)

@@ -10,7 +10,7 @@ from trelliswork.structures.segments import path_kernels, scaled_kernels
 
 @kernel(EXACT)
 def _are_segmentations(starts, lengths, k, c):
-    """Do all rows begin with a segment, with labels in 0..c-1 and at most k positions a segment?"""
+    """Return True if all rows begin with a segment, with labels in 0..c-1 and at most k positions a segment."""
     for b in range(starts.shape[0]):
         if not 1 <= lengths[b] <= starts.shape[1] or starts[b, 0] < 0:
             return False
@@ -26,7 +26,7 @@ def _are_segmentations(starts, lengths, k, c):
 
 @kernel(FAST)
 def forward_rows(scores, lengths, starts, left, log_probs):
-    """log p(s) = G(s, x) - log Z of every row; False where a row wants the general way.
+    """Return log p(s) = G(s, x) - log Z of every row; False where a row wants the general way.
 
     `scores` are segments, transitions, start and end, without NaN and +inf. `left`, for `backward_rows`, are arcs,
     shifts, alphas, gammas, levels and finals as `forward_scaled` says.
@@ -50,7 +50,7 @@ def forward_rows(scores, lengths, starts, left, log_probs):
 
 @kernel(FAST)
 def backward_rows(scores, lengths, starts, grad, left, d_segments):
-    """Gradients of Σ_b grad[b] log p(s_b): observed less expected. By the segments in place; by transitions,
+    """Return gradients of Σ_b grad[b] log p(s_b): observed less expected. By the segments in place; by transitions,
     start and end returned.
     """  # [S0.7]
     segments, _, _, end = scores
@@ -58,7 +58,7 @@ def backward_rows(scores, lengths, starts, grad, left, d_segments):
     batch, n, k, c = segments.shape
     d_arcs, d_start, d_end = np.zeros((batch, *arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
     shape, run = (batch, n, k * c), (alphas, gammas, levels, finals, np.zeros(batch, np.bool_))
-    found = (d_segments, d_segments.reshape(shape), d_arcs, d_start, d_end)
-    scaled_kernels.backward_scaled(0, batch, segments.reshape(shape), arcs, shifts, end, lengths, run, -grad, found)
+    gradients = (d_segments, d_segments.reshape(shape), d_arcs, d_start, d_end)
+    scaled_kernels.backward_scaled(0, batch, segments.reshape(shape), arcs, shifts, end, lengths, run, -grad, gradients)
     path_kernels.add_path_gradients(starts, lengths, grad, d_segments, d_arcs, d_start, d_end)
     return d_arcs.sum(0), d_start.sum(0), d_end.sum(0)

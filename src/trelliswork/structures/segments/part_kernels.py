@@ -1,4 +1,4 @@
-"""How the kernels read scores and add up gradients, for both ways in which the scores of segments are given.
+"""Reading scores and adding up gradients in kernels, for both ways in which the scores of segments are given.
 
 `parts` is an array [batch, n, k, c]: a score for each segment. Or it is a tuple (tokens, durations, starts, ends) of
 shapes [batch, n, c], [k, c], [batch, n, c] and [batch, n, c] (the last two may be [0, 0, 0]: no such scores), and the
@@ -33,7 +33,10 @@ def _n_durations(parts):
 
 
 def segment_scores(parts, b, place, forwards, m, scores):
-    """Scores of the segments that start at `place`, or that end with it: scores[d c + y] of duration d+1, for d < m."""
+    """Return scores of the segments that start at `place`, or that end with it.
+
+    scores[d c + y] of duration d+1, for d < m.
+    """
     raise NotImplementedError
 
 
@@ -67,7 +70,7 @@ def _segment_scores(parts, b, place, forwards, m, scores):
 
 
 def arriving_with(parts, b, j, m, y, scores):
-    """scores[d] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j, of one label."""
+    """Return scores[d] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j, of one label."""
     raise NotImplementedError
 
 
@@ -102,23 +105,23 @@ def _collect(gradients, b, i, m, posteriors):
     def whole(gradients, b, i, m, posteriors):
         c = gradients.shape[3]
         for d in range(m):
-            row, found = gradients[b, i, d], posteriors[d * c : d * c + c]
+            row, added = gradients[b, i, d], posteriors[d * c : d * c + c]
             for y in range(c):
-                row[y] += found[y]
+                row[y] += added[y]
 
     def factored(gradients, b, i, m, posteriors):
         d_tokens, d_durations, d_starts, d_ends = gradients
         c, covered = d_durations.shape[2], np.zeros(d_durations.shape[2])
         for d in range(m - 1, -1, -1):  # a token is covered by the segments that reach it: the longest first
-            found, token, duration = posteriors[d * c : d * c + c], d_tokens[b, i + d], d_durations[b, d]
+            added, token, duration = posteriors[d * c : d * c + c], d_tokens[b, i + d], d_durations[b, d]
             for y in range(c):
-                covered[y] += found[y]
+                covered[y] += added[y]
                 token[y] += covered[y]
-                duration[y] += found[y]
+                duration[y] += added[y]
             if d_ends.shape[0] > 0:
                 last = d_ends[b, i + d]
                 for y in range(c):
-                    last[y] += found[y]
+                    last[y] += added[y]
         if d_starts.shape[0] > 0:
             first = d_starts[b, i]
             for y in range(c):
@@ -128,7 +131,7 @@ def _collect(gradients, b, i, m, posteriors):
 
 
 def collect_one(gradients, b, i, d, y, weight):
-    """`collect` for one segment."""
+    """Return `collect` for one segment."""
     raise NotImplementedError
 
 

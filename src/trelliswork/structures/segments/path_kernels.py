@@ -10,7 +10,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import first_best, higher, insert, pick_from_sums, sum_up
+from trelliswork.runtime.kernel_math import first_best, higher, insert_moved, pick_from_sums, sum_up
 from trelliswork.structures.chain.kernels import shifted_exp, weigh
 from trelliswork.structures.segments.part_kernels import (
     arriving_with,
@@ -22,7 +22,7 @@ from trelliswork.structures.segments.part_kernels import (
 
 @kernel(EXACT)
 def _next_start(starts, first, length):
-    """Where the segment that starts at `first` ends."""
+    """Return the end of the segment that starts at `first`."""
     last = first + 1
     while last < length and starts[last] < 0:
         last += 1
@@ -31,7 +31,7 @@ def _next_start(starts, first, length):
 
 @kernel(EXACT)
 def path_scores(parts, transitions, start, end, lengths, starts, scores):
-    """G(s, x) of each row."""  # [S0, score]
+    """Compute G(s, x) of each row."""  # [S0, score]
     by_duration = np.empty(n_durations(parts))
     for b in range(starts.shape[0]):
         before, score, i = -1, 0.0, 0
@@ -65,7 +65,7 @@ def add_path_gradients(starts, lengths, grad, gradients, d_arcs, d_start, d_end)
 
 @kernel(FAST)
 def _enter_best(alpha, transitions, gamma):
-    """γ(y) = max_x α(x) + a_xy; without transitions the same for every label."""
+    """Compute γ(y) = max_x α(x) + a_xy; without transitions the same for every label."""
     c = gamma.shape[0]
     if transitions.shape[0] == 0:
         _, best = first_best(alpha, c)
@@ -82,7 +82,7 @@ def _enter_best(alpha, transitions, gamma):
 
 @kernel(FAST)
 def best_starts(first, last, parts, transitions, start, end, lengths, starts, possible):
-    """Viterbi: V forward without back-pointers, then the argmax again along the best segmentation only.
+    """Run Viterbi: V forward without back-pointers, then the argmax again along the best segmentation only.
 
     A fast lane of its own, as that of chains: the reference takes 17 times as long at (8, 40, 8, 9).
     """  # [S0.18]
@@ -125,16 +125,12 @@ def best_starts(first, last, parts, transitions, start, end, lengths, starts, po
 
 @kernel(FAST)
 def _enter_top(alpha, transitions, gamma, origins):
-    """The best entries into each label from the lists alpha [c, k_best]; an origin is label * k_best + rank."""
+    """Compute the best entries into each label from the lists alpha [c, k_best]; an origin is label * k_best + rank."""
     c, k_best = gamma.shape
     for y in range(c if transitions.shape[0] > 0 else 1):
         for x in range(c):
             arc = transitions[x, y] if transitions.shape[0] > 0 else 0.0
-            for r in range(k_best):
-                value = alpha[x, r] + arc
-                if value <= gamma[y, k_best - 1]:
-                    break
-                insert(value, x * k_best + r, gamma[y], origins[y])
+            insert_moved(alpha[x], arc, x * k_best, gamma[y], origins[y])
     if transitions.shape[0] == 0:
         for y in range(1, c):
             for r in range(k_best):
@@ -143,7 +139,7 @@ def _enter_top(alpha, transitions, gamma, origins):
 
 @kernel(FAST)
 def top_starts(first, last, parts, transitions, start, end, lengths, starts, scores):
-    """The k best: α_j(y) and γ_i(y) are descending lists, each entry with its origin; different origins differ.
+    """Compute the k best: α_j(y) and γ_i(y) are descending lists, each entry with its origin; different origins differ.
 
     starts [k_best, batch, n], scores [k_best, batch]; -inf where a row has fewer. A fast lane of its own: the reference
     takes 46 times as long at (8, 40, 8, 9), k = 10.
@@ -163,21 +159,13 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
         for j in range(1, length + 1):
             segment_scores(parts, b, j - 1, False, min(k, j), arrivals)
             for y in range(c):
+                values, origins = alphas[j, y], durations[j, y]
                 for d in range(min(k, j)):
-                    score = arrivals[d * c + y]
-                    for r in range(k_best):
-                        value = gammas[j - 1 - d, y, r] + score
-                        if value <= alphas[j, y, k_best - 1]:
-                            break
-                        insert(value, d * k_best + r, alphas[j, y], durations[j, y])
+                    insert_moved(gammas[j - 1 - d, y], arrivals[d * c + y], d * k_best, values, origins)
             if j < length:
                 _enter_top(alphas[j], transitions, gammas[j], labels[j])
         for y in range(c):
-            for r in range(k_best):
-                value = alphas[length, y, r] + end[y]
-                if value <= finals[k_best - 1]:
-                    break
-                insert(value, y * k_best + r, finals, final_origins)
+            insert_moved(alphas[length, y], end[y], y * k_best, finals, final_origins)
         for rank in range(k_best):
             scores[rank, b] = finals[rank]
             j, place = length, final_origins[rank]
@@ -230,7 +218,7 @@ def _sum_durations(b, j, y, is_log, scores, shifts, run, sums):
 
 @kernel(FAST)
 def sample_starts(first, last, is_log, scores, arcs, shifts, run, left_out, uniforms, starts):
-    """Backward sampling: y ~ α_L e^{end}; then d ~ γ_{j-d}(y) e^{f(j-d, d, y)} and y' ~ α(y') e^{a(y', y)} in turn.
+    """Sample backwards: y ~ α_L e^{end}; then d ~ γ_{j-d}(y) e^{f(j-d, d, y)} and y' ~ α(y') e^{a(y', y)} in turn.
 
     Running sums of weights are made once for each label at a boundary, however many samples have it there. `scores` are
     as in `best_starts`, `run` alphas, gammas and levels of `forward_scaled`, or alphas, gammas and steps of

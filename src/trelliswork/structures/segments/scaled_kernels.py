@@ -22,7 +22,7 @@ import numpy as np
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, highest
-from trelliswork.structures.chain.kernels import SMALLEST, times_matrix, vanished
+from trelliswork.structures.chain.kernels import SMALLEST, some_below, times_matrix, vanished
 
 DRIFT = 100.0  # how far weights may be from 1 before the common level of what is being added up follows them
 MOST_LIFTED = 345.0  # what was lost before a level sank by this much is still below rounding behind it
@@ -31,20 +31,20 @@ HIGHEST_LOG = 330.0  # log of the highest weight that a reachable segment can ha
 
 @kernel(ORDERED, inline=True)
 def _relative(score, level, reached):
-    """score + (level - reached), in this order: the difference is exact."""
+    """Return score + (level - reached), in this order: the difference is exact."""
     return score + (level - reached)
 
 
 @kernel(FAST)
 def _whole_shift(scores):
-    """The highest score rounded up; 0 if all are -inf or there are none."""
+    """Return the highest score rounded up; 0 if all are -inf or there are none."""
     top = highest(scores, scores.shape[0]) if scores.shape[0] > 0 else NEG_INF
     return np.ceil(top) if top > NEG_INF else 0.0
 
 
 @kernel(FAST)
 def exp_arcs(transitions, start, end, arcs, shifts):
-    """arcs = exp(transitions - shift); fills in the shifts of transitions, start and end scores."""
+    """Compute arcs = exp(transitions - shift); fills in the shifts of transitions, start and end scores."""
     shifts[0], shifts[1], shifts[2] = _whole_shift(transitions.ravel()), _whole_shift(start), _whole_shift(end)
     for x in range(arcs.shape[0]):
         for y in range(arcs.shape[0]):
@@ -64,16 +64,8 @@ def _tile(row, m, tiled):
 
 
 @kernel(FAST)
-def _some_below(row, bound):
-    n_small = 0
-    for y in range(row.shape[0]):
-        n_small += row[y] < bound
-    return n_small > 0
-
-
-@kernel(FAST)
 def _alpha_lost(segments, gammas, j, alpha, bound):
-    """Is there a label whose weight is (almost) gone although a segment leads to it?"""
+    """Return True if there is a label whose weight is (almost) gone although a segment leads to it."""
     _, k, c = segments.shape
     for y in range(c):
         if alpha[y] < bound:
@@ -91,7 +83,7 @@ def _scale(flat, size, factor):
 
 @kernel(FAST)
 def _sink(pending, size, level, top_log, levels, i, k):
-    """The new level when α has fallen far below the old one; +inf if too much may have been lost for that."""
+    """Return the new level when α has fallen far below the old one; +inf if too much may have been lost for that."""
     above = highest(pending, size) if size > 0 else 0.0
     change = np.ceil(max(top_log, math.log(above))) if above > 0.0 else np.floor(top_log)
     if change >= 0:
@@ -123,7 +115,7 @@ def _push(scores, top, size, tiled, entered, level, pending):
 
 @kernel(FAST)
 def _enter(alpha, arcs, gamma):
-    """γ(y) = Σ_x α(x) e^{a_xy}; without transitions the same sum for every label."""
+    """Compute γ(y) = Σ_x α(x) e^{a_xy}; without transitions the same sum for every label."""
     if arcs.shape[0] > 0:
         times_matrix(alpha, arcs, gamma)
         return
@@ -136,7 +128,7 @@ def _enter(alpha, arcs, gamma):
 
 @kernel(FAST)
 def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, gammas, levels, works):
-    """α and γ of one row; False if it is wide."""
+    """Return α and γ of one row; False if it is wide."""
     _, k, c = segments.shape
     tops, push_levels, tiled, zeros = works
     table, copies = alphas.ravel(), tiled.ravel()
@@ -153,10 +145,10 @@ def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, ga
         push_levels[i] = level
         alpha = alphas[j]
         top = highest(alpha, c)
-        bound = SMALLEST * max(1.0, top)
-        if _some_below(alpha, bound) and _alpha_lost(segments, gammas, j, alpha, bound):
+        bound = SMALLEST * max(1.0, top)  # α is divided by `top` below, which must not take a weight under SMALLEST
+        if some_below(alpha, bound) and _alpha_lost(segments, gammas, j, alpha, bound):
             return False
-        change = np.rint(math.log(top)) if top > 0.0 else 0.0
+        change = np.rint(math.log(top)) if top > 0.0 else 0.0  # whole: sums and differences of levels are exact
         _scale(alpha, c, math.exp(-change))
         levels[j] = level + change
         if j < length:
@@ -166,14 +158,14 @@ def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, ga
                     return False
             _enter(alpha, arcs, gammas[j])
             gamma = gammas[j]
-            if _some_below(gamma, SMALLEST) and vanished(alpha, 0.0, transitions, zeros, gamma, SMALLEST):
+            if some_below(gamma, SMALLEST) and vanished(alpha, 0.0, transitions, zeros, gamma, SMALLEST):
                 return False
     return True
 
 
 @kernel(FAST)
 def forward_scaled(first, last, given, scores, arcs, shifts, run):
-    """α, γ and log Z of rows first..last. `shifts` are those of arcs, start and end scores.
+    """Compute α, γ and log Z of rows first..last. `shifts` are those of arcs, start and end scores.
 
     `given` are segments, transitions, start, end, and the lengths; `run` alphas, gammas, levels, finals, log_z, wide.
     """  # [S0.3; S0.5]
@@ -204,7 +196,7 @@ def forward_scaled(first, last, given, scores, arcs, shifts, run):
 
 @kernel(FAST)
 def _leave(scores, size, tiled, entered, reached, after, flat, posteriors, pull):
-    """p(i, d, y) = γ_i(y) e^{f(i, d, y)} β_{i+d}(y); pull(y) = Σ_d e^{f(i, d, y)} β_{i+d}(y).
+    """Compute p(i, d, y) = γ_i(y) e^{f(i, d, y)} β_{i+d}(y); pull(y) = Σ_d e^{f(i, d, y)} β_{i+d}(y).
 
     `flat` and `posteriors` [k, c] are the same memory.
     """  # [S0.6, 10; S0.4]
@@ -224,7 +216,7 @@ def _leave(scores, size, tiled, entered, reached, after, flat, posteriors, pull)
 
 @kernel(FAST)
 def _return(pull, arcs_to, alpha, before):
-    """β(x) = Σ_y e^{a_xy} pull(y)."""  # [S0.4]
+    """Compute β(x) = Σ_y e^{a_xy} pull(y)."""  # [S0.4]
     c = alpha.shape[0]
     if arcs_to.shape[0] > 0:
         times_matrix(pull, arcs_to, before)
@@ -260,7 +252,7 @@ def _row_backward(scores, arcs_to, shifts, length, alphas, gammas, levels, works
 
 @kernel(FAST)
 def _arc_gradient(alphas, pulls, length, arcs, row, d_arcs):
-    """d_arcs(x, y) = e^{a_xy} Σ_i α_i(x) pull_i(y)."""  # [S0.8]
+    """Compute d_arcs(x, y) = e^{a_xy} Σ_i α_i(x) pull_i(y)."""  # [S0.8]
     c, n_left = arcs.shape[0], (length - 1) % 4
     for x in range(c):
         for y in range(c):
@@ -278,15 +270,15 @@ def _arc_gradient(alphas, pulls, length, arcs, row, d_arcs):
 
 
 @kernel(FAST)
-def backward_scaled(first, last, scores, arcs, shifts, end, lengths, run, grad, found):
-    """Posteriors times the incoming gradient of the rows that are not wide.
+def backward_scaled(first, last, scores, arcs, shifts, end, lengths, run, grad, gradients):
+    """Compute posteriors times the incoming gradient of the rows that are not wide.
 
-    `run` are alphas, gammas, levels, finals and wide. Of `found`, d_segments [batch, n, k, c] and d_scores
+    `run` are alphas, gammas, levels, finals and wide. Of `gradients`, d_segments [batch, n, k, c] and d_scores
     [batch, n, k c] are the same memory, written everywhere; d_arcs, [batch, c, c] or [batch, 0, 0], d_start and d_end
     [batch, c] start as 0.
     """  # [S0.7-8, 10]
     alphas, gammas, levels, finals, wide = run
-    d_segments, d_scores, d_arcs, d_start, d_end = found
+    d_segments, d_scores, d_arcs, d_start, d_end = gradients
     _, n, k, c = d_segments.shape
     after, reached, tiled = np.empty((n + 1, c)), np.empty((n + 1) * c), np.empty((k, c))
     pulls, row, arcs_to = np.empty((n, c)), np.empty(c), arcs.T.copy()

@@ -19,7 +19,7 @@ from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain.kernels import shifted_exp
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
-from trelliswork.structures.record import Decoded, Scores, Structure
+from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
 from trelliswork.structures.segments import dual_kernels, kernels, path_kernels, scaled_kernels, structure
 from trelliswork.structures.segments.factored import Factored
@@ -46,7 +46,7 @@ class SegmentArrays(NamedTuple):
 
     @staticmethod
     def of(given: Parts, dtype: type | None = np.float64) -> SegmentArrays:
-        """Arrays in this dtype; None keeps the scores' own. Factored scores are always float64."""
+        """Return arrays in this dtype; None keeps the scores' own. Factored scores are always float64."""
         dtype = dtype if isinstance(given, Segments) else np.float64
         start, end = as_array(given.start, dtype), as_array(given.end, dtype)
         own = given.transitions
@@ -61,13 +61,13 @@ class SegmentArrays(NamedTuple):
         return SegmentArrays(parts, transitions, start, end, given.lengths.numpy())
 
     def first_not_a_score(self) -> tuple[int, int]:
-        """(which array, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
+        """Return (which array, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
         parts = self.parts if isinstance(self.parts, tuple) else (self.parts,)
         arrays = (*parts, self.transitions, self.start, self.end)
         return first_not_a_score(tuple(each.reshape(-1) for each in arrays))
 
     def rows(self, rows: Array) -> SegmentArrays:
-        """Some rows of a batch of whole scores."""
+        """Return some rows of a batch of whole scores."""
         assert not isinstance(self.parts, tuple)
         return self._replace(parts=self.parts[rows], lengths=self.lengths[rows])
 
@@ -82,13 +82,13 @@ class SegmentArrays(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one pass, an exponential counted as a dozen."""
+        """Return the multiply-adds of one pass, an exponential counted as a dozen."""
         batch, n, k, c = self.shape
         return batch * n * c * (12 * k + len(self.transitions))
 
 
 class LogForward(NamedTuple):
-    """What a forward pass in log space leaves behind: log Z, and α, γ, shifted by the sums of `steps`."""
+    """Results of a forward pass in log space: log Z, and α, γ, shifted by the sums of `steps`."""
 
     arcs: Array  # exp of the transitions, [c, c]
     arc_shift: float
@@ -99,7 +99,7 @@ class LogForward(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """What a forward pass in scaled exp space leaves behind, and one in log space for the rows that need it."""
+    """Results of a forward pass in scaled exp space, and of one in log space for the rows that need it."""
 
     arcs: Array
     shifts: Array  # of arcs, start and end scores
@@ -112,8 +112,8 @@ class Forward(NamedTuple):
     again: LogForward | None  # of the rows where `wide` is True
 
 
-def _passed(run: Forward | LogForward) -> tuple[tuple[Array, Array, Array], Array]:
-    """α, γ and their levels (or steps), and which rows are left to the pass in log space."""
+def _passes(run: Forward | LogForward) -> tuple[tuple[Array, Array, Array], Array]:
+    """Return α, γ and their levels (or steps), and which rows are left to the pass in log space."""
     if isinstance(run, LogForward):
         return (run.alphas, run.gammas, run.steps), np.zeros(len(run.log_z), np.bool_)
     return (run.alphas, run.gammas, run.levels), run.wide
@@ -124,7 +124,7 @@ def _shifts(run: Forward | LogForward) -> Array:
 
 
 def run_log_forward(arrays: SegmentArrays) -> LogForward:
-    """log Z of every row and what its gradient and sampling need."""
+    """Return log Z of every row and what its gradient and sampling need."""
     batch, n, _, c = arrays.shape
     arcs = np.empty(arrays.transitions.shape)
     arc_shift = shifted_exp(arrays.transitions.ravel(), arcs.ravel()) if arcs.size else 0.0
@@ -138,7 +138,10 @@ def run_log_forward(arrays: SegmentArrays) -> LogForward:
 
 
 def run_forward(arrays: SegmentArrays) -> Forward | LogForward:
-    """log Z of every row and what its gradient needs: in scaled exp space where scores are whole and not too wide."""
+    """Return log Z of every row and what its gradient needs.
+
+    In scaled exp space where scores are whole and not too wide.
+    """
     if isinstance(arrays.parts, tuple):
         return run_log_forward(arrays)
     batch, n, k, c = arrays.shape
@@ -171,11 +174,11 @@ def run_backward(arrays: SegmentArrays, run: Forward | LogForward, grad: Array) 
         scaled_kernels.backward_scaled, batch, arrays.work,
         arrays.parts.reshape(batch, n, k * c), run.arcs, run.shifts, arrays.end, arrays.lengths,
         (run.alphas, run.gammas, run.levels, run.finals, run.wide), grad,
-        (d_segments, d_segments.reshape(batch, n, k * c), d_arcs, d_start, d_end),
+        (d_segments, d_segments.reshape(batch, n, k * c), d_arcs, d_start, d_end),  # two shapes of the same memory
     )  # fmt: skip
     if run.again is not None:
-        found = _run_log_backward(arrays.rows(run.wide), run.again, grad[run.wide])
-        for whole, some in zip((d_segments, d_arcs, d_start, d_end), found, strict=True):
+        of_wide_rows = _run_log_backward(arrays.rows(run.wide), run.again, grad[run.wide])
+        for whole, some in zip((d_segments, d_arcs, d_start, d_end), of_wide_rows, strict=True):
             whole[run.wide] = some
     return d_segments, d_arcs, d_start, d_end
 
@@ -198,9 +201,9 @@ def _run_log_backward(arrays: SegmentArrays, run: LogForward, grad: Array) -> Gr
     return gradients, d_arcs, d_start, d_end
 
 
-def summed(found: Gradients) -> tuple[Array, ...]:
-    """Gradients of the shared scores added up over rows."""  # [S0.8]
-    parts, *shared = found
+def sum_shared(gradients: Gradients) -> tuple[Array, ...]:
+    """Return gradients of the shared scores added up over rows."""  # [S0.8]
+    parts, *shared = gradients
     own: tuple[Array, ...]
     if isinstance(parts, tuple):
         tokens, durations, starts, ends = parts
@@ -215,17 +218,17 @@ def run_jvp(
 ) -> tuple[Array, Array, Array, Array]:
     """Gradients of Σ v · (posteriors of segments, expected label pairs) by segments, transitions, start and end."""
     batch, _, _, c = arrays.shape
-    passed, left_out = _passed(run)
+    passed, left_out = _passes(run)
     arcs = run.arcs
     if not len(arcs):  # the 0th order: all arcs score 0, and there are no pairs to ask for
         arrays, arcs, v_arcs = arrays._replace(transitions=np.zeros((c, c))), np.ones((c, c)), np.zeros((batch, c, c))
     d_segments = np.zeros(v_segments.shape)
-    summed = over_rows(
+    of_blocks = over_rows(
         dual_kernels.marginals_jvp, batch, 8 * arrays.work,
         isinstance(run, LogForward), tuple(arrays), (arcs, _shifts(run)), passed, left_out | (run.log_z == -np.inf),
         v_segments, v_arcs, d_segments,
     )  # fmt: skip
-    others: list[Any] = [sum(each) for each in zip(*summed, strict=True)]
+    others: list[Array] = [sum(each) for each in zip(*of_blocks, strict=True)]
     if isinstance(run, Forward) and run.again is not None:
         wide = run.wide
         d_segments[wide], *more = run_jvp(arrays.rows(wide), run.again, v_segments[wide], v_arcs[wide])
@@ -234,7 +237,7 @@ def run_jvp(
 
 
 def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
-    """G(s, x) of every row."""
+    """Return G(s, x) of every row."""
     scores = np.empty(len(arrays.lengths))
     path_kernels.path_scores(
         arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts.numpy(), scores
@@ -245,7 +248,7 @@ def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
 def run_samples(arrays: SegmentArrays, run: Forward | LogForward, uniforms: Array) -> Array:
     """Return the segmentations [samples, batch, n] that uniform numbers [samples, batch, 2 n] pick."""
     starts = _no_starts(arrays, len(uniforms))
-    passed, left_out = _passed(run)
+    passed, left_out = _passes(run)
     over_rows(
         path_kernels.sample_starts, len(left_out), starts.size * 4,
         isinstance(run, LogForward), tuple(arrays), run.arcs, _shifts(run), passed, left_out, uniforms, starts,
@@ -274,26 +277,26 @@ class Kernels(KernelSolver):
         return (parts.with_scores(*scores).whole(),)
 
     def _gradients(self, grad: Array) -> tuple[Array, ...]:
-        return summed(run_backward(self.arrays, self.run, grad))
+        return sum_shared(run_backward(self.arrays, self.run, grad))
 
     def fused_log_prob(self, values: Tensor) -> Tensor | None:
-        """`log_prob` of a plain batch of whole scores in one kernel; None where that does not do."""
+        """Return `log_prob` of a plain batch of whole scores in one kernel; None where that does not do."""
         return log_likelihood(self._parts.scores, self.arrays, values) if isinstance(self._parts, Segments) else None
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """G(s, x) - log Z; its gradient is observed less expected."""  # [S0, likelihood; S0.7]
+        """Return G(s, x) - log Z; its gradient is observed less expected."""  # [S0, likelihood; S0.7]
 
         def vjp(grad: Array) -> tuple[Array, ...]:
             by_part = run_backward(self.arrays, self.run, -grad)
             path_kernels.add_path_gradients(values.numpy(), self.arrays.lengths, grad, *by_part)
-            return summed(by_part)
+            return sum_shared(by_part)
 
         return self._log_probs(run_path_scores(self.arrays, values), values, vjp)
 
     def marginals(self) -> tuple[Tensor, Tensor]:
         """p(segment | x) [batch, n, k, c] and the expected number of each label pair [batch, c, c]."""  # [S0.6, 10]
         parts = self._parts
-        if isinstance(parts, Factored):
+        if isinstance(parts, Factored):  # the answer has a number for each segment: nothing is saved by factors
             return Kernels(parts.double().whole()).marginals()
         segments, arcs, _, _ = run_backward(self.arrays, self.run, np.ones(len(self.arrays.lengths)))
         assert not isinstance(segments, tuple)
@@ -301,22 +304,22 @@ class Kernels(KernelSolver):
         def vjp(*grads: Array) -> tuple[Array, ...]:
             return run_jvp(self.arrays, self.run, *grads)
 
-        found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(segments), torch.from_numpy(arcs)), vjp)
-        return found
+        posteriors: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(segments), torch.from_numpy(arcs)), vjp)
+        return posteriors
 
     def score(self, values: Tensor) -> Tensor:
         return self._parts.path_score(values)
 
     def best(self) -> Decoded:
-        """Viterbi."""
-        arrays = SegmentArrays.of(self._parts, None)
+        """Return the best by Viterbi."""
+        arrays = SegmentArrays.of(self._parts, None)  # comparisons need no more digits than the scores have
         return best_by(path_kernels.best_starts, arrays.work // 6, _no_starts(arrays), *arrays)
 
     def top_k(self, k: int) -> Decoded:
         return top_by(path_kernels.top_starts, self.arrays.work * k, _no_starts(self.arrays, k), *self.arrays)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        """By backward sampling."""
+        """Draw by backward sampling."""
         batch, n, _, _ = self.arrays.shape
         drawn = run_samples(self.arrays, self.run, uniforms((n_samples, batch, 2 * n), generator))
         return torch.from_numpy(drawn)
@@ -337,7 +340,7 @@ class SegmentReference(Reference):
         return starts, scores.detach() > -np.inf
 
 
-def example(scores: Scores) -> dict[str, Any]:
+def example(scores: Scores) -> Example:
     return {"segments": scores(2, 3, 2, 2), "transitions": scores(2, 2)}
 
 

@@ -119,8 +119,8 @@ class Segments:
     def arriving(self) -> Float[Tensor, "batch n k c"]:
         """[b, j-1, d-1, y]: the segments that end before j, so start at j - d; -inf where that is before the row."""
         first = self._starts[:, None] - self._spare_tokens  # (n, k)
-        found = self.leaving()[:, first.clamp(min=0), self._spare_tokens]
-        return torch.where((first >= 0)[..., None], found, -INF)
+        segments = self.leaving()[:, first.clamp(min=0), self._spare_tokens]
+        return torch.where((first >= 0)[..., None], segments, -INF)
 
 
 def _enter(semiring: Semiring, alpha: Tensor, arcs: Tensor | None) -> Tensor:
@@ -179,10 +179,10 @@ def backward(parts: Segments, semiring: Semiring) -> tuple[list[Tensor], list[Te
 
 def _at_end(parts: Segments, tables: list[Tensor]) -> Tensor:
     """α_L of each row, from α_1..α_n."""
-    found = tables[0]
+    last_alpha = tables[0]
     for j, table in enumerate(tables[1:], 2):
-        found = torch.where((parts.lengths == j)[:, None], table, found)
-    return found
+        last_alpha = torch.where((parts.lengths == j)[:, None], table, last_alpha)
+    return last_alpha
 
 
 def total(parts: Segments, semiring: Semiring) -> Tensor:
@@ -196,7 +196,7 @@ def log_partition(parts: Segments) -> Float[Tensor, "batch"]:
 
 
 def ends_of(starts: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"]) -> Int[Tensor, "batch n"]:
-    """Where the segment that starts at each position ends (exclusive): at the next start, or at the row's end."""
+    """Return the end of the segment that starts at each position (exclusive): the next start, or the row's end."""
     n = starts.shape[1]
     place = torch.arange(n, device=starts.device)
     begins = (starts >= 0) & (place < lengths[:, None])
@@ -206,7 +206,7 @@ def ends_of(starts: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"]) -> In
 
 
 class Places(NamedTuple):
-    """What the starts of segmentations say of each position, [batch, n]; nothing where no segment begins."""
+    """The segments that begin at each position [batch, n], from the starts of segmentations."""
 
     place: Int[Tensor, "n"]
     begins: Bool[Tensor, "batch n"]
@@ -239,8 +239,8 @@ def path_score(parts: Segments, starts: Int[Tensor, "batch n"]) -> Float[Tensor,
     """G(s, x). `starts` has the label where a segment starts and -1 elsewhere. Parts are gathered."""  # [S0, score]
     places = Places.of(starts, parts.lengths)
     row = torch.arange(len(starts), device=starts.device)[:, None]
-    found = parts.segments[row, places.place, places.duration - 1, places.label]
-    return torch.where(places.begins, found, 0).sum(1) + places.edge_score(parts.transitions, parts.start, parts.end)
+    scores = parts.segments[row, places.place, places.duration - 1, places.label]
+    return torch.where(places.begins, scores, 0).sum(1) + places.edge_score(parts.transitions, parts.start, parts.end)
 
 
 def log_prob(parts: Segments, starts: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:

@@ -28,13 +28,13 @@ FINE, IMPOSSIBLE, WIDE = 0, 1, 2
 
 @kernel(FAST)
 def exp_weights(arcs, n, single_root, work, tops):
-    """exp of the arcs, shifted by columns; (sum of all shifts, whether a possible arc has become too small).
+    """Return exp of the arcs, shifted by columns; (sum of all shifts, whether a possible arc has become too small).
 
     The root word of a single-root tree does not use its column: its root arc makes up for the shift.
     """
     highest_heads(arcs, n, 1 if single_root else 0, tops)
     root_top, too_small = highest_root(arcs, n, tops) if single_root else 0.0, 0
-    if root_top == NEG_INF:
+    if root_top == NEG_INF:  # no word may be the root: all weights are exactly 0, and nothing was lost
         work[: n + 1] = 0.0
         return 0.0, False
     shifts = root_top
@@ -59,7 +59,7 @@ def _head_weight(work, low, alive, m):
 
 @kernel(FAST, inline=True)
 def _add_around(row, through, factor, size):
-    """row += factor * through; how many possible products are too small."""
+    """Add factor * through to the row; return how many possible products are too small."""
     too_small = 0
     for m in range(1, size):
         product = factor * through[m]
@@ -70,7 +70,7 @@ def _add_around(row, through, factor, size):
 
 @kernel(FAST, inline=True)
 def _move_around(row, moved_row, through, moved_through, factor, moved_factor, size):
-    """`_add_around` of numbers that move."""
+    """Return `_add_around` of numbers that move."""
     too_small = 0
     for m in range(1, size):
         product = factor * through[m]
@@ -117,7 +117,7 @@ def eliminate(value, change, moving, n, low, order):
 
 @kernel(EXACT)
 def _stationary(value, change, moving, n):
-    """π_1 = 1, π_v = Σ_{m<v} π_m A[v, m] / d_v, and Σ_r ρ_r π_r; its change; whether the range was too large."""
+    """Return π_1 = 1, π_v = Σ_{m<v} π_m A[v, m] / d_v, and Σ_r ρ_r π_r; its change; whether the range was too large."""
     (work, _, _, d, pi, _, _, _), (moved, _, _, moved_d, moved_pi, _, _, _) = value, change
     pi[1] = 1.0
     wide = False
@@ -144,7 +144,7 @@ def _stationary(value, change, moving, n):
 
 @kernel(EXACT)
 def _root_gradients(value, change, moving, n, root, moved_root):
-    """Derivatives of log Σ_r ρ_r π_r: by ρ into row 0; by π into pi_bar, which the elimination passes on."""
+    """Compute derivatives of log Σ_r ρ_r π_r: by ρ into row 0; by π into pi_bar, which the elimination passes on."""
     work, _, gradient, d, pi, pi_bar, _, _ = value
     moved, _, moved_gradient, moved_d, moved_pi, moved_bar, _, _ = change
     for v in range(1, n + 1):
@@ -187,7 +187,7 @@ def _move_dot_and_add(row, moved_row, through, moved_through, factor, moved_fact
 
 @kernel(FAST)
 def _undo(value, change, moving, n, low):
-    """gradient[h, m] = ∂ log Z / ∂ A[h, m], from the smallest graph to the whole; 0 where A is 0."""
+    """Compute gradient[h, m] = ∂ log Z / ∂ A[h, m], from the smallest graph to the whole; 0 where A is 0."""
     work, _, gradient, d, pi, pi_bar, sums, dots = value
     moved, _, moved_gradient, moved_d, moved_pi, moved_bar, moved_sums, moved_dots = change
     for v in range(low + 1, n + 1):
@@ -230,7 +230,7 @@ def _undo(value, change, moving, n, low):
 
 @kernel(EXACT)
 def room_of(size):
-    """A work matrix, the weights it starts from, a gradient; d, π, its derivative, sums and products of a step.
+    """Return a work matrix, the weights it starts from, a gradient; d, π, its derivative, sums and products of a step.
 
     Arrays of their own: views of one array would keep loops out of vector registers.
     """
@@ -258,7 +258,7 @@ def _gradients(value, change, moving, n, low, root, moved_root):
 
 @kernel(EXACT)
 def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
-    """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors.
+    """Compute log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors.
 
     One elimination gives both. Wide rows are done again in log space.
     """  # [S2, matrix-tree; S2, matrix-tree marginals]
@@ -296,7 +296,7 @@ def _posteriors(gradient, weights, n, order, marginals):
 
 @kernel(EXACT)
 def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions, changes, done):
-    """How the posteriors change along directions, from the same elimination of numbers that move; `arc_solver.py`.
+    """Set the changes of posteriors along directions, by the same elimination of numbers that move; `arc_solver.py`.
 
     `done` is False for wide rows.
     """

@@ -15,7 +15,7 @@ from trelliswork.runtime.kernel_math import exp, log, log_add, log_sum
 
 @kernel(EXACT)
 def swap(work, n, a, b):
-    """Two words change places in a matrix."""
+    """Swap two words in a matrix."""
     for m in range(n + 1):
         work[a, m], work[b, m] = work[b, m], work[a, m]
     for h in range(n + 1):
@@ -24,7 +24,7 @@ def swap(work, n, a, b):
 
 @kernel(EXACT)
 def _log_heads(work, low, alive, m, column):
-    """log Σ_h A[h, m] over the nodes that are alive; log A[m, m] is -inf."""
+    """Return log Σ_h A[h, m] over the nodes that are alive; log A[m, m] is -inf."""
     for h in range(low, alive + 1):
         column[h] = work[h, m]
     return log_sum(column[low:], alive + 1 - low)
@@ -32,7 +32,7 @@ def _log_heads(work, low, alive, m, column):
 
 @kernel(EXACT)
 def _add_around(row, through, shift, size):
-    """row = log(exp(row) + exp(shift + through))."""
+    """Compute row = log(exp(row) + exp(shift + through))."""
     for m in range(1, size):
         way = shift + through[m]
         top = max(row[m], way)
@@ -78,7 +78,7 @@ def _stationary(work, n, log_d, log_pi, terms):
 
 @kernel(EXACT)
 def _root_gradients(work, n, log_d, log_root, log_bar, terms):
-    """log g of equation (8): derivatives of log Σ_r ρ_r π_r by π, which the elimination passes on."""
+    """Compute log g of equation (8): derivatives of log Σ_r ρ_r π_r by π, which the elimination passes on."""
     for r in range(n, 0, -1):
         terms[r] = work[0, r] - log_root
         for v in range(r + 1, n + 1):
@@ -105,8 +105,8 @@ def _sum_over_heads(log_gradient, work, low, v, log_d, tops, sums):
 
 @kernel(EXACT)
 def _log_plus(log_sum, rest):
-    """log(exp(log_sum) + rest) for a rest of any sign, -inf where rounding leaves nothing."""
-    if log_sum < 0.0:
+    """Return log(exp(log_sum) + rest) for a rest of any sign, -inf where rounding leaves nothing."""
+    if log_sum < 0.0:  # the larger of the two is taken out, so that no exponential overflows
         return np.log(max(np.exp(log_sum) + rest, 0.0))
     return log_sum + np.log1p(max(rest * np.exp(-log_sum), -1.0))
 
@@ -132,7 +132,7 @@ def _undo(work, n, low, log_d, log_pi, log_bar, log_gradient, tops, sums):
 
 @kernel(EXACT)
 def log_row(arcs, n, low, posteriors):
-    """log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
+    """Return log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
     size = n + 1
     work, order = arcs[:size, :size].copy(), np.arange(size)
     log_d, column, sums = np.empty(size), np.empty(size), np.empty(size)

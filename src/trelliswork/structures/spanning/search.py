@@ -18,13 +18,13 @@ import numpy as np
 from trelliswork.runtime.arrays import Array
 from trelliswork.structures.spanning.tree_kernels import second_tree
 
-Tree = tuple[tuple[int, int], ...]  # the head and label of each word
+TreeArcs = tuple[tuple[int, int], ...]  # the head and label of each word
 
 
-class Found(NamedTuple):
+class RankedTree(NamedTuple):
     """The best tree of a set, and the word at which its second best differs; None if the set has one tree."""
 
-    tree: Tree
+    tree: TreeArcs
     score: float
     word: int | None
 
@@ -48,8 +48,8 @@ class Trees:
         two[..., 2 - kept :] = np.partition(parts, parts.shape[2] - kept)[..., parts.shape[2] - kept :]
         return Trees(parts, parts.argmax(2), two[..., 1].copy(), two[..., 0].copy(), single_root)
 
-    def best(self) -> Found | None:
-        """The best tree, if there is any."""
+    def best(self) -> RankedTree | None:
+        """Return the best tree, if there is any."""
         arcs, others, allowed = self.arcs.copy(), self.others.copy(), dict[tuple[int, int], Array]()
         for head, word, label in self.excluded:
             labels = allowed.setdefault((head, word), self.parts[head, word].copy())
@@ -70,9 +70,9 @@ class Trees:
         for _, word, label in self.required:
             labels[word - 1] = label
         tree = tuple(zip(heads.tolist(), labels.tolist(), strict=True))
-        return Found(tree, float(self.parts[heads, words, labels].sum()), differs or None)
+        return RankedTree(tree, float(self.parts[heads, words, labels].sum()), differs or None)
 
-    def others_than(self, tree: Tree, word: int | None) -> Rest | None:
+    def others_than(self, tree: TreeArcs, word: int | None) -> Rest | None:
         """All trees of the set but one, which is its best up to rounding, and whose second best differs at `word`."""
         if word is None:
             return None
@@ -84,15 +84,15 @@ class Trees:
 
 
 class Rest(NamedTuple):
-    """What is left of a set without its best tree: two sets, of which the first has the best of what is left."""
+    """A set without its best tree: two sets, of which the first has the best of what is left."""
 
-    best: Found
+    best: RankedTree
     trees: Trees
-    known: Tree  # in the second set
+    known: TreeArcs  # in the second set
     others: Trees
 
     def parts(self) -> list[Rest | None]:
-        """What is left without the best."""
+        """Return the two sets that are left without the best tree."""
         again = self.others.best()
         if again is None:
             return [self.trees.others_than(self.best.tree, self.best.word)]
@@ -107,19 +107,19 @@ def top_trees(parts: Array, single_root: bool, k: int) -> tuple[Array, Array]:
     `parts` are scores [n+1, n+1, l] of arcs with labels, -inf at whatever is no arc.
     """
     everything, order, waiting = Trees.of(parts, single_root), count(), list[tuple[float, int, Rest]]()
-    trees: list[Found] = []
-    found = everything.best()
-    sets = [] if found is None else [everything.others_than(found.tree, found.word)]
-    while found is not None:
-        trees.append(found)
+    trees: list[RankedTree] = []
+    tree = everything.best()
+    sets = [] if tree is None else [everything.others_than(tree.tree, tree.word)]
+    while tree is not None:
+        trees.append(tree)
         if len(trees) == k:
             break
         for rest in sets:
             if rest is not None:
                 heapq.heappush(waiting, (-rest.best.score, next(order), rest))
-        found = None
+        tree = None
         if waiting:
             _, _, best = heapq.heappop(waiting)
-            found, sets = best.best, best.parts()
+            tree, sets = best.best, best.parts()
     trees.sort(key=lambda each: -each.score)  # rounding may have found a tree late
     return np.array([each.tree for each in trees], np.int64), np.array([each.score for each in trees])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from trelliswork.runtime.arrays import NEG_INF
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_random import draw, draw_weight
 from trelliswork.structures.spanning import log_kernels
@@ -29,7 +29,7 @@ def _better(count, score, best_count, best_score):
 
 @kernel(EXACT)
 def _prepare(arcs, n, single_root, tables):
-    """Every arc between words and from the root as a weight, with the arc of the input that it stands for."""
+    """Write every arc between words and from the root as a weight, with the arc of the input that it stands for."""
     counts, scores, arc_heads, arc_words = tables
     for m in range(n + 1):
         for h in range(n + 1):
@@ -40,7 +40,7 @@ def _prepare(arcs, n, single_root, tables):
 
 @kernel(EXACT)
 def _best_head(node, alive, n_alive, counts, scores):
-    """The best arc into a node from another one; -1 if there is none."""
+    """Return the best arc into a node from another one; -1 if there is none."""
     best, best_count, best_score = -1, 0, NEG_INF
     for i in range(n_alive):
         h = alive[i]
@@ -51,7 +51,7 @@ def _best_head(node, alive, n_alive, counts, scores):
 
 @kernel(EXACT)
 def _contract(cycle, new, alive, n_alive, parent, chosen, tables):
-    """A cycle becomes one node: an arc into it replaces the cycle's own arc there, an arc out of it is the best one.
+    """Contract a cycle: an arc into the new node replaces the cycle's own arc there, an arc out of it is the best one.
 
     Returns how many nodes are left.
     """
@@ -83,7 +83,7 @@ def _contract(cycle, new, alive, n_alive, parent, chosen, tables):
 
 @kernel(EXACT)
 def _best_tree(arcs, n, single_root, tables, nodes, heads):
-    """Chu-Liu/Edmonds in O(n²): grow a path along best heads, contract each cycle it closes. False if no tree."""
+    """Run Chu-Liu/Edmonds in O(n²): grow a path along best heads, contract each cycle it closes. False if no tree."""
     parent, chosen, state, path, alive = nodes  # `alive`: those that are not contracted
     _prepare(arcs, n, single_root, tables)
     parent[:] = -1
@@ -147,7 +147,7 @@ def _expand(n, n_nodes, parent, chosen, state, tables, heads):
 
 @kernel(EXACT)
 def _work(size):
-    """Tables of counts, scores and the arcs that they stand for; lists of nodes."""
+    """Return tables of counts, scores and the arcs that they stand for; lists of nodes."""
     shape, wide = (2 * size, 2 * size), 2 * size
     tables = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
     nodes = (
@@ -159,7 +159,7 @@ def _work(size):
 
 @kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
-    """The best tree of each row, the true single-root optimum included."""
+    """Compute the best tree of each row, the true single-root optimum included."""
     tables, nodes = _work(arcs.shape[1])
     for b in range(first, last):
         possible[b] = _best_tree(arcs[b], lengths[b], single_root, tables, nodes, heads[b])
@@ -172,7 +172,7 @@ def best_trees(first, last, arcs, lengths, single_root, heads, possible):
 
 @kernel(EXACT)
 def _descendants(heads, n, stack):
-    """[node, node]: whether the second is the first or hangs below it; the root is not looked at."""
+    """Return [node, node]: whether the second is the first or hangs below it; the root is not looked at."""
     below = np.zeros((n + 1, n + 1), np.bool_)
     for word in range(1, n + 1):
         node, waiting = word, 0
@@ -201,7 +201,7 @@ def second_tree(arcs, others, single_root, heads):
         return -1
     counts, scores, arc_heads, arc_words = tables
     parent, chosen, state, path, _ = nodes
-    below, least, found = _descendants(heads, n, path), np.inf, 0
+    below, least, word_of_second = _descendants(heads, n, path), np.inf, 0
     for word in range(1, n + 1):
         node, count, score = word, 0, 0.0  # the weight of the arcs that one into this word would replace further down
         while node >= 0:
@@ -212,9 +212,9 @@ def second_tree(arcs, others, single_root, heads):
                 loss = own_score - (arc - score)
                 more_roots = own_count - ((-1 if single_root and head == 0 else 0) - count)
                 if loss < least and more_roots == 0 and not below[entered, head]:
-                    least, found = loss, entered
+                    least, word_of_second = loss, entered
             count, score, node = count + own_count, score + own_score, parent[node]
-    return found
+    return word_of_second
 
 
 # --- samples -------------------------------------------------------------------------------------------------
@@ -224,16 +224,16 @@ class Graph(NamedTuple):
     """Arcs of a graph with root 0, what elimination made of them, and what led into each node when it left: weights, or
     scores if in log space."""
 
-    arcs: Any
-    work: Any
-    d: Any
+    arcs: Array
+    work: Array
+    d: Array
     n: int
     is_log: bool
 
 
 @kernel(EXACT)
 def _eliminate(scores, n, numbers, tops, order):
-    """The graph of nodes 0..n with these scores, eliminated: in log space if weights are too wide."""
+    """Return the graph of nodes 0..n with these scores, eliminated: in log space if weights are too wide."""
     work, weights, d = numbers[0], numbers[1], numbers[3]
     _, wide = exp_weights(scores, n, False, work, tops)
     start_from(numbers, order)
@@ -254,7 +254,7 @@ def _draw(graph, choices, size, state):
 
 @kernel(EXACT)
 def _way(graph, h, m, level, choices, state):
-    """Which eliminated node an arc h -> m of the graph of nodes 0..level-1 goes through last; 0 if it is direct."""
+    """Return the last eliminated node on an arc h -> m of the graph of nodes 0..level-1; 0 if the arc is direct."""
     arcs, work, d, n, is_log = graph
     choices[0] = arcs[h, m]
     for v in range(level, n + 1):
@@ -266,7 +266,7 @@ def _way(graph, h, m, level, choices, state):
 
 @kernel(EXACT)
 def _hangs_below(node, through, into, v):
-    """Whether a node's way to the root, in the graph of nodes below v, meets an arc that goes through v."""
+    """Return whether a node's way to the root, in the graph of nodes below v, meets an arc that goes through v."""
     while node != 0:
         if through[node] == v:
             return True
@@ -276,7 +276,7 @@ def _hangs_below(node, through, into, v):
 
 @kernel(EXACT)
 def _sample_tree(graph, into, through, choices, state):
-    """A tree on nodes 0..n with root 0, from the smallest graph to the whole: `math.md`, equation (9)."""
+    """Draw a tree on nodes 0..n with root 0, from the smallest graph to the whole: `math.md`, equation (9)."""
     nothing = NEG_INF if graph.is_log else 0.0
     into[:] = 0
     through[:] = 0
@@ -308,7 +308,7 @@ def _rooted(arcs, n, root, order, graph):
 
 @kernel(EXACT)
 def sample_trees(first, last, arcs, lengths, single_root, roots, seeds, heads):
-    """Exact, independent samples in O(n³) a row and root word, then about O(n²) each, however wide the scores.
+    """Draw exact, independent samples in O(n³) a row and root word, then about O(n²) each, however wide the scores.
 
     A single root word is drawn from its posterior; below it, the tree is one over the other words.
     """
