@@ -9,11 +9,10 @@ from typing import Any
 from trelliswork.data import Choices
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.models.base import count
-from trelliswork.models.counting import CountingRecipe
 from trelliswork.models.language.config import TextConfig, TextFiles
 from trelliswork.models.language.corpus import Reading, learned_reading, read_corpus
 from trelliswork.models.language.ngram import NgramLanguageModel
-from trelliswork.models.recipe import Material, Note, Options
+from trelliswork.models.recipe import CountingRecipe, Material, Note, Options
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.structures.automata.ngram_arrays import check_smoothing
 

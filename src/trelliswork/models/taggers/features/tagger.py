@@ -31,8 +31,7 @@ from trelliswork.models.storage import StoredConfig, StoredModel, check_output, 
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
-from trelliswork.models.taggers.features.crf.marks import MARKS
-from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.model import MARKS, FeatureCRF
 from trelliswork.models.taggers.features.encoding import Source, attributes_of, columns_of
 from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress

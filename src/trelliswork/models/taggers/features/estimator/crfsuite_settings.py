@@ -14,8 +14,8 @@ from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Learner
 from trelliswork.models.taggers.features.learners.config import ALGORITHMS as OUR_ALGORITHMS
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.learning import check_complete, learner_of
+from trelliswork.models.taggers.features.learners.likelihood import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.runtime.arrays import Array

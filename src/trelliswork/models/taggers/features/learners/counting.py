@@ -21,7 +21,7 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.marks import MARKS, first_tokens, mark_keys, values_of
+from trelliswork.models.taggers.features.crf.model import MARKS, first_tokens, mark_keys, values_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.runtime.arrays import Array

@@ -17,7 +17,7 @@ from trelliswork.models.taggers.features.learners.base import Corpus, Learner, P
 from trelliswork.models.taggers.features.learners.config import PROBABILISTIC, Algorithm, LearningConfig
 from trelliswork.models.taggers.features.learners.counting import Counting
 from trelliswork.models.taggers.features.learners.herding import Herding
-from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
+from trelliswork.models.taggers.features.learners.likelihood import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.margin import MarginLearner
 from trelliswork.models.taggers.features.learners.online import OnlineLearner
 from trelliswork.models.taggers.features.learners.posterior import Posterior
