@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
@@ -34,27 +34,13 @@ if TYPE_CHECKING:
     from trelliswork.models.lemmatiser import Lemmatiser
     from trelliswork.models.part_choices import PartChoices
     from trelliswork.models.taggers.column_taggers import ColumnTaggers
+    from trelliswork.models.votes import Explanation
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name; metrics.json has further ones
 Rows = Mapping[str, Any]
 Readable = str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]  # raw text, a sentence or several
 Inputs = Any  # what a model reads, as its own `predict` says: `Readable`, attributes, vectors, strings
 Known = Any  # parts of the answers that are known, as its own `predict` says
-
-
-class Explanation(Protocol):
-    """What decided the parts of an answer: prints as text, and shows as HTML under `title`, `lead` and `legend`."""
-
-    title: ClassVar[str]
-    lead: ClassVar[str]
-    legend: ClassVar[str]
-
-    @property
-    def words(self) -> Sequence[str]:
-        """The parts of the input that votes are about."""
-
-    def record(self, most: int) -> Mapping[str, object]:
-        """Return plain values, with the `most` strongest votes."""
 
 
 def count(n: int, noun: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import ClassVar, Protocol
 
 from trelliswork.data.attributes.wording import placed
 from trelliswork.models.base import Alternative
@@ -16,6 +17,21 @@ LEGEND = (
     '<p class="note">Legend: <span class="for"></span> speaks for {what}, <span class="against"></span> against it; '
     "the number is what it adds to {score}. The {shown} strongest of each are shown.</p>\n"
 )
+
+
+class Explanation(Protocol):
+    """The reasons of an answer: prints as text, and shows as HTML under `title`, `lead` and `legend`."""
+
+    title: ClassVar[str]
+    lead: ClassVar[str]
+    legend: ClassVar[str]
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The parts of the input that votes are about."""
+
+    def record(self, most: int) -> Mapping[str, object]:
+        """Return plain values, with the `most` strongest votes."""
 
 
 @dataclass(frozen=True)
