@@ -188,7 +188,7 @@ class Answer(Rich):
         return segments(list(self.inputs), spans, [part.probability for part in shown])
 
     def _shown(self) -> Sequence[Piece]:
-        """For notebooks: the picture, and the alternatives with their probabilities."""
+        """Return, for notebooks, the picture and the alternatives with their probabilities."""
         if self.tasks:
             return [piece for name, answer in self.tasks.items() for piece in (name, *answer._shown())]
         sure = "chosen part by part" if self.probability is None else percent(self.probability)
@@ -326,7 +326,7 @@ class Model:
 
     @abstractmethod
     def evaluate(self, gold: Inputs) -> Scores:
-        """Scores on inputs whose right answers are known."""
+        """Return scores on inputs whose right answers are known."""
 
     @abstractmethod
     def describe(self, top: int = 20) -> Description:
@@ -340,7 +340,7 @@ class Model:
         return framed(type(self).__name__, self._shown())
 
     def _shown(self) -> Sequence[Piece]:
-        """For notebooks: what `describe` says of it."""
+        """Return, for notebooks, what `describe` says of it."""
         told = self.describe(0)
         rows = [("kind", told.kind), ("size", self.size), *told.labels.items()]
         return [Table(rows), *(Table([*section.items()], (title, "")) for title, section in told.sections)]
@@ -432,7 +432,7 @@ class Model:
         raise TrellisworkError(f"expected a model with explanations, got a {type(self).__name__}")
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
-        """Gold data as the model reads it, and notes about what was changed; answers it cannot give are an error."""
+        """Return gold data as the model reads it, and notes about changes; answers it cannot give are an error."""
         return list(gold), []
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:

@@ -116,7 +116,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, object]:
-        """Every setting by the name that it has in TOML files, as far as it is known."""
+        """Return every setting by the name that it has in TOML files, as far as it is known."""
 
     @abstractmethod
     def read_files(self) -> object:

@@ -72,7 +72,7 @@ class Reason:
     steps: int = 0
 
     def lines(self) -> list[str]:
-        """For people: the difference, and below it the strongest votes."""
+        """Return lines for people: the difference, and below it the strongest votes."""
         return [f"{self.difference:+8.3f}  compared with {self.rival}{self._missing}:", *vote_lines(self.votes)]
 
     @property
@@ -162,5 +162,5 @@ def _bar(vote: Vote, top: float) -> str:
 
 
 def isolated(text: str) -> str:
-    """Text for HTML whose direction does not change what stands around it."""
+    """Return text for HTML whose direction does not change what stands around it."""
     return f"<bdi>{escape(text)}</bdi>"

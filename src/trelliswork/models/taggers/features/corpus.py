@@ -170,7 +170,7 @@ class FeatureCorpus:
         return cls(corpus.rows, crf, encoded)
 
     def forget_rows(self) -> None:
-        """Only the names are needed any more."""
+        """Forget the rows: only the names are needed any more."""
         del self.rows, self.encoded.rows
 
     def names(self, crf: FeatureCRF, kept: Array) -> Sequence[str]:

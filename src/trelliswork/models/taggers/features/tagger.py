@@ -326,7 +326,7 @@ class FeatureTagger(SentenceTagger):
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first.
+    """Yield (weight, attribute, label) of the n largest weights in absolute value, largest first.
 
     Marks are left out; hidden units have none.
     Where an attribute looks at two labels, the label is written as before -> label.

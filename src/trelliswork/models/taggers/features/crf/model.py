@@ -51,7 +51,7 @@ class FeatureCRF:
     conjunctions: Conjunctions = field(default_factory=lambda: Conjunctions.none(0))
 
     def rows(self, lengths: Array, counts: Array, keys: Array, values: Array | None = None) -> AttributeRows:
-        """Attributes by key, `counts` of them for each token; those that the model does not know are left out, or read
+        """Return attributes by key, `counts` of them for each token; those that nobody knows are left out, or read
         as the unknown attribute if it has one.
 
         Args:
@@ -116,13 +116,13 @@ class FeatureCRF:
         return index, conjunctions, np.flatnonzero(keep)
 
     def emissions(self, rows: AttributeRows) -> Array:
-        """Scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
+        """Return scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
         scores = np.empty((rows.n_tokens, self.parameters.n_labels))
         score_tokens(0, rows.n_tokens, rows.arrays, self.parameters.weight_index, self.weights, scores)
         return scores
 
     def chain(self, rows: AttributeRows) -> TagDistribution:
-        """p(labels | attributes) of all sentences as one batch."""
+        """Return p(labels | attributes) of all sentences as one batch."""
         return parts.distribution(self.space, self.array_chain(rows))
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, TagDistribution]]:
@@ -146,7 +146,7 @@ class FeatureCRF:
         return self.labels if latent == 1 else tuple(f"{y}#{z}" for y in self.labels for z in range(1, latent + 1))
 
     def arc_names(self) -> list[tuple[float, str, str]]:
-        """(weight, label before, label) of each arc; of second order, the two labels before."""
+        """Return (weight, label before, label) of each arc; of second order, the two labels before."""
         names = [*self.column_names, "(begin)"]
         weights = self.weights[self.parameters.arc_weights].tolist()
         return [
@@ -194,7 +194,7 @@ class FeatureCRF:
         return ArrayChain(emissions, transitions, lengths, space.start, space.end, self._listed)
 
     def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
-        """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
+        """Return scores [sentences, n-1, labels, labels], with what attributes of a token add to its arcs [S4.81]."""
         n, c = int(rows.lengths[batch].max(initial=0)), shared.shape[-1]
         scores, starts = np.zeros((len(batch), max(n - 1, 1), c, c)), rows.starts
         weights = np.ascontiguousarray(self.weights[self.parameters.pair_weights])
@@ -254,7 +254,7 @@ class FeatureCRF:
         return [self.labels[tag] for tag in tags.tolist()]
 
     def marginals(self, rows: AttributeRows) -> list[Array]:
-        """p(label | x) [n, labels] of each sentence."""
+        """Return p(label | x) [n, labels] of each sentence."""
         out: list[Array] = [np.empty((0, len(self.labels))) for _ in rows.lengths]
         sparse = self._listed is not None and self.has_array_chain
         for batch, chain in self._array_chains(rows) if sparse else self.distributions(rows):
@@ -264,7 +264,7 @@ class FeatureCRF:
 
 
 def _batches(lengths: Array, tokens_at_a_time: int) -> Iterator[Array]:
-    """Sentences (empty ones left out) by length, grouped into batches of about `tokens_at_a_time` tokens."""
+    """Yield sentences (empty ones left out) by length, grouped into batches of about `tokens_at_a_time` tokens."""
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
     while len(order):

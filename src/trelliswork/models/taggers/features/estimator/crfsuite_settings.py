@@ -231,7 +231,7 @@ def _score(match: int, model: int, ref: int) -> LabelScore:
 
 
 def iteration_line(record: Record) -> str:
-    """One line about an iteration."""
+    """Return one line about an iteration."""
     parts = [f"Iter {record['num']:<3}", f"time={record['time']:<5.2f}", f"loss={record['loss']:<8.2f}"]
     if "active_features" in record:
         parts.append(f"active={record['active_features']:<5}")

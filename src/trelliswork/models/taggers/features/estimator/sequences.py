@@ -24,7 +24,7 @@ _LABEL = str | int | np.integer | np.bool_
 
 
 def sentences_in(X: Any) -> Any:
-    """X, unless it is a table of numbers or names that only looks like sentences."""
+    """Return X, unless it is a table of numbers or names that only looks like sentences."""
     if hasattr(X, "to_dict") and hasattr(X, "columns"):
         fix = 'group it: [rows.to_dict("records") for _, rows in frame.groupby("sentence")]'
         raise DataError("attributes", f"expected a list of sentences, got a {type(X).__name__}; {fix}")
@@ -35,7 +35,7 @@ def sentences_in(X: Any) -> Any:
 
 
 def _checked(y: object, lengths: Array, *, partial: bool = False) -> list[list[object]]:
-    """Labels as lists, one label a token: text or whole numbers; with `partial` also None, or several of them."""
+    """Return labels as lists, one label a token: text or whole numbers; with `partial` also None, or several."""
     if isinstance(y, str) or not isinstance(y, Iterable):
         raise DataError("labels", f"expected a list of labels for each sentence, got {type(y).__name__}")
     sentences = list(y)
@@ -64,7 +64,7 @@ def _checked(y: object, lengths: Array, *, partial: bool = False) -> list[list[o
 
 
 def label_lists(y: object, lengths: Array) -> list[list[str]]:
-    """Labels as text, a list for each sentence."""
+    """Return labels as text, a list for each sentence."""
     return [[str(label) for label in sentence] for sentence in _checked(y, lengths)]
 
 
@@ -151,7 +151,7 @@ class SequenceTagger:
         return list(self._crf.labels)
 
     def info(self) -> ModelInfo:
-        """Labels, attributes and weights."""
+        """Return labels, attributes and weights."""
         labels, names = self._crf.labels, self._names
         return ModelInfo(
             {label: str(i) for i, label in enumerate(labels)},
@@ -189,7 +189,7 @@ class SequenceTagger:
 
 
 def state_weights(crf: FeatureCRF, names: Sequence[str]) -> dict[tuple[str, str], float]:
-    """(attribute, label) -> weight, where it is not 0."""
+    """Return (attribute, label) -> weight, where it is not 0."""
     parameters = crf.parameters
     owner = owners_of(parameters.offsets)
     return {
@@ -199,7 +199,7 @@ def state_weights(crf: FeatureCRF, names: Sequence[str]) -> dict[tuple[str, str]
 
 
 def transition_weights(crf: FeatureCRF) -> dict[tuple[str, str], float]:
-    """(label, label) -> weight, where it is not 0."""
+    """Return (label, label) -> weight, where it is not 0."""
     parameters, labels = crf.parameters, crf.labels
     first = parameters.n_states
     pairs = zip(parameters.arcs.tolist(), crf.weights[first : first + len(parameters.arcs)].tolist(), strict=True)

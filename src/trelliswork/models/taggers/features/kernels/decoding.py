@@ -15,7 +15,7 @@ from trelliswork.structures.chain.path_kernels import best_paths
 
 @kernel(FAST)
 def score_tokens(first, last, rows, index, weights, emissions):
-    """emissions[t] = Σ value · weight over the attributes of tokens first..last [S4.74].
+    """Set emissions[t] = Σ value · weight over the attributes of tokens first..last [S4.74].
 
     Args:
         first: the first token.
@@ -38,7 +38,7 @@ def score_tokens(first, last, rows, index, weights, emissions):
 
 @kernel(FAST)
 def score_text(joined, table, numbers, offsets, labels, weights, emissions):
-    """emissions[t] = Σ value · weight over the attributes of token t of a `Joined` sentence [S4.74].
+    """Set emissions[t] = Σ value · weight over the attributes of token t of a `Joined` sentence [S4.74].
 
     They are looked up in the `table` and `numbers` of a `KeyIndex`; strangers score 0. False if there is a zero in a
     name: the text then has more names than the tokens have attributes.
@@ -73,7 +73,7 @@ def score_text(joined, table, numbers, offsets, labels, weights, emissions):
 
 @kernel(FAST)
 def score_arcs(index, weights, transitions):
-    """transitions[0, 0, i, j] = the weight of arc (i, j); pairs without a weight stay as they are.
+    """Set transitions[0, 0, i, j] = the weight of arc (i, j); pairs without a weight stay as they are.
 
     Args:
         index: the weights of each attribute, and those of the arcs (`WeightIndex`).
@@ -108,7 +108,7 @@ def best_labels(starts: Array, emissions: Array, transitions: Array, start: Arra
 
 @kernel(EXACT)
 def path_for(longest, legal):
-    """Room to decode sentences of up to `longest` tokens; without weights, all that is legal scores 0."""
+    """Return room to decode sentences of up to `longest` tokens; without weights, all that is legal scores 0."""
     c = legal.start.shape[0]
     emissions, tags = np.empty((1, longest, c)), np.zeros((1, longest), np.int64)
     return Path(emissions, legal.arcs.copy().reshape((1, 1, c, c)), tags, legal.start, legal.end, np.empty(1, np.bool_))
@@ -116,7 +116,7 @@ def path_for(longest, legal):
 
 @kernel(EXACT)
 def decode(length, path, transitions, tags):
-    """tags[0] = the best labels of a sentence; `length` is [1].
+    """Set tags[0] = the best labels of a sentence; `length` is [1].
 
     Args:
         length: tokens of the sentence, [1].

@@ -21,7 +21,7 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 @kernel(EXACT)
 def herding_epoch(order, rows, index, gold, moving, clock, rate, batch, per_label):
-    """One pass [S4.230]; returns (clock, wrong labels, highest w · v, highest ‖v‖²), v the mean change of a batch.
+    """Make one pass [S4.230]; returns (clock, wrong labels, highest w · v, highest ‖v‖²), v the mean change of a batch.
 
     (y*, z*) is the best path over all states, z the best one over the states of the gold labels.
 
@@ -72,7 +72,7 @@ def herding_epoch(order, rows, index, gold, moving, clock, rate, batch, per_labe
 
 @kernel(EXACT)
 def _best_hidden(length, gold, per_label, path, out):
-    """out[:n] = the best path among the states of the gold labels; the emissions of others become -inf."""
+    """Set out[:n] = the best path among the states of the gold labels; the emissions of others become -inf."""
     n = length[0]
     for i in range(n):
         for j in range(path.emissions.shape[2]):

@@ -39,7 +39,7 @@ class Room(NamedTuple):
 
 @kernel(FAST, inline=True)
 def add_up(rows, t, table, loose, scores):
-    """scores[:width] = Σ value · weight over the attributes of token t [S4.74].
+    """Set scores[:width] = Σ value · weight over the attributes of token t [S4.74].
 
     Args:
         rows: the corpus as it is laid out (`PlannedRows`).
@@ -89,7 +89,7 @@ def spread(rows, t, d_scores, d_table, d_loose):
 
 @kernel(FAST)
 def emissions_of(first, last, rows, table, loose, emissions):
-    """Emission scores of sentences first..last: [sentences, longest, c].
+    """Write emission scores of sentences first..last: [sentences, longest, c].
 
     Args:
         first: the first sentence.

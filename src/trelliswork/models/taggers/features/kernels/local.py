@@ -13,7 +13,7 @@ from trelliswork.runtime.kernel_math import exp, highest, log
 
 @kernel(FAST)
 def _softmax(scores, c):
-    """scores[:c] become probabilities; returns the log of their normaliser."""
+    """Turn scores[:c] into probabilities; return the log of their normaliser."""
     top, total = highest(scores, c), 0.0
     for j in range(c):
         scores[j] = exp(scores[j] - top)
@@ -25,7 +25,7 @@ def _softmax(scores, c):
 
 @kernel(FAST)
 def local_loss_and_gradient(first, last, rows, observed, weights):
-    """-Σ_s shares_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last [S4.136-138], y_{t-1} being the gold label;
+    """Return -Σ_s shares_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last [S4.136-138], y_{t-1} the gold label;
     and its gradient.
 
     Args:
@@ -66,7 +66,7 @@ def local_loss_and_gradient(first, last, rows, observed, weights):
 
 @kernel(FAST)
 def local_scores(first, last, lengths, starts, scores, transitions, emissions, arcs):
-    """log p(label | label before) of rows first..last: at the first token into `emissions` [rows, n, c], then into
+    """Write log p(label | label before) of rows first..last: of first tokens into `emissions` [rows, n, c], then into
     `arcs` [rows, n-1, c, c]; what lies behind the end of a row is 0.
 
     Args:
@@ -98,7 +98,7 @@ def local_scores(first, last, lengths, starts, scores, transitions, emissions, a
 
 
 def local_arrays(scores: Array, transitions: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Emissions and arcs of Π_t p(y_t | y_{t-1}, x) [S4.136]: a chain whose log Z is 0, each arc into position t scored
+    """Return emissions and arcs of Π_t p(y_t | y_{t-1}, x) [S4.136]: a chain with a log Z of 0, arcs into t scored
     by log p(y_t | y_{t-1}, x). Sentence b has the rows starts[b]..starts[b] + lengths[b] of `scores` [tokens, c].
 
     Args:

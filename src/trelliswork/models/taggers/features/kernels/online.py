@@ -33,7 +33,7 @@ class Update(IntEnum):
 
 @kernel(EXACT)
 def epoch(order, rows, index, edges, gold, moving, clock, update, aggressiveness, error_sensitive):
-    """One pass over the sentences in this order [S4.221]; returns (sum of losses, clock, wrong labels).
+    """Make one pass over the sentences in this order [S4.221]; returns (sum of losses, clock, wrong labels).
 
     Args:
         order: the sentences, in the order in which they are met.

@@ -38,7 +38,7 @@ class Room(NamedTuple):
 
 
 def room_for(longest: int, c: int, by_position: bool) -> Room:
-    """Room for sentences of up to `longest` tokens; `by_position` if transitions may differ from token to token.
+    """Return room for sentences of up to `longest` tokens; `by_position` if transitions may differ from token to token.
 
     Args:
         longest: tokens of the longest sentence.
@@ -67,7 +67,7 @@ def zero(numbers):
 
 @kernel(FAST)
 def add_pairs(first, n, scale, edges, weights, shared, matrices):
-    """matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i [S4.81].
+    """Set matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i [S4.81].
 
     Args:
         first: the first token of the sentence.
@@ -157,7 +157,7 @@ def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
 
 @kernel(FAST)
 def sentence_loss(first, observed, share, emissions, arcs, room, d_emissions, d_transitions):
-    """share (log Z - log Z of what `gold` allows) [S4.113, 131]; its gradients, as `sum_over_paths` gives them.
+    """Return share (log Z - log Z of what `gold` allows) [S4.113, 131]; its gradients, as `sum_over_paths` gives them.
 
     Args:
         first: the first token of the sentence.

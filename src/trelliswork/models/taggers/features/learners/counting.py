@@ -92,7 +92,7 @@ def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, sm
 
 
 def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
-    """With one more entry, of the id `unknown`, for each attribute that occurs only once."""
+    """Return the rows with one more entry, of the id `unknown`, for each attribute that occurs only once."""
     once = np.flatnonzero(np.bincount(rows.ids, minlength=unknown)[rows.ids] == 1)
     offsets = rows.offsets + np.searchsorted(once, rows.offsets)
     values = np.insert(values_of(rows), once, values_of(rows)[once])

@@ -63,7 +63,7 @@ class Herding:
             raise ScoreError(f"rate must be above 0 and finite; got {self.rate:g}")
 
     def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[HerdingEpoch]:
-        """One `HerdingEpoch` a pass; weights are those of `hidden_parameters(parameters, hidden)`."""
+        """Yield one `HerdingEpoch` a pass; weights are those of `hidden_parameters(parameters, hidden)`."""
         rows, gold, parameters = corpus.rows, corpus.gold, hidden_parameters(parameters, self.hidden)
         random = np.random.default_rng(self.seed)
         start = self.spread * random.normal(size=len(parameters)) if self.hidden > 1 else np.zeros(len(parameters))
@@ -140,7 +140,7 @@ class Trajectory:
     longest_step: float = 0.0
 
     def then(self, step: int, distance: float, product: float, length: float) -> Trajectory:
-        """With one more record.
+        """Return the trajectory with one more record.
 
         Args:
             step: steps so far.

@@ -72,7 +72,7 @@ class Graph(nn.Module, ABC):
 
     @abstractmethod
     def decode(self, given: Given) -> tuple[Tensor, ...]:
-        """Tags [batch, n], 0 behind the last token, their score [batch], and all scores, of each task in turn."""
+        """Return tags [batch, n], 0 behind the last token, their score [batch], and all scores, task by task."""
 
     @abstractmethod
     def reading(self) -> dict[str, object]:
@@ -264,7 +264,7 @@ def _search(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, 
 
 
 def _edges(mask: Bool[Tensor, "batch n"]) -> tuple[Tensor, Tensor]:
-    """1 at the first token of each sentence, and at its last."""
+    """Return 1 at the first token of each sentence, and at its last."""
     place = torch.arange(mask.shape[1])
     return (place == 0).double().expand(mask.shape), (place + 1 == mask.long().sum(1, keepdim=True)).double()
 
@@ -295,7 +295,7 @@ def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
 
 
 def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k c"]:
-    """Segments by their last token, at [t, d-1] that of d tokens, instead of by their first."""
+    """Return segments by their last token, at [t, d-1] that of d tokens, instead of by their first."""
     n, k = leaving.shape[1], leaving.shape[2]
     spare = torch.arange(k)
     first = torch.arange(n)[:, None] - spare
@@ -314,7 +314,7 @@ def _finite(scores: Tensor) -> Tensor:
 def best_labels(
     emissions: Tensor, mask: Tensor, arcs: Tensor, start: Tensor, end: Tensor, step: int
 ) -> tuple[Tensor, Tensor]:
-    """Viterbi of a chain [S4.100-102]: labels [batch, n], of no meaning behind the last token, and scores [batch].
+    """Return best paths of a chain [S4.100-102]: labels [batch, n], without meaning at padding, and scores [batch].
 
     emissions [n, batch, c]; mask [n, batch], tokens first in a sentence. With `step` 1 arcs are [n-1, batch, to, from]:
     those of each place and sentence; with 0 [1, 1, to, from], the same for all.
@@ -341,7 +341,7 @@ def best_labels(
 def best_segments(
     arriving: Tensor, mask: Tensor, arcs: Tensor, start: Tensor, end: Tensor, impossible: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Viterbi of segments [S0.18]: of each token the kind and the role of its segment [batch, n], and scores [batch].
+    """Return best segments [S0.18]: of each token the kind and the role of its segment [batch, n], and scores [batch].
 
     arriving [n, batch, k, c]: the score of the segment of d tokens that ends with token t at [t, :, d-1]; mask
     [n, batch]; arcs [to, from]. Roles are 0 for the first token of several, 1 for one inside, 2 for the last, 3 for the
