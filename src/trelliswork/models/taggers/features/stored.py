@@ -1,4 +1,4 @@
-"""A feature CRF as arrays on disk, and back."""
+"""A feature CRF as arrays on disk, with the names of its attributes, and back."""
 
 from __future__ import annotations
 

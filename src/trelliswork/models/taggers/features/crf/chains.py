@@ -1,4 +1,4 @@
-"""The distribution behind a feature CRF, with every query: what needs torch."""
+"""The distribution behind a feature CRF, with every query, and averages of several: what needs torch."""
 
 from __future__ import annotations
 

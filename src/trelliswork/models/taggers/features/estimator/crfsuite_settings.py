@@ -1,4 +1,4 @@
-"""CRFsuite's learners and their settings by its own names; None stands for its default."""
+"""CRFsuite's learners and their settings by its own names, None standing for its default; its log."""
 
 from __future__ import annotations
 

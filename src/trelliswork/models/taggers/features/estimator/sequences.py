@@ -1,4 +1,4 @@
-"""Sentences and labels as users of an estimator give them, checked."""
+"""Sentences and labels as users of an estimator give them, checked; a tagger of one sentence at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning a hidden-unit CRF: Adam on small batches, the rate falling to 0."""
+"""Learning a hidden-unit CRF: its loss and gradient, and Adam on small batches, the rate falling to 0."""
 
 from __future__ import annotations
 

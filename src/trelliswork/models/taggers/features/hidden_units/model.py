@@ -1,4 +1,4 @@
-"""A trained hidden-unit CRF: a feature CRF whose scores pass through binary units."""
+"""A hidden-unit CRF: its parameters, and a feature CRF whose scores pass through binary units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The negative log-likelihood of a corpus under a feature CRF, and its gradient [S4.113-120]."""
+"""The negative log-likelihood of a corpus under a feature CRF with its gradient [S4.113-120], and L-BFGS on it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ class Likelihood:
         )
 
 
-# The likelihood of models that are normalised token by token: logistic regression and the MEMM.
+# Models that are normalised token by token: logistic regression and the MEMM. McCallum et al. (2000), Maximum entropy
+# Markov models for information extraction and segmentation.
 
 
 class LocalLikelihood:
