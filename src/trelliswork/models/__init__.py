@@ -7,7 +7,7 @@ base.py, part_choices.py, examined.py, batched.py  what every model answers
 votes.py, lemmatiser.py                            what speaks for an answer; lemmas
 storage.py, export_folder.py                       folders of models and of exports, and the cards in them
 loading.py                                         any model from its folder, on a device
-recipe.py, counting.py                             how models are trained by name
+recipe.py                                          how models are trained by name
 networks/, taggers/, parsers/, transducers/, events/, tokenisers/    the models
 """
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
@@ -34,27 +34,13 @@ if TYPE_CHECKING:
     from trelliswork.models.lemmatiser import Lemmatiser
     from trelliswork.models.part_choices import PartChoices
     from trelliswork.models.taggers.column_taggers import ColumnTaggers
+    from trelliswork.models.votes import Explanation
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name; metrics.json has further ones
 Rows = Mapping[str, Any]
 Readable = str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]  # raw text, a sentence or several
 Inputs = Any  # what a model reads, as its own `predict` says: `Readable`, attributes, vectors, strings
 Known = Any  # parts of the answers that are known, as its own `predict` says
-
-
-class Explanation(Protocol):
-    """What decided the parts of an answer: prints as text, and shows as HTML under `title`, `lead` and `legend`."""
-
-    title: ClassVar[str]
-    lead: ClassVar[str]
-    legend: ClassVar[str]
-
-    @property
-    def words(self) -> Sequence[str]:
-        """The parts of the input that votes are about."""
-
-    def record(self, most: int) -> Mapping[str, object]:
-        """Return plain values, with the `most` strongest votes."""
 
 
 def count(n: int, noun: str) -> str:
@@ -202,7 +188,7 @@ class Answer(Rich):
         return segments(list(self.inputs), spans, [part.probability for part in shown])
 
     def _shown(self) -> Sequence[Piece]:
-        """For notebooks: the picture, and the alternatives with their probabilities."""
+        """Return, for notebooks, the picture and the alternatives with their probabilities."""
         if self.tasks:
             return [piece for name, answer in self.tasks.items() for piece in (name, *answer._shown())]
         sure = "chosen part by part" if self.probability is None else percent(self.probability)
@@ -340,7 +326,7 @@ class Model:
 
     @abstractmethod
     def evaluate(self, gold: Inputs) -> Scores:
-        """Scores on inputs whose right answers are known."""
+        """Return scores on inputs whose right answers are known."""
 
     @abstractmethod
     def describe(self, top: int = 20) -> Description:
@@ -354,7 +340,7 @@ class Model:
         return framed(type(self).__name__, self._shown())
 
     def _shown(self) -> Sequence[Piece]:
-        """For notebooks: what `describe` says of it."""
+        """Return, for notebooks, what `describe` says of it."""
         told = self.describe(0)
         rows = [("kind", told.kind), ("size", self.size), *told.labels.items()]
         return [Table(rows), *(Table([*section.items()], (title, "")) for title, section in told.sections)]
@@ -446,7 +432,7 @@ class Model:
         raise TrellisworkError(f"expected a model with explanations, got a {type(self).__name__}")
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
-        """Gold data as the model reads it, and notes about what was changed; answers it cannot give are an error."""
+        """Return gold data as the model reads it, and notes about changes; answers it cannot give are an error."""
         return list(gold), []
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:

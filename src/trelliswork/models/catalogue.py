@@ -187,7 +187,7 @@ _PARSERS = (
         "pcfg", "treebank grammar, trained by counting in seconds", _CONSTITUENCY,
         "trelliswork.models.parsers.constituency.pcfg:TreebankGrammar",
         "trelliswork.models.parsers.constituency.config:GrammarConfig", "brackets",
-        recipe="trelliswork.models.counting:CountingRecipe", data=(), training=(),
+        recipe="trelliswork.models.recipe:CountingRecipe", data=(), training=(),
     ),
 )  # fmt: skip
 

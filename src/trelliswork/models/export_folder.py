@@ -68,7 +68,7 @@ _USE = '```python\nimport trelliswork as tw\n\nmodel = tw.load("this folder")\n`
 
 
 def model_card(model: Model) -> str:
-    """Markdown with the settings, labels and scores of a model, as it describes itself."""
+    """Return markdown with the settings, labels and scores of a model, as it describes itself."""
     described = model.describe(0)
     sections = [
         f"# {type(model).__name__}",
@@ -91,7 +91,7 @@ def _table(values: Mapping[str, object], heading: str) -> str:
 
 
 def flatten(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Nested mappings as one, with dotted names.
+    """Return nested mappings as one, with dotted names.
 
     >>> flatten({"dev": {"f1": 0.9}})
     {'dev.f1': 0.9}

@@ -226,7 +226,7 @@ class _Learned(NamedTuple):
 
     @classmethod
     def of(cls, stored: StoredConfig) -> _Learned:
-        """From what is stored; what does not fit is a ValueError or the like."""
+        """Return the tables of what is stored; what does not fit is a ValueError or the like."""
         rules = [Rule(_one_of_cases(case), _tree_of(tree)) for case, tree in stored["rules"]]
         case, spelling = Case(bool(stored["dotless"])), stored["spelling"]
         entries = [
@@ -239,7 +239,7 @@ class _Learned(NamedTuple):
 
     @classmethod
     def counted(cls, entries: Sequence[tuple[str, str, Rule]], case: Case, prefixes: frozenset[str]) -> _Learned:
-        """Each word counts once in all its contexts, however frequent it is: rare words are like new ones."""
+        """Count each word once in all its contexts, however frequent it is: rare words are like new ones."""
         lexicon: dict[str, dict[str, Rule]] = {}
         contexts: dict[Context, Rule | Counter[Rule]] = {}
         for form, tag, rule in entries:

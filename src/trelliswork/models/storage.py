@@ -205,7 +205,7 @@ def upgrade(config: StoredConfig) -> str:
 
 
 def _check_texts(folder: Path, config: StoredConfig) -> None:
-    """Labels and templates must be lists of texts, schemes texts, where there are any."""
+    """Check that labels and templates are lists of texts, and schemes texts, where there are any."""
     for name in ("labels", "templates"):
         texts = config.get(name, [])
         if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
@@ -287,7 +287,7 @@ def finish_replacing(directory: str | Path) -> None:
 
 
 def _finish(target: Path) -> None:
-    """Several processes may do it at once: each step can be done again, and what is gone was done by another."""
+    """Finish it, maybe in several processes at once: each step can be done again, what is gone was done by another."""
     new = target / NEW
     if not (new / CONFIG).is_file():
         return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import ClassVar, Protocol
 
 from trelliswork.data.attributes.wording import describe_place
 from trelliswork.models.base import Alternative
@@ -16,6 +17,21 @@ LEGEND = (
     '<p class="note">Legend: <span class="for"></span> speaks for {what}, <span class="against"></span> against it; '
     "the number is what it adds to {score}. The {shown} strongest of each are shown.</p>\n"
 )
+
+
+class Explanation(Protocol):
+    """The reasons of an answer: prints as text, and shows as HTML under `title`, `lead` and `legend`."""
+
+    title: ClassVar[str]
+    lead: ClassVar[str]
+    legend: ClassVar[str]
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The parts of the input that votes are about."""
+
+    def record(self, most: int) -> Mapping[str, object]:
+        """Return plain values, with the `most` strongest votes."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,7 @@ class Reason:
     steps: int = 0
 
     def lines(self) -> list[str]:
-        """For people: the difference, and below it the strongest votes."""
+        """Return lines for people: the difference, and below it the strongest votes."""
         return [f"{self.difference:+8.3f}  compared with {self.rival}{self._missing}:", *vote_lines(self.votes)]
 
     @property
@@ -146,5 +162,5 @@ def _bar(vote: Vote, top: float) -> str:
 
 
 def isolated(text: str) -> str:
-    """Text for HTML whose direction does not change what stands around it."""
+    """Return text for HTML whose direction does not change what stands around it."""
     return f"<bdi>{escape(text)}</bdi>"

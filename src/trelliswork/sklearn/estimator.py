@@ -35,12 +35,14 @@ from trelliswork.models.taggers.features.estimator.crfsuite_settings import (
     score_table,
     scores_of,
 )
-from trelliswork.models.taggers.features.estimator.sequence_tagger import (
+from trelliswork.models.taggers.features.estimator.sequences import (
     SequenceTagger,
+    label_lists,
+    numbered_labels,
+    sentences_in,
     state_weights,
     transition_weights,
 )
-from trelliswork.models.taggers.features.estimator.sequences import label_lists, numbered_labels, sentences_in
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.induction import extended_corpus, induce
 from trelliswork.models.taggers.features.learners.learning import check_weights, parameters_of

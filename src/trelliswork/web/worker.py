@@ -18,8 +18,9 @@ from typing import TypeVar
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError, is_out_of_memory
 from trelliswork.models import load
-from trelliswork.models.base import Explanation, Model, count
+from trelliswork.models.base import Model, count
 from trelliswork.models.loading import place
+from trelliswork.models.votes import Explanation
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.web.asking import LONGEST, Body, Question, has_span_tags, predictions, read_question, sentence_json

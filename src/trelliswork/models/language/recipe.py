@@ -8,11 +8,10 @@ from dataclasses import replace
 from trelliswork.data import Choices
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.models.base import Scores, count
-from trelliswork.models.counting import CountingRecipe
 from trelliswork.models.language.config import TextConfig, TextFiles
 from trelliswork.models.language.corpus import TextReading, learned_reading, read_corpus
 from trelliswork.models.language.ngram import NgramLanguageModel
-from trelliswork.models.recipe import Material, Note, Options
+from trelliswork.models.recipe import CountingRecipe, Material, Note, Options
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.structures.automata.ngram_arrays import check_smoothing
 

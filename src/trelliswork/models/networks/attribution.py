@@ -100,7 +100,7 @@ def _complete(attribution: Attribution | None) -> bool:
 def _values(
     margins: Margins, shape: tuple[int, int], decisions: Sequence[int], scale: float, like: Tensor, cost: int
 ) -> Array:
-    """F of each decision where all words have the same factor."""
+    """Return F of each decision where all words have the same factor."""
     values = []
     with torch.no_grad():
         for rows in torch.tensor(decisions, device=like.device).split(max(1, AT_A_TIME // cost)):

@@ -109,7 +109,7 @@ class TokenFeatures:
 
     @classmethod
     def from_stored(cls, config: NetworkConfig, stored: StoredConfig) -> TokenFeatures:
-        """From the config.json of a model, which has `stored_vocabularies` and all of an encoder but its weights."""
+        """Return the features of a config.json, with `stored_vocabularies` and all of an encoder but its weights."""
         vocabularies = {name: restore_vocabulary(items) for name, items in stored["vocabularies"].items()}
         _check_order(list(vocabularies), config)
         return cls(config, vocabularies, stored.get("pretrained"))
@@ -200,7 +200,7 @@ class TokenFeatures:
             )
 
     def batch(self, features: Sequence[Int[Tensor, "n f"]], words: Sequence[Sequence[str]]) -> TokenBatch:
-        """Sentences, as `encode` gives them, side by side."""
+        """Return sentences, as `encode` gives them, side by side."""
         lengths = torch.tensor([len(each) for each in features])
         padded = pad_sequence(list(features), batch_first=True)
         mask = torch.arange(padded.shape[1]) < lengths[:, None]

@@ -79,7 +79,7 @@ class NetworkRecipe(Recipe):
             note(text)
 
     def _choose_batches(self, note: Note) -> None:
-        """Smaller batches for few sentences, unless their size is given."""
+        """Make batches smaller for few sentences, unless their size is given."""
         n_tokens = sum(map(len, self.material.train))
         wanted = batch_tokens_for(n_tokens)
         if self.options.get("batch_tokens") is None and wanted < self.training.batch_tokens:

@@ -73,7 +73,7 @@ class StoredNetwork(Model, nn.Module):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Inside, answers are given and nothing is learned."""
+        """Enter a context in which answers are given and nothing is learned."""
         was_training = self.training
         self.eval()
         try:
@@ -255,7 +255,7 @@ def network_described(
 
 
 def strongest_transitions(crf: CRF | SemiCRF, labels: Sequence[str]) -> list[tuple[float, str, str]]:
-    """(score, before, after) of the legal neighbours that a layer has learned, the strongest first."""
+    """Return (score, before, after) of the legal neighbours that a layer has learned, the strongest first."""
     if crf.transitions is None:
         return []
     allowed = getattr(crf, "allowed_transitions", None)

@@ -74,7 +74,7 @@ class WordNetwork(StoredNetwork):
         return model
 
     def begin(self, train: Sequence[Sentence], vectors: WordVectors | None, seed: int) -> None:
-        """First weights from pretrained vectors and from the training words, as far as the settings want them.
+        """Set the first weights from pretrained vectors and training words, as far as the settings want them.
 
         Args:
             train: the training data.
@@ -109,7 +109,7 @@ class WordNetwork(StoredNetwork):
         """Return -log p(answer | words), summed over the batch."""
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedSentence]:
-        """Sentences as indices, to be reused from epoch to epoch."""
+        """Return sentences as indices, to be reused from epoch to epoch."""
         return [
             EncodedSentence(features, sentence.words, torch.tensor(self.gold(sentence)) if with_tags else None)
             for features, sentence in zip(self.features.encode_all(sentences), sentences, strict=True)
@@ -118,7 +118,7 @@ class WordNetwork(StoredNetwork):
     def encoded(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[list[EncodedSentence], list[Tensor]]:
-        """Sentences as indices, and their right answers, which must be there."""
+        """Return sentences as indices, and their right answers, which must be there."""
         rows = [
             sentence if isinstance(sentence, EncodedSentence) else self.encode([sentence], with_tags=True)[0]
             for sentence in batch
@@ -129,12 +129,12 @@ class WordNetwork(StoredNetwork):
         return rows, gold
 
     def token_batch(self, encoded: Sequence[EncodedSentence]) -> TokenBatch:
-        """Encoded sentences side by side, where the weights are."""
+        """Return encoded sentences side by side, where the weights are."""
         batch = self.features.batch([each.features for each in encoded], [each.words for each in encoded])
         return batch.to(next(self.parameters()).device)
 
     def encode_tokens(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
-        """One vector per token that knows its neighbours."""
+        """Return one vector per token that knows its neighbours."""
         return self.hidden_dropout(self.encoder(self.input_dropout(self.inputs(batch)), batch.mask))
 
     # Explanations
@@ -180,7 +180,7 @@ class WordNetwork(StoredNetwork):
             )
 
     def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Reason:
-        """Attributed shares as votes of words and of extra columns; a word goes by its place seen from token `at`.
+        """Return attributed shares as votes of words and of extra columns, with their places seen from token `at`.
 
         Args:
             sentence: the sentence.

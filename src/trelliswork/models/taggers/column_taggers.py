@@ -87,7 +87,7 @@ class ColumnTaggers:
 def predicted_columns(
     train: Sequence[Sentence], dev: Sequence[Sentence], note: Note
 ) -> tuple[list[Sentence], list[Sentence], ColumnTaggers]:
-    """Both with predicted columns, and what predicts them; the training data by taggers that have not seen it.
+    """Return both with predicted columns, and their taggers; those of the training data have not seen it.
 
     Args:
         train: the training data with its columns.

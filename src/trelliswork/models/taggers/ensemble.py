@@ -87,7 +87,7 @@ class Ensemble(AveragedTagger):
         return dict(zip(names, self.taggers, strict=True))
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
-        """Each tagger in a folder of its own."""
+        """Write each tagger into a folder of its own."""
         for i, tagger in enumerate(self.taggers, 1):
             tagger.save(Path(directory) / f"model-{i}", extra=extra)
 
@@ -143,7 +143,7 @@ class Ensemble(AveragedTagger):
         return [mean_of(same) for same in zip(*by_member, strict=True)]
 
     def reason(self, sentence: Sentence, shares: Attribution, rival: str, at: int | None = None) -> Reason:
-        """Shares as votes.
+        """Return shares as votes.
 
         Args:
             sentence: the sentence.

@@ -14,7 +14,7 @@ from trelliswork.tags.schemes import spans_of
 
 
 def evaluate_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str) -> Scores:
-    """Span precision, recall and F1 (as conlleval counts) and token accuracy; accuracy alone for plain tags.
+    """Return span precision, recall and F1 (as conlleval counts) and accuracy; accuracy alone for plain tags.
 
     `score` is the number that early stopping watches and `metric` its name.
 
@@ -59,7 +59,7 @@ class TaggerScores:
     calibration: Calibration | None
 
     def to_dict(self) -> Scores:
-        """Plain values, fit for JSON."""
+        """Return plain values, fit for JSON."""
         values: Scores = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
         if self.spans is not None and self.strict is not None:
             values |= {"conlleval": self.spans.to_dict(), "strict": self.strict.to_dict()}
@@ -133,7 +133,7 @@ def _outcomes(gold: Sequence[Sequence[str]], answers: Sequence[Confidences], sch
 def examined(
     answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str, confused: Confusion
 ) -> Examined:
-    """Spans, or the tags of tokens if they are plain, sentence by sentence.
+    """Return spans, or the tags of tokens if they are plain, sentence by sentence.
 
     Args:
         answers: the answer to each sentence.

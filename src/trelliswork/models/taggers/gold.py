@@ -23,7 +23,7 @@ SHOWN = 20  # tags, of which a model may know thousands
 
 
 def in_scheme_of(labels: Labels, sentences: Sequence[Sentence], scheme: str | None) -> tuple[list[Sentence], str]:
-    """Gold tags rewritten in the scheme of the model, and the scheme they were in.
+    """Return gold tags rewritten in the scheme of the model, and the scheme they were in.
 
     `scheme` is inferred when None. Tags of a wholly different kind are left alone, to be reported one by one.
 
@@ -61,7 +61,7 @@ def require_known(labels: Labels, sentences: Sequence[Sentence]) -> None:
 
 
 def first_unknown(labels: Labels, sentence: Sentence) -> tuple[int, str] | None:
-    """Line and name of the first tag that the model does not know.
+    """Return line and name of the first tag that the model does not know.
 
     A tag of a known type is known: I-LST may be missing in training where B-LST is not.
     """

@@ -73,7 +73,7 @@ class Labels:
 
     @classmethod
     def as_written(cls, tags: Sequence[Sequence[str]], scheme: str | None = None) -> Labels:
-        """Only the tags that occur, in that order; `scheme` is inferred when None."""
+        """Return only the tags that occur, in that order; `scheme` is inferred when None."""
         scheme_found = canonical(scheme) if scheme is not None else infer_scheme(tags)
         return cls(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), scheme_found, scheme_found)
 
@@ -97,7 +97,7 @@ class Labels:
         return self.scheme != "plain"
 
     def indices(self, sentence: Sentence, *, constrained: bool = False) -> list[int]:
-        """Label indices of the gold tags; an unknown tag, or an illegal one if `constrained`, is an error."""
+        """Return label indices of the gold tags; an unknown tag, or an illegal one if `constrained`, is an error."""
         tags = tags_of_gold(sentence)
         labels = list(tags)
         if self.scheme == "IOBES" or self.scheme != self.data_scheme:
@@ -118,7 +118,7 @@ class Labels:
             )
 
     def tags(self, indices: Sequence[int]) -> list[str]:
-        """Tags, in the scheme of the data, that label indices stand for."""
+        """Return tags, in the scheme of the data, that label indices stand for."""
         if self.scheme == "IOBES" and self.data_scheme == "IOB2" and self._is_legal(indices):
             return [self._begun_or_inside[i] for i in indices]
         labels = [self.vocabulary[i] for i in indices]

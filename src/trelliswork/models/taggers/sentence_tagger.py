@@ -306,7 +306,7 @@ class SentenceTagger(Model):
         )
 
     def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> Scores:
-        """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
+        """Return scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
         sentences = self.sentences_of(sentences)
         gold = [tags_of_gold(sentence) for sentence in sentences]
         predicted = answered(self.tag if threshold is None else partial(self.tag, threshold=threshold), sentences)
@@ -319,7 +319,7 @@ class SentenceTagger(Model):
         return text
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        """Span F1 under both readings, accuracy, and how far the confidences are off."""
+        """Return span F1 under both readings, accuracy, and how far the confidences are off."""
         predicted, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme
         scores = score(predicted, gold, scheme)
         lemmas = self._lemma_scores(gold, [each.tags for each in predicted])
@@ -333,7 +333,7 @@ class SentenceTagger(Model):
         return lemma_scores(gold, [self.lemmatiser.lemmas(a.words, b) for a, b in zip(gold, tags, strict=True)])
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
-        """Gold tags in the scheme of the model, which must know them."""
+        """Return gold tags in the scheme of the model, which must know them."""
         sentences, own = in_scheme_of(self.labels, self.with_columns(gold), scheme)
         require_known(self.labels, sentences)
         wanted = self.labels.data_scheme

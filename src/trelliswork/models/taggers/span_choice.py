@@ -87,7 +87,7 @@ def _kinds(names: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _going_on(shares: Array, pairs: Array, names: Sequence[str], threshold: float) -> list[Span]:
-    """Spans [first, last) whose tokens go on as one span with a probability of `threshold` or more.
+    """Return spans [first, last) whose tokens go on as one span with a probability of `threshold` or more.
 
     p(first..t + 1 in one span) = Σ_a p(first..t in one span, label a at t) p(label b at t + 1 | a), over the labels b
     that go on: the posterior of a chain is a Markov chain itself.
@@ -111,7 +111,7 @@ def _going_on(shares: Array, pairs: Array, names: Sequence[str], threshold: floa
 
 
 def _candidates(marginals: Float[Tensor, "n c"], names: Sequence[str], threshold: float) -> list[Span]:
-    """Spans whose tokens all have the type with a probability of `threshold` or more."""
+    """Return spans whose tokens all have the type with a probability of `threshold` or more."""
     spans: list[Span] = []
     for kind, columns in _kinds(names).items():
         likely = (marginals[:, columns].sum(-1) >= threshold).tolist()

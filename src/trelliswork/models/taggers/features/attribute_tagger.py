@@ -139,7 +139,7 @@ def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Arra
 
 
 def crf_of(model: CRFsuiteModel) -> tuple[FeatureCRF, list[str]]:
-    """CRFsuite's weights as ours, and the names of the attributes."""
+    """Return CRFsuite's weights as ours, and the names of the attributes."""
     states = sorted(model.states)
     owners = np.array([attribute for attribute, _ in states], np.int64)
     counts = np.bincount(owners, minlength=len(model.attributes))

@@ -16,8 +16,7 @@ from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import FIX, first_impossible, legal_of
-from trelliswork.models.taggers.features.crf.marks import MARKS
-from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.model import MARKS, FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.encoding import Encoded, Source
 from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters, HiddenUnitCRF
@@ -171,7 +170,7 @@ class FeatureCorpus:
         return cls(corpus.rows, crf, encoded)
 
     def forget_rows(self) -> None:
-        """Only the names are needed any more."""
+        """Forget the rows: only the names are needed any more."""
         del self.rows, self.encoded.rows
 
     def names(self, crf: FeatureCRF, kept: Array) -> Sequence[str]:

@@ -116,7 +116,7 @@ class CRFTagger:
         return scores
 
     def _arcs(self, token: Attributes) -> list[dict[int, float]]:
-        """Scores by label and label before, where they are not 0; some attributes add to them."""
+        """Return scores by label and label before, where they are not 0; some attributes add to them."""
         known = [name for name in token if name in self._pairs]
         if not known:
             return self._into
@@ -159,7 +159,7 @@ def seen(value: str, spelling: str) -> str:
 
 
 def items_of(token: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
-    """(name, value) of each attribute.
+    """Yield (name, value) of each attribute.
 
     >>> list(items_of({"w": "Paris", "title": True, "length": 5, "ngrams": ["pa"]}))
     [('w:Paris', 1.0), ('title', 1.0), ('length', 5.0), ('ngrams:pa', 1.0)]

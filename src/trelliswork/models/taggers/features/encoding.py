@@ -28,7 +28,7 @@ IN_SENTENCE = 28  # bits that number the entries of a sentence, and those of a b
 
 
 def columns_of(sentences: Sequence[Sentence], n_columns: int | None = None) -> tuple[Array, list[Column]]:
-    """Lengths, and the words and further columns of all tokens; as many as the first sentence has, unless given."""
+    """Return lengths, and the words and columns of all tokens; `n_columns`, or as many as the first sentence has."""
     if n_columns is None:
         n_columns = len(sentences[0].features) if sentences else 0
     for sentence in sentences:

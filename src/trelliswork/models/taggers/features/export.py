@@ -114,7 +114,7 @@ def described(tagger: FeatureTagger) -> dict[str, object]:
 
 
 def _pairs(tagger: FeatureTagger, weights: list[float]) -> dict[str, list[float]]:
-    """Label before, label and weight, by the attribute that they depend on."""
+    """Return label before, label and weight, by the attribute that they depend on."""
     parameters, n = tagger.crf.parameters, tagger.crf.parameters.n_labels
     if parameters.pairs is None:
         return {}
@@ -130,7 +130,7 @@ def _pairs(tagger: FeatureTagger, weights: list[float]) -> dict[str, list[float]
 
 
 def _transitions(tagger: FeatureTagger) -> Iterator[tuple[int, int, float | None]]:
-    """Label before, label and weight of each pair that has one, and None for each that the scheme forbids."""
+    """Yield label before, label and weight of each pair that has one, and None for each that the scheme forbids."""
     crf, parameters = tagger.crf, tagger.crf.parameters
     for (i, j), weight in zip(parameters.arcs.tolist(), crf.weights[parameters.arc_weights].tolist(), strict=True):
         yield i, j, _short(weight)

@@ -1,4 +1,4 @@
-"""`trelliswork train --model crf` and the other models over features, which need no torch."""
+"""`trelliswork train --model crf` and the other models over features, which need no torch, and what they cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feature CRF as arrays on disk, and back."""
+"""A feature CRF as arrays on disk, with the names of its attributes, and back."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ NAMES = "attributes.txt"
 
 
 def names_text(names: Sequence[str]) -> str:
-    """Names as the lines of a file."""
+    """Return names as the lines of a file."""
     return "".join(f"{_one_line(name)}\n" for name in names)
 
 

@@ -31,8 +31,7 @@ from trelliswork.models.storage import StoredConfig, StoredModel, check_output, 
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
-from trelliswork.models.taggers.features.crf.marks import MARKS
-from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.model import MARKS, FeatureCRF
 from trelliswork.models.taggers.features.encoding import Source, attributes_of, columns_of
 from trelliswork.models.taggers.features.hidden_units.model import HiddenParameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
@@ -327,7 +326,7 @@ class FeatureTagger(SentenceTagger):
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first.
+    """Yield (weight, attribute, label) of the n largest weights in absolute value, largest first.
 
     Marks are left out; hidden units have none.
     Where an attribute looks at two labels, the label is written as before -> label.

@@ -153,7 +153,7 @@ def explain(
 
 
 def _rivals(crf: FeatureCRF, chain: ArrayChain, path: Sequence[int], legal: Sequence[Array]) -> list[list[int] | None]:
-    """At each token, the labels (two before it, and its own) of the best legal sequence that differs there from `path`.
+    """Return, at each token, the labels (two before, its own) of the best legal sequence that differs there.
 
     All of them by one pass from each end: the best way to each state, and the best way on from it.
     """

@@ -97,7 +97,7 @@ def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_b
 
 @contextmanager
 def _dropping(tagger: Tagger) -> Iterator[None]:
-    """Inside, dropout drops as in training, and nothing else does what it does in training."""
+    """Enter a context in which dropout drops as in training, and nothing else does."""
     layers = [layer for layer in tagger.modules() if isinstance(layer, nn.Dropout | VariationalDropout)]
     for layer in layers:
         layer.train()

@@ -137,7 +137,7 @@ class MultiTagger(StoredNetwork):
         return len(self.tasks) - 1
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedTasks]:
-        """Sentences as indices, to be reused from epoch to epoch."""
+        """Return sentences as indices, to be reused from epoch to epoch."""
         encoded = self.first.encode([Sentence(sentence.words) for sentence in sentences])
         if not with_tags:
             return [EncodedTasks(each, ()) for each in encoded]
@@ -317,7 +317,7 @@ def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
 
 
 def _together(answers: Mapping[str, Answer]) -> Answer:
-    """One answer of all tasks: its probability is the product of theirs, if all are known."""
+    """Return one answer of all tasks: its probability is the product of theirs, if all are known."""
     known = [answer.probability for answer in answers.values() if answer.probability is not None]
     probability = math.prod(known) if len(known) == len(answers) else None
     first, values = next(iter(answers.values())), {task: each.value for task, each in answers.items()}

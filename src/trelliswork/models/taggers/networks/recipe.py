@@ -164,7 +164,7 @@ def _copy(model: NeuralTagger, source: NeuralTagger, labels: _Labels) -> list[st
 
 
 def _put(name: str, now: Tensor, before: Tensor, labels: _Labels) -> bool:
-    """Overwrite what belongs to the same entries; whether there was any."""
+    """Overwrite what belongs to the same entries; return whether there was any."""
     if name == "pairs.linear.weight":  # a row for each pair of labels
         now = now.view(len(labels.new), len(labels.new), -1)
         before = before.view(len(labels.old), len(labels.old), -1)

@@ -175,7 +175,7 @@ class Tagger(WordNetwork, SentenceTagger):
     def scored(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
     ) -> tuple[LinearChain, Int[Tensor, "batch n"]]:
-        """p(labels | words) of a batch and its gold labels, for objectives other than the likelihood."""
+        """Return p(labels | words) of a batch and its gold labels, for objectives other than the likelihood."""
         encoded, gold = self.encoded(batch)
         tokens = self.token_batch(encoded)
         return self._distribution(self.encode_tokens(tokens), tokens), _padded(gold, tokens)

@@ -133,7 +133,7 @@ class VectorTagger(StoredNetwork):
         *,
         visible: Visible = "binary",
     ) -> list[float]:
-        """First weights of the hidden layers, without labels; the reconstruction error of each.
+        """Learn first weights of the hidden layers without labels; return the reconstruction error of each.
 
         Hinton et al. (2006), A fast learning algorithm for deep belief nets.
 
@@ -150,7 +150,7 @@ class VectorTagger(StoredNetwork):
 
     @contextmanager
     def frozen_encoder(self) -> Iterator[None]:
-        """Inside, the hidden layers keep their weights: the CRF above them learns first, then all."""
+        """Enter a context in which hidden layers keep their weights: the CRF above them learns first, then all."""
         # [S4.216-218]
         for parameter in self.encoder.parameters():
             parameter.requires_grad_(False)
@@ -161,7 +161,7 @@ class VectorTagger(StoredNetwork):
                 parameter.requires_grad_(True)
 
     def encode(self, sequences: Sequence[VectorSequence], *, with_tags: bool = False) -> list[EncodedVectors]:
-        """Vectors and label indices, to be reused from epoch to epoch."""
+        """Return vectors and label indices, to be reused from epoch to epoch."""
         self._check(sequences)
         return [EncodedVectors((each.vectors, self._gold(each) if with_tags else torch.zeros(0))) for each in sequences]
 
@@ -201,7 +201,7 @@ class VectorTagger(StoredNetwork):
     # Answers
 
     def distribution(self, sequences: Sequence[VectorSequence]) -> LinearChain:
-        """p(labels | vectors) of a batch; values are indices into `labels`."""
+        """Return p(labels | vectors) of a batch; values are indices into `labels`."""
         self._check(sequences)
         with self.evaluating(), one_thread_if_small(sum(map(len, sequences)) * self.n_parameters):
             return self._chain(*_padded([each.vectors for each in sequences]))
@@ -255,7 +255,7 @@ class VectorTagger(StoredNetwork):
         return Answer(best[0].value, best[0].probability, names, parts=parts, alternatives=best)
 
     def _pinned(self, sequences: Sequence[VectorSequence], pins: Sequence[Pins]) -> LinearChain:
-        """p(labels | vectors, pins); a pin is a label, or several of which one is right."""
+        """Return p(labels | vectors, pins); a pin is a label, or several of which one is right."""
         chain = self.distribution(sequences)
         if not any(pins):
             return chain
@@ -329,7 +329,7 @@ class VectorTagger(StoredNetwork):
             return attribute(margins, (len(sequence), 1), len(rivals), sequence.vectors)
 
     def reason(self, sequence: VectorSequence, shares: Attribution, rival: str, at: int) -> Reason:
-        """Attributed shares as votes.
+        """Return attributed shares as votes.
 
         Args:
             sequence: the vectors, [n, d].
@@ -358,7 +358,7 @@ class VectorTagger(StoredNetwork):
         )
 
     def evaluate(self, sequences: Sequence[VectorSequence]) -> Scores:
-        """Accuracy on labelled sequences."""
+        """Return accuracy on labelled sequences."""
         return evaluate_tags([_labels_of(each) for each in sequences], answered(self.tag, sequences), "plain")
 
     # Disk
@@ -382,7 +382,7 @@ def _labels_of(sequence: VectorSequence) -> tuple[str, ...]:
 
 
 def _padded(vectors: Sequence[Float[Tensor, "n d"]]) -> tuple[Float[Tensor, "batch n d"], Bool[Tensor, "batch n"]]:
-    """Sequences side by side, and where they are."""
+    """Return sequences side by side, and where they are."""
     lengths = torch.tensor([len(each) for each in vectors])
     padded = pad_sequence(list(vectors), batch_first=True)
     return padded, torch.arange(padded.shape[1]) < lengths[:, None]

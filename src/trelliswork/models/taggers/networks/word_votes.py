@@ -178,7 +178,7 @@ def explained_tags(model: ExplainableTagger[Item, Value], sentence: Item) -> Wor
 def _reasons(
     model: ExplainableTagger[Item, Value], sentence: Item, probabilities: Sequence[float]
 ) -> dict[int, Reason]:
-    """Why tokens have their tags: all of them, or the least certain ones of a sentence that is too long for that."""
+    """Return why tokens have their tags: all, or the least certain ones of a sentence that is too long for that."""
     n = len(sentence)
     order = sorted(range(n), key=probabilities.__getitem__)
     (value,) = model.best_values([sentence], None)

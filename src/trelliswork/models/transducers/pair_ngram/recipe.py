@@ -8,8 +8,7 @@ from dataclasses import replace
 from trelliswork.data import Choices, PairFormat, Sentence
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.models.base import Scores
-from trelliswork.models.counting import CountingRecipe, CountingResult
-from trelliswork.models.recipe import Options
+from trelliswork.models.recipe import CountingRecipe, CountingResult, Options
 from trelliswork.models.transducers.config import PairFiles
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
 

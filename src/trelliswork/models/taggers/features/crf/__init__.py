@@ -5,7 +5,6 @@ states.py, kinds.py          states of the chain (labels, latent copies, pairs),
 model.py, array_chain.py     weights in, labels and probabilities out; which pairs of many labels have a weight
 chains.py                    distributions with every query, averages over several weight vectors: need torch
 legality.py                  what a tag scheme forbids
-marks.py                     what counted models add
 plan.py                      a corpus laid out for the kernels
 """
 

@@ -1,4 +1,4 @@
-"""The distribution behind a feature CRF, with every query: what needs torch."""
+"""The distribution behind a feature CRF, with every query, and averages of several: what needs torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trelliswork.runtime.arrays import Array
 
 
 def distribution(space: StateSpace, chain: ArrayChain) -> TagDistribution:
-    """p(labels | attributes): a chain of labels, or one whose states belong to labels."""
+    """Return p(labels | attributes): a chain of labels, or one whose states belong to labels."""
     arcs = chain.transitions[0, 0] if chain.transitions.shape[:2] == (1, 1) else chain.transitions
     *scores, lengths = map(torch.from_numpy, (chain.emissions, arcs, chain.start, chain.end, chain.lengths))
     states = LinearChain(*scores, lengths=lengths)
@@ -57,7 +57,7 @@ class AveragedCRF(FeatureCRF):
         return [FeatureCRF(**{**_fields(self), "weights": weights}) for weights in self.samples]
 
     def compact(self) -> tuple[FeatureCRF, Array]:
-        """Without the weights that are 0 in all members."""
+        """Return the model without the weights that are 0 in all members."""
         reach = np.abs(np.vstack([self.weights, self.samples])).max(0)
         smaller, kept = FeatureCRF(**{**_fields(self), "weights": reach}).compact()
         keep = reach.astype(np.float32) != 0

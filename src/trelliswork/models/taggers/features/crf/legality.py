@@ -15,7 +15,7 @@ FIX = "correct the tags, or train with --unconstrained (constrained=False)"
 
 
 def everything(n_labels: int) -> Legal:
-    """Nothing is forbidden."""
+    """Return that nothing is forbidden."""
     return Legal(np.zeros((n_labels, n_labels)), np.zeros(n_labels), np.zeros(n_labels))
 
 

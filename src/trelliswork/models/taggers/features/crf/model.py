@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,12 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
 from trelliswork.data.attributes.dicts import Joined
+from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.rows import offsets_of, owners_of
+from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.array_chain import ArrayChain, Listed
 from trelliswork.models.taggers.features.crf.kinds import Normalised
-from trelliswork.models.taggers.features.crf.marks import mark_keys, with_marks
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.plan import edge_rows
 from trelliswork.models.taggers.features.crf.states import StateSpace
@@ -54,7 +55,7 @@ class FeatureCRF:
     conjunctions: Conjunctions = field(default_factory=lambda: Conjunctions.none(0))
 
     def rows(self, lengths: Array, counts: Array, keys: Array, values: Array | None = None) -> AttributeRows:
-        """Attributes by key, `counts` of them for each token; those that the model does not know are left out, or read
+        """Return attributes by key, `counts` of them for each token; those that nobody knows are left out, or read
         as the unknown attribute if it has one.
 
         Args:
@@ -119,13 +120,13 @@ class FeatureCRF:
         return index, conjunctions, np.flatnonzero(keep)
 
     def emissions(self, rows: AttributeRows) -> Array:
-        """Scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
+        """Return scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
         scores = np.empty((rows.n_tokens, self.parameters.n_labels))
         score_tokens(0, rows.n_tokens, rows.arrays, self.parameters.weight_index, self.weights, scores)
         return scores
 
     def chain(self, rows: AttributeRows) -> TagDistribution:
-        """p(labels | attributes) of all sentences as one batch."""
+        """Return p(labels | attributes) of all sentences as one batch."""
         return parts.distribution(self.space, self.array_chain(rows))
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, TagDistribution]]:
@@ -149,7 +150,7 @@ class FeatureCRF:
         return self.labels if latent == 1 else tuple(f"{y}#{z}" for y in self.labels for z in range(1, latent + 1))
 
     def arc_names(self) -> list[tuple[float, str, str]]:
-        """(weight, label before, label) of each arc; of second order, the two labels before."""
+        """Return (weight, label before, label) of each arc; of second order, the two labels before."""
         names = [*self.column_names, "(begin)"]
         weights = self.weights[self.parameters.arc_weights].tolist()
         return [
@@ -258,7 +259,7 @@ class FeatureCRF:
         return [self.labels[tag] for tag in tags.tolist()]
 
     def marginals(self, rows: AttributeRows) -> list[Array]:
-        """p(label | x) [n, labels] of each sentence."""
+        """Return p(label | x) [n, labels] of each sentence."""
         out: list[Array] = [np.empty((0, len(self.labels))) for _ in rows.lengths]
         sparse = self._listed is not None and self.has_array_chain
         for batch, chain in self._array_chains(rows) if sparse else self.distributions(rows):
@@ -268,10 +269,53 @@ class FeatureCRF:
 
 
 def _batches(lengths: Array, tokens_at_a_time: int) -> Iterator[Array]:
-    """Sentences (empty ones left out) by length, grouped into batches of about `tokens_at_a_time` tokens."""
+    """Yield sentences (empty ones left out) by length, grouped into batches of about `tokens_at_a_time` tokens."""
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
     while len(order):
         n = max(1, tokens_at_a_time // int(lengths[order[0]]))
         yield order[:n]
         order = order[n:]
+
+
+# Marks: attributes that no text has, which carry the constants of a model learned by counting.
+
+
+MARKS = ("(unknown attribute)", "(each attribute)", "(first token)", "(each token)")
+UNKNOWN, EACH_ATTRIBUTE, FIRST_TOKEN, EACH_TOKEN = range(len(MARKS))
+
+
+@cache
+def mark_keys() -> Array:
+    """Return the keys of `MARKS`."""
+    return keys_of(MARKS)
+
+
+def with_marks(rows: AttributeRows, marks: Array) -> AttributeRows:
+    """Return rows with marks[UNKNOWN] for every id of -1, and for each token the marks of its attributes and its place.
+
+    `marks` are the ids of `MARKS`. The value of (each attribute) is how many attributes the token has.
+    """
+    n, values = rows.n_tokens, values_of(rows)
+    sizes = np.bincount(rows.tokens(), values, minlength=n)
+    firsts = first_tokens(rows)
+    tokens = np.concatenate([rows.tokens(), np.arange(n), np.arange(n), firsts])
+    added = np.repeat(marks[[EACH_ATTRIBUTE, EACH_TOKEN, FIRST_TOKEN]], [n, n, len(firsts)])
+    ids = np.concatenate([np.where(rows.ids < 0, marks[UNKNOWN], rows.ids), added])
+    values = np.concatenate([values, sizes, np.ones(n + len(firsts))])
+    order = np.argsort(tokens, kind="stable")
+    offsets = offsets_of(np.bincount(tokens, minlength=n))
+    return AttributeRows(rows.lengths, offsets, ids[order].astype(np.int32), values[order])
+
+
+def values_of(rows: AttributeRows) -> Array:
+    if rows.values is None:
+        return np.ones(len(rows.ids))
+    if len(rows.values) and rows.values.min() < 0:
+        raise ScoreError(f"attributes that are counted need values of at least 0; got {rows.values.min():g}")
+    return rows.values
+
+
+def first_tokens(rows: AttributeRows) -> Array:
+    """Return the first token of every sentence that has one."""
+    return rows.starts[:-1][rows.lengths > 0]

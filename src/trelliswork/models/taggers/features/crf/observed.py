@@ -36,7 +36,7 @@ def follows(rows: AttributeRows) -> Array:
 
 
 def state_pairs(ids: Array, codes: Array, sets: Array) -> Array:
-    """attribute · labels + label of the pairs that occur, sorted; `codes` are those of the entries' tokens.
+    """Return attribute · labels + label of the pairs that occur, sorted; `codes` are those of the entries' tokens.
 
     Args:
         ids: attribute of each entry.
@@ -55,7 +55,7 @@ def state_pairs(ids: Array, codes: Array, sets: Array) -> Array:
 
 
 def arc_pairs(before: Array, here: Array, sets: Array) -> Array:
-    """label before · labels + label of the pairs of neighbours that occur, sorted.
+    """Return label before · labels + label of the pairs of neighbours that occur, sorted.
 
     Args:
         before: code of the first token of each pair.
@@ -69,7 +69,7 @@ def arc_pairs(before: Array, here: Array, sets: Array) -> Array:
 
 
 def triples(ids: Array, before: Array, here: Array, sets: Array) -> Array:
-    """(attribute · labels + label before) · labels + label of the triples that occur, sorted.
+    """Return (attribute · labels + label before) · labels + label of the triples that occur, sorted.
 
     Args:
         ids: attribute of each entry.
@@ -94,7 +94,7 @@ def _merged(keys: list[Array]) -> Array:
 
 
 def observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
-    """attribute · labels + label of the pairs that occur, sorted; every label is known.
+    """Return attribute · labels + label of the pairs that occur, sorted; every label is known.
 
     Args:
         rows: attributes of the tokens.
@@ -115,7 +115,7 @@ def observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_label
 
 
 def pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:
-    """Attribute, label before, label and value of each entry that looks at two neighbours.
+    """Return attribute, label before, label and value of each entry that looks at two neighbours.
 
     Args:
         rows: attributes of the tokens.
@@ -133,7 +133,7 @@ def pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Arr
 
 
 def summed_up(places: Array, ids: Array, before: Array, here: Array, values: Array, sets: Array, n_cells: int) -> Array:
-    """Values summed up by place, attribute · cells + label before · labels + label; places are sorted.
+    """Return values summed up by place, attribute · cells + label before · labels + label; places are sorted.
 
     Args:
         places: keys, sorted.
@@ -176,7 +176,7 @@ def neighbours(rows: AttributeRows) -> Iterator[Array]:
 
 
 def arcs_of(rows: AttributeRows, gold: Array, sets: Array) -> Array:
-    """label before · labels + label of the pairs of neighbours in all sentences, sorted.
+    """Return label before · labels + label of the pairs of neighbours in all sentences, sorted.
 
     Args:
         rows: attributes of the tokens.

@@ -54,7 +54,7 @@ class PairWeights:
 
     @classmethod
     def of(cls, pairs: Array, n_attributes: int, n_arcs: int) -> PairWeights:
-        """From attribute · arcs + arc, sorted.
+        """Return the weights of attribute · arcs + arc, sorted.
 
         Args:
             pairs: attribute · arcs + arc, sorted.
@@ -185,7 +185,7 @@ class Parameters:
             _check_listed("arcs of pairs", pairs.offsets, pairs.arcs, n_attributes, self.n_labels**2)
 
     def united(self, union: Callable[[Array], Array]) -> Parameters:
-        """With the weights that any of several processes has: `union` gives all of sorted numbers that they have."""
+        """Return the weights that any of several processes has: `union` gives all of sorted numbers that they have."""
         n, pairs = self.n_labels, self.pairs
         states = union(self.owners() * n + self.labels)
         offsets = offsets_of(np.bincount(states // n, minlength=len(self.offsets) - 1))
@@ -201,7 +201,7 @@ class Parameters:
     def frequent(
         self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None, total: Sum = _same
     ) -> Parameters:
-        """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data, and the
+        """Leave out the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data, and the
         (label, label) pairs that occur less often: CRFsuite's feature.minfreq.
 
         A token whose label is not known counts for each label that it may have. `total` sums numbers up over all
@@ -241,7 +241,7 @@ class Parameters:
         return replace(self, offsets=offsets, labels=self.labels[keep], arcs=self.arcs[often], pairs=pairs)
 
     def common(self, rows: AttributeRows, cutoff: int, total: Sum = _same) -> Parameters:
-        """Without the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f.
+        """Leave out the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f.
 
         Args:
             rows: attributes of the tokens.
@@ -322,7 +322,7 @@ class Parameters:
         return everything(self.n_labels) if self.legal is None else self.legal
 
     def within(self, legal: Legal | None) -> Parameters:
-        """Without the arcs that a tag scheme forbids."""
+        """Leave out the arcs that a tag scheme forbids."""
         if legal is None:
             return self
         return replace(self, arcs=self.arcs[legal.arcs[self.arcs[:, 0], self.arcs[:, 1]] == 0], legal=legal)
@@ -354,7 +354,7 @@ class Parameters:
         return len(self.labels) + len(self.arcs) + self.n_pairs
 
     def transitions(self, weights: Array) -> Array:
-        """Transition scores [labels, labels] without those of `pairs`; 0 where there is no weight."""
+        """Return transition scores [labels, labels] without those of `pairs`; 0 where there is no weight."""
         scores = self.bounds.arcs.copy()
         scores[self.arcs[:, 0], self.arcs[:, 1]] += weights[self.arc_weights]
         return scores
@@ -372,7 +372,7 @@ def _check_listed(name: str, offsets: Array, listed: Array, n_attributes: int, n
 
 
 def _copied(arcs: Array, n_labels: int, latent: int) -> Array:
-    """Arcs between all copies of their labels, flat: those of the first arc, then those of the second, ..."""
+    """Return arcs between all copies of their labels, flat: those of the first arc, then those of the second, ..."""
     before, label = np.divmod(arcs.astype(np.int64), n_labels)
     copies, wide = np.arange(latent), n_labels * latent
     from_copy = np.add.outer(before * latent, copies)[:, :, None] * wide

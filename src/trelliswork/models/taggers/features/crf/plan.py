@@ -76,7 +76,7 @@ class Plan:
         return list(pairwise(bounds))
 
     def spread_out(self, weights: Array, transitions: Array, pairs: Array) -> PlannedWeights:
-        """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan.
+        """Return weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan.
 
         Args:
             weights: all weights, [weights].
@@ -100,7 +100,7 @@ class Plan:
     def add_up(
         self, pass_over: Callable[[int, int], tuple[float, PlannedWeights]], ranges: Sequence[tuple[int, int]]
     ) -> tuple[float, PlannedWeights]:
-        """Loss and gradient of all ranges of sentences, side by side on threads."""
+        """Return loss and gradient of all ranges of sentences, side by side on threads."""
         passes = side_by_side([partial(pass_over, first, last) for first, last in ranges])
         loss, gradient = passes[0]
         for other_loss, other in passes[1:]:
@@ -129,7 +129,7 @@ def _laid_out(
     sizes: tuple[int, int],
     scratch: Scratch,
 ) -> list[Array]:
-    """Dense and loose entries in the order of `tokens`: the last seven fields of `PlannedRows`."""
+    """Return dense and loose entries in the order of `tokens`: the last seven fields of `PlannedRows`."""
     (parameters, place), (n_dense, n_loose), valued = weights, sizes, rows.values is not None
     offsets = [scratch.array(len(tokens) + 1, np.int64) for _ in sizes]
     dense = offsets[0], scratch.array(n_dense, np.int32), scratch.array(n_dense * valued, np.float64)

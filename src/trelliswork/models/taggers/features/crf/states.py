@@ -55,7 +55,7 @@ class StateSpace:
         return self.order == 1 and self.c == self.n_labels
 
     def transitions(self, arc_weights: Array) -> Array:
-        """Scores [c, c]."""
+        """Return scores [c, c]."""
         added = np.bincount(self.cells, arc_weights[self.owners], minlength=self.c * self.c)
         return self.base + added.reshape(self.c, self.c)
 
@@ -64,7 +64,7 @@ class StateSpace:
         return np.bincount(self.owners, d_transitions.ravel()[self.cells], minlength=self.n_arcs)
 
     def gold(self, gold: Array, sets: Array | None, follows: Array) -> tuple[Array, Array]:
-        """Codes and sets over labels as codes and sets over states; `follows` is True but for first tokens.
+        """Return codes and sets over labels as codes and sets over states; `follows` is True but for first tokens.
 
         Args:
             gold: a label for each token, or a code of `sets`, [tokens].

@@ -1,4 +1,4 @@
-"""CRFsuite's learners and their settings by its own names; None stands for its default."""
+"""CRFsuite's learners and their settings by its own names, None standing for its default; its log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Learner
 from trelliswork.models.taggers.features.learners.config import ALGORITHMS as OUR_ALGORITHMS
 from trelliswork.models.taggers.features.learners.config import LearningConfig
-from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.learning import check_complete, learner_of
+from trelliswork.models.taggers.features.learners.likelihood import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.runtime.arrays import Array
@@ -231,7 +231,7 @@ def _score(match: int, model: int, ref: int) -> LabelScore:
 
 
 def iteration_line(record: Record) -> str:
-    """One line about an iteration."""
+    """Return one line about an iteration."""
     parts = [f"Iter {record['num']:<3}", f"time={record['time']:<5.2f}", f"loss={record['loss']:<8.2f}"]
     if "active_features" in record:
         parts.append(f"active={record['active_features']:<5}")

@@ -1,4 +1,4 @@
-"""Learning a hidden-unit CRF: Adam on small batches, the rate falling to 0."""
+"""Learning a hidden-unit CRF: its loss and gradient, and Adam on small batches, the rate falling to 0."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class HiddenUnitLearner:
     start: Array | None = None  # weights to begin with, instead of random ones
 
     def learn(self, corpus: Corpus, parameters: HiddenParameters) -> Iterator[Progress]:
-        """One `Progress` an epoch."""
+        """Yield one `Progress` an epoch."""
         random, given = np.random.default_rng(self.seed), self.start
         units = self.first_units(parameters, random) if given is None else _copied(parameters.units(given))
         likelihood, order = Likelihood(corpus.rows, corpus.gold, parameters), np.flatnonzero(corpus.rows.lengths)
@@ -57,14 +57,14 @@ class HiddenUnitLearner:
             yield Progress(number, units.flat(), total / max(len(order), 1))
 
     def _thinned(self, rows: RowArrays, random: np.random.Generator) -> RowArrays:
-        """Some attributes with value 0; the others larger, so that sums stay the same on average."""
+        """Return some attributes with value 0; the others larger, so that sums stay the same on average."""
         if not self.dropout:
             return rows
         kept = (random.random(len(rows.ids)) >= self.dropout) / (1 - self.dropout)
         return rows._replace(values=kept * rows.values if len(rows.values) else kept)
 
     def first_units(self, parameters: HiddenParameters, random: np.random.Generator) -> Units:
-        """Random W and V, without which all units would stay alike; the rest is 0."""
+        """Return random W and V, without which all units would stay alike; the rest is 0."""
         units = Units.zeros(parameters.n_attributes, parameters.n_units, parameters.n_labels)
         units.w[:] = random.standard_normal(units.w.shape, np.float32) * np.float32(self.spread_w)
         units.v[:] = random.standard_normal(units.v.shape) * self.spread_v

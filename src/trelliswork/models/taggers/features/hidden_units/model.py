@@ -1,4 +1,4 @@
-"""A trained hidden-unit CRF: a feature CRF whose scores pass through binary units."""
+"""A hidden-unit CRF: its parameters, and a feature CRF whose scores pass through binary units."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HiddenUnitCRF(FeatureCRF):
         return self.parameters.units(self.weights)
 
     def emissions(self, rows: AttributeRows) -> Array:
-        """Scores [tokens, labels]: c_y + Σ_h ln(1 + e^{b_h + w_h·x + V_hy}), with π at first and τ at last tokens."""
+        """Return scores [tokens, labels]: c_y + Σ_h ln(1 + e^{b_h + w_h·x + V_hy}), π at first and τ at last tokens."""
         scores = np.empty((rows.n_tokens, len(self.labels)))
         score_tokens(rows.arrays, self.units, scores)
         return scores

@@ -86,7 +86,7 @@ class Pretraining:
         return np.unique(cluster_of, return_inverse=True)[1][sense]
 
     def _embedded(self, words: Array, contexts: Array, n_words: int) -> Array:
-        """Word and neighbours of each token, projected: [tokens, 2 dimensions]."""
+        """Return word and neighbours of each token, projected: [tokens, 2 dimensions]."""
         x = np.repeat(words, contexts.shape[1])
         sizes = (n_words, len(OFFSETS) * (n_words + 1))
         a, b = cca(x, contexts.reshape(-1), sizes, self.n_dimensions, self.seed)
@@ -119,7 +119,7 @@ sparse, linalg = lazy_module("scipy.sparse"), lazy_module("scipy.sparse.linalg")
 
 
 def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tuple[Array, Array]:
-    """Projections A [sizes[0], k] and B [sizes[1], k] of the one-hot samples (x_l, y_l), given by number [S4, CCA].
+    """Return projections A [sizes[0], k] and B [sizes[1], k] of one-hot samples (x_l, y_l), given by number [S4, CCA].
 
     D counts pairs [S4.209], u and v what occurs [S4.210-211]; A = diag(u)^-½ U and B = diag(v)^-½ V project by
     [S4.207-208], with the singular vectors of diag(u)^-½ D diag(v)^-½. The first of these is constant (correlation 1,

@@ -12,7 +12,7 @@ TINY = 1e-8
 
 @kernel(FAST)
 def adam(weights, gradient, means, squares, rate, shrink):
-    """One step along the gradient and `shrink` · weights; leaves the gradient 0. All are flat.
+    """Take one step along the gradient and `shrink` · weights; leaves the gradient 0. All are flat.
 
     Args:
         weights: flat; moved.
@@ -50,7 +50,7 @@ def adam_rows(rows, shrinks, weights, gradient, means, squares, rate):
 
 @kernel(FAST)
 def move_rows(rows, source, target):
-    """target[row] += source[row], source[row] = 0.
+    """Compute target[row] += source[row], source[row] = 0.
 
     Args:
         rows: numbers of the rows that move.

@@ -35,7 +35,7 @@ def set_of(position, first, last):
 
 @kernel(FAST)
 def span_probabilities(spans, transitions, lengths, sums, patterns, ends, probabilities):
-    """found[s] = P(tokens first..last-1 of a row are exactly one span), for spans (row, first, last, label).
+    """Set probabilities[s] = P(tokens first..last-1 of a row are one span), for spans (row, first, last, label).
 
     patterns[label, p] has the labels of each of the `set_of` sets, in pattern p, and ends[label, p] whether it may
     stand at the start and at the end of a row. Given y_t, y_{t-1} is i with probability

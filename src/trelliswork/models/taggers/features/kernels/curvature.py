@@ -7,7 +7,7 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 @kernel(EXACT)
 def add_variances(rows, index, spread, out):
-    """out[p] += Σ value² · spread[t, label of p], over the tokens t that have the attribute of weight p.
+    """Compute out[p] += Σ value² · spread[t, label of p], over the tokens t that have the attribute of weight p.
 
     Args:
         rows: attributes of the tokens (`RowArrays`).

@@ -75,7 +75,7 @@ def score_text(joined, table, numbers, offsets, labels, weights, emissions):
 
 @kernel(FAST)
 def score_arcs(index, weights, transitions):
-    """transitions[0, 0, i, j] = the weight of arc (i, j); pairs without a weight stay as they are.
+    """Set transitions[0, 0, i, j] = the weight of arc (i, j); pairs without a weight stay as they are.
 
     Args:
         index: the weights of each attribute, and those of the arcs (`WeightIndex`).
@@ -111,7 +111,7 @@ def best_labels(starts: Array, emissions: Array, transitions: Array, start: Arra
 
 @kernel(EXACT)
 def path_for(longest, legal):
-    """Room to decode sentences of up to `longest` tokens; without weights, all that is legal scores 0."""
+    """Return room to decode sentences of up to `longest` tokens; without weights, all that is legal scores 0."""
     c = legal.start.shape[0]
     emissions, tags = np.empty((1, longest, c)), np.zeros((1, longest), np.int64)
     return Path(emissions, legal.arcs.copy().reshape((1, 1, c, c)), tags, legal.start, legal.end, np.empty(1, np.bool_))
@@ -119,7 +119,7 @@ def path_for(longest, legal):
 
 @kernel(EXACT)
 def decode(length, path, transitions, tags):
-    """tags[0] = the best labels of a sentence; `length` is [1].
+    """Set tags[0] = the best labels of a sentence; `length` is [1].
 
     Args:
         length: tokens of the sentence, [1].

@@ -75,7 +75,7 @@ def herding_epoch(order, rows, index, gold, moving, clock, rate, batch, per_labe
 
 @kernel(EXACT)
 def _best_hidden(length, gold, per_label, path, out):
-    """out[:n] = the best path among the states of the gold labels; the emissions of others become -inf."""
+    """Set out[:n] = the best path among the states of the gold labels; the emissions of others become -inf."""
     n = length[0]
     for i in range(n):
         for j in range(path.emissions.shape[2]):

@@ -169,7 +169,7 @@ def gain_of(tokens, values, label, marginals, gold, l1, l2):
 
 @kernel(EXACT)
 def _derivatives(weight, tokens, values, label, marginals, gold):
-    """Slope of the log-likelihood by one weight, and minus its curvature."""
+    """Return slope of the log-likelihood by one weight, and minus its curvature."""
     slope, curvature = 0.0, 0.0
     for k in range(tokens.shape[0]):
         t = tokens[k]
@@ -183,13 +183,13 @@ def _derivatives(weight, tokens, values, label, marginals, gold):
 
 @kernel(EXACT)
 def _log_growth(p, x):
-    """log(1 + p (e^x - 1)) without overflow."""
+    """Return log(1 + p (e^x - 1)) without overflow."""
     return x + math.log(p + (1.0 - p) * math.exp(-x)) if x > 0 else math.log1p(p * math.expm1(x))
 
 
 @kernel(EXACT)
 def best_gains(offsets, tokens, values, allowed, marginals, gold, l1, l2, gains):
-    """gains[k] = the gain of the best single weight of attribute k, whose tokens begin at offsets[k], among the labels
+    """Set gains[k] = the best gain of one weight of attribute k, whose tokens begin at offsets[k], among the labels
     that are allowed[k].
 
     Args:

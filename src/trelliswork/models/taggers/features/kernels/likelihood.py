@@ -90,7 +90,7 @@ def spread(rows, t, d_scores, d_table, d_loose):
 
 @kernel(FAST)
 def emissions_of(first, last, rows, table, loose, emissions):
-    """Emission scores of sentences first..last: [sentences, longest, c].
+    """Write emission scores of sentences first..last: [sentences, longest, c].
 
     Args:
         first: the first sentence.

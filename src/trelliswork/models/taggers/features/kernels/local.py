@@ -16,7 +16,7 @@ from trelliswork.runtime.kernel_math import exp, highest, log
 
 @kernel(FAST)
 def _softmax(scores, c):
-    """scores[:c] become probabilities; returns the log of their normaliser."""
+    """Turn scores[:c] into probabilities; return the log of their normaliser."""
     top, total = highest(scores, c), 0.0
     for j in range(c):
         scores[j] = exp(scores[j] - top)
@@ -70,7 +70,7 @@ def local_loss_and_gradient(first, last, rows, observed, weights):
 
 @kernel(FAST)
 def local_scores(first, last, lengths, starts, scores, transitions, emissions, arcs):
-    """log p(label | label before) of rows first..last: at the first token into `emissions` [rows, n, c], then into
+    """Write log p(label | label before) of rows first..last: of first tokens into `emissions` [rows, n, c], then into
     `arcs` [rows, n-1, c, c]; what lies behind the end of a row is 0.
 
     Args:

@@ -30,7 +30,7 @@ class Dual(NamedTuple):
 
 @kernel(EXACT)
 def worst_labels(s, rows, index, gold, weights, path):
-    """path.tags[0] = argmax_y score(y) + Δ(y), Δ the number of labels that are not gold; returns (Δ, margin violated).
+    """Set path.tags[0] = argmax_y score(y) + Δ(y), Δ the number of wrong labels; returns (Δ, margin violated).
 
     The margin violated is max_y score(y) + Δ(y) - score(gold), at least 0.
 
@@ -78,7 +78,7 @@ def hinge(order, rows, index, gold, weights):
 
 @kernel(EXACT)
 def _direction(s, rows, index, tags, dual, change):
-    """change = the expected features of the dual variables less those of the tags."""
+    """Set change = the expected features of the dual variables less those of the tags."""
     first, labels, n_states = rows.starts[s], index.labels, index.labels.shape[0]
     for i in range(rows.lengths[s]):
         t = first + i
@@ -113,7 +113,7 @@ def _mix_in(s, rows, index, tags, step, dual):
 
 @kernel(EXACT)
 def frank_wolfe_epoch(order, rows, index, gold, moving, dual, clock, c2):
-    """One pass of block-coordinate steps, each with the best step length; returns (clock, wrong labels).
+    """Make one pass of block-coordinate steps, each with the best step length; returns (clock, wrong labels).
 
     Here `moving.sums` collects clock (clock - 1) / 2 · step, so that the average of the weights with shares 1, 2, 3 and
     so on is weights - sums / (clock (clock - 1) / 2).

@@ -43,7 +43,7 @@ def lay_out(tokens, rows, dense_row, index, place, dense, loose):
 
 @kernel(EXACT)
 def mark_pairs(entries, ids, gold, first, seen):
-    """seen[attribute - first, label] = True for the pairs that occur; tokens whose label is below 0 are passed over.
+    """Set seen[attribute - first, label] = True for the pairs that occur; tokens with a label below 0 are passed over.
 
     Args:
         entries: offsets of the tokens, [tokens + 1].

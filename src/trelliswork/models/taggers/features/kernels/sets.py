@@ -38,7 +38,7 @@ class Room(NamedTuple):
 
 
 def room_for(longest: int, c: int, by_position: bool) -> Room:
-    """Room for sentences of up to `longest` tokens; `by_position` if transitions may differ from token to token.
+    """Return room for sentences of up to `longest` tokens; `by_position` if transitions may differ from token to token.
 
     Args:
         longest: tokens of the longest sentence.

@@ -106,7 +106,7 @@ def _add_states(first, rows, index, d_emissions, change):
 
 @kernel(FAST)
 def _add_edges(first, n, edges, first_pair, d_scores, change):
-    """Pair weights: as `spread_arcs`, into a sparse change."""
+    """Add the gradient of pair weights, as `spread_arcs`, to a sparse change."""
     c, valued = d_scores.shape[2], edges.values.shape[0] > 0
     for i in range(n - 1):
         for e in range(edges.offsets[first + i + 1], edges.offsets[first + i + 2]):
@@ -118,7 +118,7 @@ def _add_edges(first, n, edges, first_pair, d_scores, change):
 
 @kernel(FAST)
 def _shared_arcs(legal):
-    """Room for transitions that are the same at all tokens: scores, their gradient, both in exp space."""
+    """Return room for transitions that are the same at all tokens: scores, their gradient, both in exp space."""
     c = legal.arcs.shape[0]
     width = (c + 7) // 8 * 8
     transitions, d_transitions = legal.arcs.copy().reshape((1, 1, c, c)), np.empty((1, 1, c, c))

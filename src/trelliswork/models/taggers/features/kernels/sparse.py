@@ -76,7 +76,7 @@ def weighed(scores, arcs):
 
 @kernel(EXACT)
 def dense(arcs, scores):
-    """Transition scores [1, 1, c, c]."""
+    """Return transition scores [1, 1, c, c]."""
     c = arcs.offsets.shape[0] - 1
     out = np.zeros((1, 1, c, c))
     for i in range(c):
@@ -87,7 +87,7 @@ def dense(arcs, scores):
 
 @kernel(FAST)
 def _sums(numbers, offsets, labels, gains, shared, out):
-    """out[i, lane] = Σ_j numbers[j, lane] e^score, listed for i being the pairs with labels[offsets[i]:offsets[i + 1]].
+    """Set out[i, lane] = Σ_j numbers[j, lane] e^score; the pairs of i are those with labels[offsets[i]:offsets[i + 1]].
 
     The lanes are written out, so that their sums stay in registers.
     """
@@ -117,7 +117,7 @@ def _sums(numbers, offsets, labels, gains, shared, out):
 
 @kernel(FAST)
 def _anew(numbers, lane, labels, gains, shared):
-    """One of these sums over all labels: its terms are positive, so that none cancels another."""
+    """Compute one of these sums over all labels: its terms are positive, so that none cancels another."""
     total, k = 0.0, 0
     for j in range(numbers.shape[0]):
         if k < labels.shape[0] and labels[k] == j:
@@ -130,7 +130,7 @@ def _anew(numbers, lane, labels, gains, shared):
 
 @kernel(FAST)
 def _add_pairs(alpha, out, arcs, sums):
-    """sums[k] += Σ_lane alpha[i, lane] out[j, lane] for each listed pair k = (i, j)."""
+    """Compute sums[k] += Σ_lane alpha[i, lane] out[j, lane] for each listed pair k = (i, j)."""
     for i in range(alpha.shape[0]):
         a0, a1, a2, a3 = alpha[i, 0], alpha[i, 1], alpha[i, 2], alpha[i, 3]
         a4, a5, a6, a7 = alpha[i, 4], alpha[i, 5], alpha[i, 6], alpha[i, 7]
@@ -142,7 +142,7 @@ def _add_pairs(alpha, out, arcs, sums):
 
 @kernel(FAST)
 def forward_lanes(n, lanes, arcs, weights):
-    """α of every lane as distributions, and log Z added to what is in `log_z`; as `chain.forward_scaled`.
+    """Write α of every lane as distributions, with log Z added to what is in `log_z`; as `chain.forward_scaled`.
 
     A lane in which a weight vanishes is marked `wide`, and 0 from there on.
 
@@ -183,7 +183,7 @@ def forward_lanes(n, lanes, arcs, weights):
 
 @kernel(FAST)
 def backward_lanes(n, lanes, arcs, weights, d_arcs):
-    """share · posteriors in the place of the α; what arcs add up to goes to d_arcs. Lanes that are wide stay 0.
+    """Write share · posteriors in the place of the α; what arcs add up to goes to d_arcs. Lanes that are wide stay 0.
 
     Args:
         n: tokens of the longest of these sentences.
@@ -215,7 +215,7 @@ def backward_lanes(n, lanes, arcs, weights, d_arcs):
 
 @kernel(FAST)
 def fill_lane(scores, t, lane, emits):
-    """emits[t, :, lane] = e^{scores - highest}; returns the highest.
+    """Set emits[t, :, lane] = e^{scores - highest}; returns the highest.
 
     Args:
         scores: of the labels of a token, [c] or more.
@@ -262,7 +262,7 @@ def pair_of(i, j, arcs):
 
 @kernel(FAST)
 def sparse_probabilities(emissions, lengths, arcs, scores_of, marginals):
-    """P(label) of each token [batch, n, c].
+    """Write P(label) of each token [batch, n, c].
 
     Args:
         emissions: [batch, n, c].

@@ -51,7 +51,7 @@ def sparse_best_labels(starts, emissions, arcs, scores, tags):
 
 @kernel(FAST)
 def _into(j, delta, arcs, scores_in, arrived):
-    """arrived[i] = delta[i] + a_ij of one label j."""
+    """Set arrived[i] = delta[i] + a_ij of one label j."""
     for i in range(delta.shape[0]):
         arrived[i] = delta[i]
     for k in range(arcs.in_offsets[j], arcs.in_offsets[j + 1]):
@@ -60,7 +60,7 @@ def _into(j, delta, arcs, scores_in, arrived):
 
 @kernel(FAST)
 def _best_arrivals(delta, arcs, scores_in, tops, labels, arrived):
-    """arrived[j] = max_i delta[i] + a_ij.
+    """Set arrived[j] = max_i delta[i] + a_ij.
 
     The best label before that has no listed pair with j is looked for among the best ones; as soon as these score no
     more than the best listed pair, none can.
@@ -82,7 +82,7 @@ def _best_arrivals(delta, arcs, scores_in, tops, labels, arrived):
 
 @kernel(FAST)
 def _best_into(j, delta, arcs, scores_in):
-    """max_i delta[i] + a_ij of one label j, over all labels."""
+    """Return max_i delta[i] + a_ij of one label j, over all labels."""
     best, k, last = NEG_INF, arcs.in_offsets[j], arcs.in_offsets[j + 1]
     for i in range(delta.shape[0]):
         if k < last and arcs.sources[k] == i:

@@ -25,7 +25,7 @@ NEGLIGIBLE = 1e-8  # a share of a label so small changes no float32 gradient
 
 @kernel(FAST)
 def drive_units(t, rows, w, b, drive):
-    """drive[h] = b_h + w_h · x_t for the attributes of token t.
+    """Set drive[h] = b_h + w_h · x_t for the attributes of token t.
 
     Args:
         t: the token.
@@ -45,7 +45,7 @@ def drive_units(t, rows, w, b, drive):
 
 @kernel(FAST)
 def exp_of(table, out):
-    """out[:, :units] = e^table, 0 beyond; returns the highest absolute value of the table."""
+    """Set out[:, :units] = e^table, 0 beyond; returns the highest absolute value of the table."""
     top = 0.0
     for y in range(table.shape[0]):
         for h in range(table.shape[1]):
@@ -58,7 +58,7 @@ def exp_of(table, out):
 
 @kernel(FAST)
 def raise_drive(drive, raised):
-    """raised = e^drive, 0 beyond the units; returns the highest drive."""
+    """Set raised = e^drive, 0 beyond the units; returns the highest drive."""
     top = -np.inf
     for h in range(drive.shape[0]):
         top = max(top, drive[h])
@@ -150,7 +150,7 @@ def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
 
 @kernel(FAST)
 def score_tokens(rows, units, emissions):
-    """Scores [tokens, labels]; π and τ are added at the first and the last token of each sentence.
+    """Write scores [tokens, labels]; π and τ are added at the first and the last token of each sentence.
 
     Args:
         rows: attributes of the tokens (`RowArrays`).

@@ -2,8 +2,7 @@
 
 base.py                          the interface: `learner.learn(corpus, parameters)` yields `Progress`
 config.py, learning.py           the settings, and the learner that they choose
-lbfgs.py                         L-BFGS on the likelihood, and samples around its optimum
-likelihood.py                    loss and gradient, of whole sentences or token by token
+likelihood.py                    loss and gradient, of whole sentences or token by token; L-BFGS on them
 sgd.py                           stochastic gradient descent
 online.py                        perceptron, passive-aggressive, AROW
 margin.py                        structured support vector machine

@@ -65,7 +65,7 @@ class Learner(Protocol):
     """Anything that finds weights."""
 
     def learn(self, corpus: Corpus, parameters: Any) -> Iterator[Progress]:
-        """One `Progress` an iteration; the last has the weights that were learned."""
+        """Yield one `Progress` an iteration; the last has the weights that were learned."""
         ...
 
 

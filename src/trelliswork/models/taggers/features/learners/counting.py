@@ -23,7 +23,7 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.marks import MARKS, first_tokens, mark_keys, values_of
+from trelliswork.models.taggers.features.crf.model import MARKS, first_tokens, mark_keys, values_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.runtime.arrays import Array
@@ -95,7 +95,7 @@ def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, sm
 
 
 def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
-    """With one more entry, of the id `unknown`, for each attribute that occurs only once."""
+    """Return the rows with one more entry, of the id `unknown`, for each attribute that occurs only once."""
     once = np.flatnonzero(np.bincount(rows.ids, minlength=unknown)[rows.ids] == 1)
     offsets = rows.offsets + np.searchsorted(once, rows.offsets)
     values = np.insert(values_of(rows), once, values_of(rows)[once])

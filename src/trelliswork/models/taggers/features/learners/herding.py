@@ -65,7 +65,7 @@ class Herding:
             raise ScoreError(f"rate must be above 0 and finite; got {self.rate:g}")
 
     def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[HerdingEpoch]:
-        """One `HerdingEpoch` a pass; weights are those of `hidden_parameters(parameters, hidden)`."""
+        """Yield one `HerdingEpoch` a pass; weights are those of `hidden_parameters(parameters, hidden)`."""
         rows, gold, parameters = corpus.rows, corpus.gold, hidden_parameters(parameters, self.hidden)
         random = np.random.default_rng(self.seed)
         start = self.spread * random.normal(size=len(parameters)) if self.hidden > 1 else np.zeros(len(parameters))
@@ -126,6 +126,9 @@ def votes(
 
 
 # The perceptron cycling theorem as a check: do the weights of an online learner stay bounded?
+#
+# Steps v_t of bounded length with w_t · v_t ≤ 0 keep ‖w_t - w_0‖ below some bound M, and then the mean step, which is
+# what the averages of gold and predicted features differ by, is at most M / T [S4.222].
 
 
 Verdict = Literal["at rest", "bounded", "slowing", "growing", "too short to tell"]
@@ -143,7 +146,7 @@ class Trajectory:
     longest_step: float = 0.0
 
     def then(self, step: int, distance: float, product: float, length: float) -> Trajectory:
-        """With one more record.
+        """Return the trajectory with one more record.
 
         Args:
             step: steps so far.

@@ -54,7 +54,7 @@ def induce(
     rounds: int = ROUNDS,
     on_round: Callable[[Round], bool] | None = None,
 ) -> Conjunctions:
-    """`config.induce` conjunctions, fewer if there are no more that pay; ends early if `on_round` returns True.
+    """Return `config.induce` conjunctions, fewer if there are no more that pay; ends early if `on_round` returns True.
 
     Attributes that look at neighbouring labels are not conjoined.
 

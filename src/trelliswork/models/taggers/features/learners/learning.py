@@ -17,7 +17,7 @@ from trelliswork.models.taggers.features.learners.base import Corpus, Learner, P
 from trelliswork.models.taggers.features.learners.config import PROBABILISTIC, Algorithm, LearningConfig
 from trelliswork.models.taggers.features.learners.counting import Counting
 from trelliswork.models.taggers.features.learners.herding import Herding
-from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
+from trelliswork.models.taggers.features.learners.likelihood import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.margin import MarginLearner
 from trelliswork.models.taggers.features.learners.online import OnlineLearner
 from trelliswork.models.taggers.features.learners.posterior import Posterior
@@ -37,7 +37,7 @@ def learn(
     *,
     sentence_weights: Array | None = None,
 ) -> Iterator[Progress]:
-    """One `Progress` an iteration; the last has the weights that were learned.
+    """Yield one `Progress` an iteration; the last has the weights that were learned.
 
     Args:
         rows: attributes of the tokens.
@@ -117,7 +117,7 @@ _LEARNERS: dict[Algorithm, Callable[[LearningConfig], Learner]] = {
 
 
 def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
-    """Rare attributes begin without a say, as random weights of theirs would only be noise."""
+    """Return the learner; rare attributes begin without a say, as random weights of theirs would only be noise."""
     epochs = config.max_iterations or 15
     return HiddenUnitLearner(l2=config.c2, max_epochs=epochs, seed=config.seed, spread_w=0.0, spread_v=0.5)
 
@@ -190,7 +190,7 @@ def check_complete(algorithm: str, corpus: Corpus, others: Sequence[str]) -> Non
 
 
 def check_weights(weights: ArrayLike, n_sentences: int) -> Array:
-    """Sentence weights as an array; one finite number that is not negative for each sentence."""
+    """Return sentence weights as an array; one finite number that is not negative for each sentence."""
     try:
         shares = np.asarray(weights, np.float64)
     except (TypeError, ValueError) as error:

@@ -45,7 +45,7 @@ class MarginLearner:
             raise ScoreError(f"c2 must be above 0 here: without it the weights have no bound; got {self.c2:g}; give 1")
 
     def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[MarginEpoch]:
-        """One `MarginEpoch` a pass; the last has the weights that were learned."""
+        """Yield one `MarginEpoch` a pass; the last has the weights that were learned."""
         rows, gold = corpus.rows, corpus.gold
         run = _Run(rows, gold, parameters)
         weights, sums, clock = np.zeros(len(parameters)), np.zeros(len(parameters)), 1.0
@@ -71,7 +71,7 @@ class _Run:
         self.rows, self.gold, self.parameters = rows, gold, parameters
 
     def dual_of_gold(self) -> Dual:
-        """Dual variables that are all on the gold labels."""
+        """Return dual variables that are all on the gold labels."""
         rows, gold = self.rows, self.gold
         shares = np.zeros((rows.n_tokens, self.parameters.n_labels))
         shares[np.arange(rows.n_tokens), gold] = 1.0

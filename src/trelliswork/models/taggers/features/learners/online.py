@@ -39,7 +39,7 @@ class OnlineLearner:
     seed: int = 0
 
     def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[Progress]:
-        """One `Progress` an epoch; the perceptron also tells its moment error (see `herding.Trajectory`)."""
+        """Yield one `Progress` an epoch; the perceptron also tells its moment error (see `herding.Trajectory`)."""
         rows, weights, sums = corpus.rows, np.zeros(len(parameters)), np.zeros(len(parameters))
         variance = np.full(len(parameters) if self.rule == "arow" else 1, self.variance)
         moving, edges = Moving(weights, sums, variance), edge_rows(rows, parameters)

@@ -61,7 +61,7 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
 
 
 def laplace(mode: Array, precision: Array, n_samples: int, seed: int) -> Array:
-    """Samples [n_samples, weights] of normal distributions around the mode.
+    """Return samples [n_samples, weights] of normal distributions around the mode.
 
     Args:
         mode: the optimum, [weights].
@@ -90,7 +90,7 @@ class Hamiltonian:
     seed: int = 0
 
     def sample(self, energy: Objective, start: Array, precision: Array, n_samples: int) -> Array:
-        """Samples [n_samples, weights]; `precision` is about the energy's curvature and sets the masses.
+        """Return samples [n_samples, weights]; `precision` is about the energy's curvature and sets the masses.
 
         Args:
             energy: minus the log density, with its gradient.
@@ -146,7 +146,7 @@ class Posterior:
     seed: int = 0
 
     def draw(self, likelihood: Objective, c2: float, mode: Array, curved: Array) -> Array:
-        """Samples [n_samples, weights]; `mode` is the optimum, `curved` the likelihood's curvature.
+        """Return samples [n_samples, weights]; `mode` is the optimum, `curved` the likelihood's curvature.
 
         Args:
             likelihood: the loss without regularizer, with its gradient.

@@ -59,7 +59,7 @@ class StochasticDescent:
             raise ScoreError(f"c2 must be above 0 here, as the rate follows from it; got {self.l2:g}; give 0.001")
 
     def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[Progress]:
-        """One `Progress` an epoch."""
+        """Yield one `Progress` an epoch."""
         together = corpus.where.together
         order, random = np.flatnonzero(_lengths_of_all(corpus.rows.lengths, together)), np.random.default_rng(self.seed)
         batch = self.batch or (1 if together.alone else EACH * together.size)

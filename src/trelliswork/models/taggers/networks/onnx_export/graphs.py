@@ -72,7 +72,7 @@ class Graph(nn.Module, ABC):
 
     @abstractmethod
     def decode(self, given: Given) -> tuple[Tensor, ...]:
-        """Tags [batch, n], 0 behind the last token, their score [batch], and all scores, of each task in turn."""
+        """Return tags [batch, n], 0 behind the last token, their score [batch], and all scores, task by task."""
 
     @abstractmethod
     def reading(self) -> dict[str, object]:
@@ -264,7 +264,7 @@ def _search(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, 
 
 
 def _edges(mask: Bool[Tensor, "batch n"]) -> tuple[Tensor, Tensor]:
-    """1 at the first token of each sentence, and at its last."""
+    """Return 1 at the first token of each sentence, and at its last."""
     place = torch.arange(mask.shape[1])
     return (place == 0).double().expand(mask.shape), (place + 1 == mask.long().sum(1, keepdim=True)).double()
 
@@ -295,7 +295,7 @@ def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
 
 
 def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k c"]:
-    """Segments by their last token, at [t, d-1] that of d tokens, instead of by their first."""
+    """Return segments by their last token, at [t, d-1] that of d tokens, instead of by their first."""
     n, k = leaving.shape[1], leaving.shape[2]
     spare = torch.arange(k)
     first = torch.arange(n)[:, None] - spare

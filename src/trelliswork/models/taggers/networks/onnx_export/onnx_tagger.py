@@ -248,7 +248,7 @@ def _seen(value: str, spelling: str) -> str:
 
 
 def _tags(task: Json, indices: Array) -> list[str]:
-    """Labels, rewritten from IOBES if the data was written in IOB1 or IOB2."""
+    """Return labels, rewritten from IOBES if the data was written in IOB1 or IOB2."""
     labels = [task["labels"][i] for i in indices.tolist()]
     return labels if task["scheme"] == task["data_scheme"] else rewritten(labels, task["data_scheme"])
 
@@ -285,7 +285,7 @@ def _of_labels(task: Json, best: list[int], scores: Array, transitions: Array) -
     arcs = [transitions if transitions.ndim == 2 else transitions[t] for t in range(n - 1)]
 
     def arriving(sums: Array, t: int) -> Array:
-        """From sums over what ends at the token before to those at t."""
+        """Return the sums over what ends at t from those at the token before."""
         return _lse(sums[:, None] + arcs[t - 1], 0) + scores[t]
 
     before, after = [scores[0]], [np.zeros_like(scores[0])]
