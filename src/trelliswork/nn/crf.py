@@ -67,6 +67,15 @@ class CRF(StructuredLayer):
         """Make a layer for named tags that forbids the transitions their scheme forbids (IOB1, IOB2, IOBES, plain).
 
         A tag that no legal sequence can have, such as I-Y without B-Y, is a warning.
+
+        Args:
+            tags: Names of the tags, in the order of their numbers.
+            scheme: Scheme in which they spell spans; plain forbids nothing.
+            batch_first: True for tensors [batch, n, ...], False for [n, batch, ...].
+            backend: Implementation: kernels, torch, or the faster one.
+
+        Returns:
+            The layer.
         """
         if len(set(tags)) < len(tags):
             repeated = ", ".join(tag for tag, n in Counter(tags).items() if n > 1)
@@ -110,6 +119,18 @@ class CRF(StructuredLayer):
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". Weights multiply each
         token's share of the log likelihood, log p(y_t | y_1..y_{t-1}, x), by its own weight and by that of its label;
         the shares sum to the whole, so weights of 1 change nothing.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            tags: Gold tags, [batch, n]; -100 stands for an unknown one.
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            reduction: Way to combine the rows.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+            token_weights: Weight of each token, [batch, n].
+            label_weights: Weight of each tag, [num_tags].
+
+        Returns:
+            A scalar, or [batch] without reduction.
         """
         # [S2, log-likelihood; S4.113; S1, loss]
         mask = self._validate(emissions, tags, mask, lengths)
@@ -127,7 +148,16 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> list[list[int]]:
-        """Return the best tags of each row as lists, valid positions only."""
+        """Return the best tags of each row as lists, valid positions only.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+
+        Returns:
+            A list of tags for each row.
+        """
         mask = self._validate(emissions, None, mask, lengths)
         return self._distribution(emissions, mask).argmax_lists()
 
@@ -138,7 +168,16 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, "batch"]]:
-        """Return the best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
+        """Return the best tags as a tensor shaped like the mask (0 at invalid positions), and their scores.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+
+        Returns:
+            Tags, [batch, n], and scores, [batch].
+        """
         chain = self.distribution(emissions, mask, lengths=lengths)
         best = chain.argmax
         return self._rows(best), chain.score(best)
@@ -150,7 +189,16 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "n batch c"]:
-        """Return p(tag at t | x), 0 at invalid positions."""
+        """Return p(tag at t | x), 0 at invalid positions.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+
+        Returns:
+            Probabilities, [batch, n, num_tags].
+        """
         return self._rows(self.distribution(emissions, mask, lengths=lengths).marginals)
 
     def top_k(
@@ -161,7 +209,17 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Int[Tensor, "k n batch"], Float[Tensor, "k batch"]]:
-        """Return the k best tag sequences of each row, best first, and their scores."""
+        """Return the k best tag sequences of each row, best first, and their scores.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            k: Number of sequences of each row.
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+
+        Returns:
+            Tags, [k, batch, n] (or [k, n, batch]), and scores, [k, batch].
+        """
         tags, scores = self.distribution(emissions, mask, lengths=lengths).top_k(k)
         return tags if self.batch_first else tags.transpose(1, 2), scores
 
@@ -173,7 +231,17 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Int[Tensor, "samples n batch"]:
-        """Return independent exact samples."""
+        """Return independent exact samples.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            n_samples: Number of samples of each row.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+
+        Returns:
+            Tags, [n_samples, batch, n] (or [n_samples, n, batch]).
+        """
         tags = self.distribution(emissions, mask, lengths=lengths).sample((n_samples,))
         return tags if self.batch_first else tags.transpose(1, 2)
 
@@ -187,7 +255,19 @@ class CRF(StructuredLayer):
         *,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch"]:
-        """Return P(tokens first..last-1 are exactly one `label` span) of each row, of a layer made by `from_tags`."""
+        """Return P(tokens first..last-1 are exactly one `label` span) of each row, of a layer made by `from_tags`.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            first: First token of the span.
+            last: End of the span, exclusive.
+            label: Type of the span.
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+
+        Returns:
+            Probabilities, [batch].
+        """
         if self.tags is None or self.scheme is None:
             raise ScoreError("span probabilities need the tags' names; make the layer with CRF.from_tags(tags, scheme)")
         chain = self.distribution(emissions, mask, lengths=lengths)
@@ -205,6 +285,16 @@ class CRF(StructuredLayer):
 
         `pair_scores` are added to the transitions: a network's scores of the tags of tokens t and t + 1, batch first
         in every layer.
+
+        Args:
+            emissions: Scores of the tags of each position, [batch, n, num_tags] (or [n, batch, num_tags]).
+            mask: True at the valid positions, [batch, n] (or [n, batch] as the layer is made); None if all are.
+            lengths: Number of valid positions of each row, [batch], instead of the mask.
+            pair_scores: Scores added to the transitions, [batch, n - 1, num_tags, num_tags] or what broadcasts to
+                it.
+
+        Returns:
+            The distribution, batch first.
         """
         mask = self._validate(emissions, None, mask, lengths)
         return self._distribution(emissions, mask, pair_scores)

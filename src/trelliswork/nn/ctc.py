@@ -52,7 +52,17 @@ class CTC(StructuredLayer):
         input_lengths: Lengths,
         target_lengths: Lengths,
     ) -> Tensor:
-        """Return the loss. `targets` may also be all labels in one row, `log_probs` a single sequence [t, c]."""
+        """Return the loss. `targets` may also be all labels in one row, `log_probs` a single sequence [t, c].
+
+        Args:
+            log_probs: Log probabilities of the labels in each frame, [t, batch, c].
+            targets: Labels, [batch, u], or of all rows one behind the other.
+            input_lengths: Number of frames of each row, [batch].
+            target_lengths: Number of labels of each row, [batch].
+
+        Returns:
+            A scalar, or [batch] without reduction.
+        """
         check_tensor("log_probs", log_probs)
         single = log_probs.dim() == 2
         if single:

@@ -50,6 +50,18 @@ class DependencyCRF(StructuredLayer):
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". An impossible tree is an
         error that names its row.
+
+        Args:
+            arcs: Score of each arc, [batch, n + 1, n + 1], by head and dependent; node 0 is the root.
+            heads: Gold heads, [batch, n]; -100 stands for an unknown one.
+            label_scores: Score of each label of each arc, [batch, n + 1, n + 1, labels].
+            labels: Gold labels, [batch, n].
+            mask: True at the words, [batch, n].
+            lengths: Number of words of each row, [batch], instead of the mask.
+            reduction: Way to combine the rows.
+
+        Returns:
+            A scalar, or [batch] without reduction.
         """
         check_reduction(reduction)
         if (label_scores is None) != (labels is None):
@@ -73,7 +85,17 @@ class DependencyCRF(StructuredLayer):
         mask: Bool[Tensor, "batch n"] | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> list[list[int]] | list[list[tuple[int, int]]]:
-        """Return the heads of the best tree of each row as lists; with labels, lists of (head, label)."""
+        """Return the heads of the best tree of each row as lists; with labels, lists of (head, label).
+
+        Args:
+            arcs: Score of each arc, [batch, n + 1, n + 1], by head and dependent; node 0 is the root.
+            label_scores: Score of each label of each arc, [batch, n + 1, n + 1, labels].
+            mask: True at the words, [batch, n].
+            lengths: Number of words of each row, [batch], instead of the mask.
+
+        Returns:
+            A list for each row.
+        """
         labels = None if label_scores is None else label_scores.detach()
         trees = self.distribution(arcs.detach(), labels, mask=mask, lengths=lengths)
         rows = zip(trees.argmax.tolist(), trees.lengths.tolist(), strict=True)
@@ -89,7 +111,17 @@ class DependencyCRF(StructuredLayer):
         mask: Bool[Tensor, "batch n"] | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch n+1 n+1 *l"]:
-        """Return p(arc | x), or of arcs with labels; differentiable."""
+        """Return p(arc | x), or of arcs with labels; differentiable.
+
+        Args:
+            arcs: Score of each arc, [batch, n + 1, n + 1], by head and dependent; node 0 is the root.
+            label_scores: Score of each label of each arc, [batch, n + 1, n + 1, labels].
+            mask: True at the words, [batch, n].
+            lengths: Number of words of each row, [batch], instead of the mask.
+
+        Returns:
+            Probabilities, [batch, n + 1, n + 1], or [batch, n + 1, n + 1, labels].
+        """
         return self.distribution(arcs, label_scores, mask=mask, lengths=lengths).marginals
 
     def distribution(
@@ -100,7 +132,17 @@ class DependencyCRF(StructuredLayer):
         mask: Bool[Tensor, "batch n"] | None = None,
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> DependencyTree:
-        """Return the distribution over trees, with every query of `ProjectiveTree` or `SpanningTree`."""
+        """Return the distribution over trees, with every query of `ProjectiveTree` or `SpanningTree`.
+
+        Args:
+            arcs: Score of each arc, [batch, n + 1, n + 1], by head and dependent; node 0 is the root.
+            label_scores: Score of each label of each arc, [batch, n + 1, n + 1, labels].
+            mask: True at the words, [batch, n].
+            lengths: Number of words of each row, [batch], instead of the mask.
+
+        Returns:
+            The distribution.
+        """
         check_tensor("arcs", arcs)
         family = ProjectiveTree if self.projective else SpanningTree
         lengths = lengths_of(mask, lengths, torch.Size((*arcs.shape[:-2], arcs.shape[-1] - 1)), ", without the root")

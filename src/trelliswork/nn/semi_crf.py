@@ -87,6 +87,18 @@ class SemiCRF(StructuredLayer):
         """Make a layer for named labels. Tokens that no gold segment covers are `outside`, each a segment of its own.
 
         `max_lengths` limits some labels; the others, but for `outside`, may be `max_length` long.
+
+        Args:
+            labels: Names of the labels, in the order of their numbers.
+            max_length: Longest segment, in tokens.
+            outside: Label of tokens that no gold segment covers.
+            max_lengths: Longest segment of some labels.
+            encoding_dim: Width of the encodings that the layer scores itself.
+            order: 1 for transitions between labels, 0 for none.
+            backend: Implementation: kernels, torch, or the faster one.
+
+        Returns:
+            The layer.
         """
         if len(set(labels)) < len(labels):
             raise ScoreError(f"labels must differ from one another; got {list(labels)}; name each once")
@@ -127,6 +139,16 @@ class SemiCRF(StructuredLayer):
         """Return the log likelihood of segmentations; its negative is the loss. A segment that is too long is an error.
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean".
+
+        Args:
+            scores: Scores of segments, of tokens, or encodings, as the class describes them.
+            segments: Gold segmentations: a list of (start, end, label) for each row, or starts [batch, n].
+            lengths: Number of tokens of each row, [batch].
+            reduction: Way to combine the rows.
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            A scalar, or [batch] without reduction.
         """
         # [S0, likelihood]
         check_reduction(reduction)
@@ -165,7 +187,16 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n k c"]:
-        """Return p(segment | x) at [row, start, duration - 1, label]."""
+        """Return p(segment | x) at [row, start, duration - 1, label].
+
+        Args:
+            scores: Scores of segments, of tokens, or encodings, as the class describes them.
+            lengths: Number of tokens of each row, [batch].
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            Probabilities, [batch, n, k, num_labels].
+        """
         return self.distribution(scores, lengths, mask=mask).marginals
 
     def top_k(
@@ -176,7 +207,17 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> tuple[list[list[list[Segment]]], Float[Tensor, "k batch"]]:
-        """Return the k best segmentations of each row, best first, and their scores; -inf where there are fewer."""
+        """Return the k best segmentations of each row, best first, and their scores; -inf where there are fewer.
+
+        Args:
+            scores: Scores of segments, of tokens, or encodings, as the class describes them.
+            k: Number of segmentations of each row.
+            lengths: Number of tokens of each row, [batch].
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            Segmentations by rank and row, and their scores, [k, batch].
+        """
         values, values_scores = self.distribution(scores, lengths, mask=mask).top_k(k)
         return [[self._named(row) for row in rank] for rank in values], values_scores
 
@@ -190,7 +231,19 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch"]:
-        """Return P(tokens first..last-1 are exactly one segment with this label) of each row."""
+        """Return P(tokens first..last-1 are exactly one segment with this label) of each row.
+
+        Args:
+            scores: Scores of segments, of tokens, or encodings, as the class describes them.
+            first: First token of the segment.
+            last: End of the segment, exclusive.
+            label: Label, by its number or its name.
+            lengths: Number of tokens of each row, [batch].
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            Probabilities, [batch].
+        """
         return self.distribution(scores, lengths, mask=mask).span_probability(first, last, label, labels=self.labels)
 
     def distribution(
@@ -200,7 +253,16 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> SemiMarkov:
-        """Return the distribution over segmentations, with every query of `SemiMarkov`."""
+        """Return the distribution over segmentations, with every query of `SemiMarkov`.
+
+        Args:
+            scores: Scores of segments, of tokens, or encodings, as the class describes them.
+            lengths: Number of tokens of each row, [batch].
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            The distribution.
+        """
         self._validate(scores)
         return self._distribution(scores, lengths_of(mask, lengths, scores.shape[:2]))
 

@@ -34,7 +34,16 @@ def check_reduction(reduction: str) -> None:
 
 
 def reduce(log_likelihood: Float[Tensor, "batch"], reduction: str, n_tokens: Callable[[], int | Tensor]) -> Tensor:
-    """Return one value per row ("none"), their sum, mean, or sum over the number of tokens ("token_mean")."""
+    """Return one value per row ("none"), their sum, mean, or sum over the number of tokens ("token_mean").
+
+    Args:
+        log_likelihood: Log likelihood of each row, [batch].
+        reduction: One of these four.
+        n_tokens: Function that returns the number of tokens.
+
+    Returns:
+        A scalar, or [batch].
+    """
     if reduction == "none":
         return log_likelihood
     if reduction == "sum":

@@ -43,7 +43,16 @@ class TreeCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> SpanTree:
-        """Return p(tree | scores), with every query of `SpanTree`."""
+        """Return p(tree | scores), with every query of `SpanTree`.
+
+        Args:
+            spans: Score of each labelled span, [batch, n, n, num_labels], at its first and last token.
+            lengths: Number of tokens of each row, [batch].
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            The distribution.
+        """
         check_tensor("spans", spans)
         if spans.shape[-1] != self.num_labels:
             raise ScoreError(f"spans must score {self.num_labels} labels; got {tuple(spans.shape)}")
@@ -62,6 +71,17 @@ class TreeCRF(StructuredLayer):
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". An impossible tree is an
         error that names its row.
+
+        Args:
+            spans: Score of each labelled span, [batch, n, n, num_labels], at its first and last token.
+            trees: Gold trees: nodes (start, end, label) of each row, or [batch, 2 n - 1, 3]; a label of None is
+                unknown.
+            lengths: Number of tokens of each row, [batch].
+            reduction: Way to combine the rows.
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            A scalar, or [batch] without reduction.
         """
         check_reduction(reduction)
         dist = self.distribution(spans, lengths, mask=mask)
@@ -79,7 +99,16 @@ class TreeCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> list[list[tuple[int, int, int]]]:
-        """Return the best tree of each row, as a list of (start, end, label)."""
+        """Return the best tree of each row, as a list of (start, end, label).
+
+        Args:
+            spans: Score of each labelled span, [batch, n, n, num_labels], at its first and last token.
+            lengths: Number of tokens of each row, [batch].
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            The nodes of each row.
+        """
         with torch.no_grad():
             return self.distribution(spans, lengths, mask=mask).argmax
 
@@ -90,7 +119,16 @@ class TreeCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n n c"]:
-        """Return p(tokens first..last are a node with this label)."""
+        """Return p(tokens first..last are a node with this label).
+
+        Args:
+            spans: Score of each labelled span, [batch, n, n, num_labels], at its first and last token.
+            lengths: Number of tokens of each row, [batch].
+            mask: True at the tokens, [batch, n], instead of lengths.
+
+        Returns:
+            Probabilities, [batch, n, n, num_labels].
+        """
         return self.distribution(spans, lengths, mask=mask).marginals
 
     def extra_repr(self) -> str:

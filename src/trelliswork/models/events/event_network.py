@@ -63,7 +63,17 @@ class EventNetwork(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """Return a new model for the entities, events and roles of some sentences."""
+        """Return a new model for the entities, events and roles of some sentences.
+
+        Args:
+            train: Sentences or documents with events.
+            config: Settings, by default those of the class.
+            vectors: Pretrained vectors of words.
+            seed: Seed of the first weights.
+
+        Returns:
+            The model, not trained.
+        """
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
         inventory = Inventory.from_sentences(train, dependencies=config.dependencies)
         features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
@@ -134,7 +144,17 @@ class EventNetwork(WordNetwork):
 
     @abstractmethod
     def extracted(self, batch: Batch, known: KnownEntities, top_k: int, *, confidence: bool) -> list[Extracted]:
-        """Return entities and events of each record of a batch, with probabilities if `confidence` or `top_k` asks."""
+        """Return entities and events of each record of a batch, with probabilities if `confidence` or `top_k` asks.
+
+        Args:
+            batch: Encoded records with their vectors.
+            known: Known entities of each sentence, None if unknown.
+            top_k: Number of best values of each record.
+            confidence: Add the probabilities of parts.
+
+        Returns:
+            The value of each record.
+        """
 
     def extract(
         self,
@@ -172,6 +192,15 @@ class EventNetwork(WordNetwork):
 
         `pins` has for each of them {"entities": [(start, end, type)]}, all of them, or {} if they are not known.
         `Answer.search` says how the value was extractions, and so whether it is surely the most probable one.
+
+        Args:
+            inputs: Raw text, a sentence or document, or several.
+            top_k: Number of alternatives of each answer.
+            pins: Known entities of each of them.
+            confidence: Add the probabilities of parts.
+
+        Returns:
+            An answer for each sentence or document.
         """
         sentences = self.sentences_of(inputs)
         extractions = self.extract(sentences, pins, top_k=top_k, confidence=confidence)

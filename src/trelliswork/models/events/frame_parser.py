@@ -96,7 +96,17 @@ class FrameParser(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """Return a new parser for the frames of some sentences."""
+        """Return a new parser for the frames of some sentences.
+
+        Args:
+            train: Sentences or documents with events.
+            config: Settings.
+            vectors: Pretrained vectors of words.
+            seed: Seed of the first weights.
+
+        Returns:
+            The parser, not trained.
+        """
         if not train:
             raise TrellisworkError("expected sentences with events to build a parser from, got none; check the data")
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
@@ -198,6 +208,15 @@ class FrameParser(WordNetwork):
 
         The target of a slot is the number of a frame, or a constant as text. The `top_k` best are those that a beam
         finds. There are no pins.
+
+        Args:
+            inputs: Raw text, a sentence or document, or several.
+            top_k: Number of alternatives of each answer.
+            pins: Must be None.
+            confidence: Add the probabilities of parts.
+
+        Returns:
+            An answer for each sentence or document.
         """
         if pins is not None:
             raise TrellisworkError("a frame parser takes no pins; leave them out")

@@ -91,7 +91,17 @@ class Batch:
 def encoded_record(
     inventory: Inventory, features: Int[Tensor, "n f"], sentence: Sentence, *, with_tags: bool
 ) -> EncodedRecord:
-    """Encode a record sentence by sentence; what reaches from one sentence into another is left out."""
+    """Encode a record sentence by sentence; what reaches from one sentence into another is left out.
+
+    Args:
+        inventory: Names that the model knows.
+        features: Indices of the features of each token, [n, f].
+        sentence: The sentence or document.
+        with_tags: True to encode entities and events as well.
+
+    Returns:
+        The record.
+    """
     arcs = inventory.arcs(sentence)
     entities = [each for each in entities_of(sentence) if each[2] in inventory.kinds] if with_tags else []
     events = events_of(sentence) if with_tags else []

@@ -52,7 +52,17 @@ class PairNetwork(Transducer, StoredNetwork):
     def from_data(
         cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
     ) -> Self:
-        """Return a new model of the symbols of some pairs; symbols rarer than the setting `min_count` are unknown."""
+        """Return a new model of the symbols of some pairs; symbols rarer than the setting `min_count` are unknown.
+
+        Args:
+            train: Pairs.
+            config: Settings, by default those of the class.
+            format: Way to cut texts into symbols.
+            seed: Seed of the first weights.
+
+        Returns:
+            The model, not trained.
+        """
         config, least = config or cls.CONFIG(), getattr(config, "min_count", 1)
         source = Vocabulary.from_items((s for pair in train for s in pair.words), min_count=least, unknown=UNKNOWN)
         target = Vocabulary.from_items(

@@ -55,12 +55,31 @@ class Transducer(Model):
 
     @abstractmethod
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        """Return the best target of each source, or the `top_k` best, with parts if `sure`; sources are not empty."""
+        """Return the best target of each source, or the `top_k` best, with parts if `sure`; sources are not empty.
+
+        Args:
+            batch: Symbols of each source.
+            top_k: Number of targets of each source.
+            sure: True for probabilities of the symbols.
+
+        Returns:
+            An answer for each source.
+        """
 
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
     ) -> list[Transduced]:
-        """Return the best targets among those that agree with the pins of each source."""
+        """Return the best targets among those that agree with the pins of each source.
+
+        Args:
+            batch: Symbols of each source.
+            pins: Pins of each source, from left to right.
+            top_k: Number of targets of each source.
+            sure: True for probabilities of the symbols.
+
+        Returns:
+            An answer for each source.
+        """
         raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
@@ -83,6 +102,15 @@ class Transducer(Model):
 
         `pins` has for each source what some of it is known to become: `{0: "K", (1, 3): "F"}` for the symbols 0 and
         1 to 2, as texts or as tuples of symbols. The answers are the best targets that have an alignment like this.
+
+        Args:
+            inputs: Sources.
+            top_k: Number of alternatives of each answer.
+            pins: What is known of each source.
+            confidence: Add the probabilities of parts.
+
+        Returns:
+            An answer for each source.
         """
         pairs = self.sentences_of(inputs)
         answers = self.transduce(pairs, top_k, confidence, pins if pins is not None and any(pins) else None)
@@ -91,7 +119,17 @@ class Transducer(Model):
     def transduce(
         self, pairs: Sequence[Sentence], top_k: int = 1, sure: bool = False, pins: Sequence[Pins] | None = None
     ) -> list[Transduced]:
-        """Return what `transduced` finds for each source, batch by batch; an empty source has an empty target."""
+        """Return what `transduced` finds for each source, batch by batch; an empty source has an empty target.
+
+        Args:
+            pairs: Sources, whose targets are not read.
+            top_k: Number of targets of each source.
+            sure: True for probabilities of the symbols.
+            pins: What is known of each source.
+
+        Returns:
+            An answer for each source.
+        """
 
         def ask(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Transduced]:
             sources = [self.read_as(pair.words) for pair in batch]
@@ -224,6 +262,14 @@ class SpanPin(NamedTuple):
 
 def span_pins(pins: Pins, n: int, cut: Callable[[str], Symbols]) -> list[SpanPin]:
     """Return the pins of a source of `n` symbols from left to right; they must lie within it and be disjoint.
+
+    Args:
+        pins: Places of the source and what they become.
+        n: Number of symbols of the source.
+        cut: Function that cuts a text into symbols.
+
+    Returns:
+        The pins, sorted.
 
     >>> span_pins({(1, 3): "F", 0: "K"}, 3, tuple)
     [SpanPin(start=0, end=1, symbols=('K',)), SpanPin(start=1, end=3, symbols=('F',))]

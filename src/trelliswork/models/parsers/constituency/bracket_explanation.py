@@ -153,6 +153,14 @@ def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[
 def crossing_spans(of_spans: Array, start: int, end: int) -> list[tuple[int, int]]:
     """Return the most probable spans that share words with [start, end) and have others, neither inside the other.
 
+    Args:
+        of_spans: Probability of each span as a constituent, [n, n], at its first and last token.
+        start: First token of the span.
+        end: End of the span, exclusive.
+
+    Returns:
+        Spans as (start, end), the most probable first.
+
     >>> crossing_spans(np.full((3, 3), 0.5), 0, 2)
     [(1, 3)]
     """

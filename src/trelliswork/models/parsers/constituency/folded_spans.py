@@ -42,7 +42,15 @@ class Likely(NamedTuple):
 
 
 class FoldedSpans:
-    """p(tree | words, pins) of a batch whose spans are scored by `scorer`."""
+    """p(tree | words, pins) of a batch whose spans are scored by `scorer`.
+
+    Args:
+        scorer: Scorer of labelled spans.
+        encoded: Vectors of words, [batch, n, d], 0 at padding.
+        lengths: Number of words of each row, [batch].
+        labels: Joint labels of chains.
+        pinned: Labels that some spans may have, a mask [c] for each.
+    """
 
     def __init__(
         self, scorer: SpanScorer, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"],

@@ -93,6 +93,12 @@ class WordTags:
     """The parts of speech of words: what was seen of a word, smoothed by what rare words of its spelling are.
 
     P(t | s) of a signature s is smoothed by that of the next coarser one, P(t | w) of a word by its finest signature.
+
+    Args:
+        words: Counts of the tags of each word.
+        spellings: Counts of the tags of rare words by signature.
+        weight: Weight of the spelling against the counts of a word.
+        between: Weight of a coarser signature against a finer one.
     """
 
     def __init__(

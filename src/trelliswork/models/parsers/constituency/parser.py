@@ -55,7 +55,17 @@ class ConstituencyParser(Model):
     def parsed(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedTree]:
-        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities.
+
+        Args:
+            batch: Sentences, none of them empty.
+            pins: Known constituents of each sentence.
+            top_k: Number of best trees of each sentence.
+            sure: True for probabilities of constituents and tags.
+
+        Returns:
+            A tree for each sentence.
+        """
 
     chart_cost: float = 6e-9  # seconds for each triple of a span and a place to divide it at
 
@@ -78,6 +88,15 @@ class ConstituencyParser(Model):
 
         `pins` has for each sentence the constituents that are known: [(0, 2, "NP")] says that its first two words are
         an NP, and so does {0: (2, "NP")}; a label of None is unknown. Of raw text there is an answer for each sentence.
+
+        Args:
+            inputs: Raw text, a sentence or several.
+            top_k: Number of alternatives of each answer.
+            pins: Known constituents of each sentence.
+            confidence: Add the probabilities of parts.
+
+        Returns:
+            An answer for each sentence.
         """
         sentences = self.sentences_of(inputs)
         known = None if pins is None else [listed(each) for each in pins]

@@ -94,7 +94,17 @@ class SpanParser(ConstituencyParser, WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """Return a new parser whose vocabularies and labels come from sentences with brackets."""
+        """Return a new parser whose vocabularies and labels come from sentences with brackets.
+
+        Args:
+            train: Sentences with brackets and parts of speech.
+            config: Settings.
+            vectors: Pretrained vectors of words.
+            seed: Seed of the first weights.
+
+        Returns:
+            The parser, not trained.
+        """
         if not train:
             raise TrellisworkError("expected sentences with brackets to build a parser from, got none; check the data")
         config = replace(config or SpanConfig(), vector_dim=0 if vectors is None else vectors.dim)

@@ -16,7 +16,16 @@ Pins = Mapping[int, tuple[int | None, str | None]]
 
 
 def allowed_arcs(sentences: Sequence[Sentence], pins: Sequence[Pins], n: int) -> Bool[Tensor, "batch n+1 n+1"]:
-    """Return a mask that is True for each arc that the pins leave."""
+    """Return a mask that is True for each arc that the pins leave.
+
+    Args:
+        sentences: Sentences of a batch.
+        pins: Known heads and labels of each sentence.
+        n: Number of words of the longest sentence.
+
+    Returns:
+        A mask [batch, n + 1, n + 1], by head and dependent.
+    """
     allowed = torch.ones(len(sentences), n + 1, n + 1, dtype=torch.bool)
     for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
         for word, (head, _) in known.items():
@@ -36,7 +45,13 @@ def allowed_arcs(sentences: Sequence[Sentence], pins: Sequence[Pins], n: int) ->
 def pinned_labels(
     sentences: Sequence[Sentence], pins: Sequence[Pins], labels: Vocabulary
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield (row, word, label) of each label that is known."""
+    """Yield (row, word, label) of each label that is known.
+
+    Args:
+        sentences: Sentences of a batch.
+        pins: Known heads and labels of each sentence.
+        labels: Labels of the parser.
+    """
     for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
         for word, (_, label) in known.items():
             _check_word(word, sentence)

@@ -308,6 +308,17 @@ def answers(
     """Return the tree of each sentence and its `top_k` best; if `sure`, with the probability of each arc.
 
     A tree that several hypotheses have built has the probability of all of them.
+
+    Args:
+        searched: Hypotheses of a batch.
+        lengths: Number of words of each sentence.
+        labels: Labels of the parser.
+        tags: Tags of each sentence by column.
+        top_k: Number of best trees of each sentence.
+        sure: True for probabilities of arcs.
+
+    Returns:
+        A tree for each sentence.
     """
     shares = None if searched.sure is None else searched.sure.tolist()
     rows = zip(searched.heads.tolist(), searched.labels.tolist(), searched.probabilities.tolist(), strict=True)

@@ -178,6 +178,15 @@ class AttentionSearch(PairNetwork):
         """Return independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
 
         Probabilities are those of what was drawn from.
+
+        Args:
+            pairs: Encoded sources.
+            n_samples: Number of targets of each source.
+            change: Function that alters log probabilities, [batch, beam, v].
+            generator: Source of random numbers.
+
+        Returns:
+            Pieces and log probability of each target.
         """
         generation = self.generation(pairs, self.read(pairs))
 

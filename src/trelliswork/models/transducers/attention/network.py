@@ -75,7 +75,17 @@ class AttentionNetwork(AttentionSearch):
         format: PairFormat | None = None,
         seed: int = 0,
     ) -> Self:
-        """Return a new model of the symbols of some pairs, or of their subwords."""
+        """Return a new model of the symbols of some pairs, or of their subwords.
+
+        Args:
+            train: Pairs.
+            config: Settings.
+            format: Way to cut texts into symbols.
+            seed: Seed of the first weights.
+
+        Returns:
+            The model, not trained.
+        """
         config = config or cls.CONFIG()
         format = format or PairFormat("characters", "characters", "none")
         if config.subwords and not {format.source, format.target} & set(WORD_UNITS):

@@ -47,6 +47,15 @@ def align(pairs: Sequence[StringPair], limits: ChunkLimits, iterations: int, pen
 
     `penalty` is the exponent of a chunk pair's probability for each symbol beyond one on either side: without it,
     alignments of few long chunks would always be the best.
+
+    Args:
+        pairs: Sources and targets.
+        limits: Longest chunks.
+        iterations: Largest number of iterations.
+        penalty: Length penalty of chunks.
+
+    Returns:
+        Sequences of numbers of chunk pairs, the chunk pairs, and the log-likelihoods.
     """
     sources, targets = (
         _Chunks([x for x, _ in pairs], limits.source),

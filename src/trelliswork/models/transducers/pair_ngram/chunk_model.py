@@ -81,7 +81,16 @@ class ChunkModel:
         return lambda start, end: self.ranges.get(source[start:end], (0, 0))
 
     def targets(self, sources: Sequence[Symbols], k: int, widest: int) -> list[BestTargets]:
-        """Return the k best targets of sources with known symbols, as `SourceLattice.top_k` has them, in one call."""
+        """Return the k best targets of sources with known symbols, as `SourceLattice.top_k` has them, in one call.
+
+        Args:
+            sources: Symbols of each source.
+            k: Number of targets of each source.
+            widest: Largest number of prefixes of a length that are continued.
+
+        Returns:
+            The targets of each source, best first.
+        """
         asked = [source for source in sources if source]
         rows = [row for source in asked for row in plain_rows(len(source), self.longest, self._fitting(source))]
         first = np.cumsum([0, *map(len, asked)])

@@ -68,7 +68,16 @@ class PairNgram(Transducer):
     def fit(
         cls, train: Sequence[Sentence], config: PairNgramConfig | None = None, *, format: PairFormat | None = None
     ) -> Self:
-        """Learn from pairs; those that the chunks cannot cover are notes in `learned`."""
+        """Learn from pairs; those that the chunks cannot cover are notes in `learned`.
+
+        Args:
+            train: Pairs.
+            config: Settings.
+            format: Way to cut texts into symbols.
+
+        Returns:
+            The model.
+        """
         config = config or PairNgramConfig()
         limits = ChunkLimits(config.source_chunk, config.target_chunk, config.many_to_many)
         pairs, notes = _alignable(train, limits, config.unalignable)

@@ -92,6 +92,13 @@ class BracketConstraint(PrefixConstraint):
     A head that is not among the names `alone` needs its bracket. Terms have one root; `lambda` and the binders
     introduce $0, $1, ... in this order, and no variable is free. Prolog refers to variables that are new before, as
     `terms/nesting.py` counts them. Plain brackets need nothing but to close and to hold something.
+
+    Args:
+        symbols: Symbols of targets.
+        form: Form of targets.
+        arities: Fewest and most arguments of each head.
+        alone: Names that may stand without a bracket.
+        deepest: Largest number of open brackets, the root included.
     """
 
     def __init__(
@@ -253,7 +260,16 @@ def opened_tree(form: Form, question: OpenedQuestion, tree: Symbols) -> Symbols:
 def opened_pairs(
     pairs: Sequence[Sentence], form: Form, open_names: bool
 ) -> tuple[NameLexicon, list[Symbols], list[Symbols]]:
-    """Return a lexicon of the names in some pairs, and the pairs with open names; without names, as they are."""
+    """Return a lexicon of the names in some pairs, and the pairs with open names; without names, as they are.
+
+    Args:
+        pairs: Questions with their meanings.
+        form: Form of targets.
+        open_names: True to leave names open.
+
+    Returns:
+        The lexicon, the words of each question, and its tree.
+    """
     trees, lexicon = [tree_of(form, pair) for pair in pairs], NameLexicon({})
     if open_names and form.name == "lambda":
         lexicon = NameLexicon.learned([(pair.words, tree) for pair, tree in zip(pairs, trees, strict=True)])

@@ -338,7 +338,15 @@ def words_of(questions: Sequence[Sequence[str]], min_count: int, vectors: WordVe
 
 class QuestionWords(nn.Module):
     """A learned vector for the first `n_known` words, that of the unknown word for the others; behind it, if
-    `vector_dim` is not 0, the pretrained vector of the word."""
+    `vector_dim` is not 0, the pretrained vector of the word.
+
+    Args:
+        n_words: Number of words, those with pretrained vectors alone included.
+        n_known: Number of words with learned vectors.
+        dim: Width of the learned vectors.
+        vector_dim: Width of the pretrained vectors, 0 if there are none.
+        tune: True to train the pretrained vectors further.
+    """
 
     def __init__(self, n_words: int, n_known: int, dim: int, vector_dim: int = 0, *, tune: bool = False) -> None:
         super().__init__()
