@@ -17,10 +17,10 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trelliswork.cli.answering import Job, Question
-from trelliswork.cli.bulk import local, shard_work
+from trelliswork.cli.bulk import local
+from trelliswork.cli.bulk import shards as bulk_shards
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
-from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
-from trelliswork.cli.bulk.shards import Shard, shards_of
+from trelliswork.cli.bulk.shards import Outcome, Shard, annotate_shard, shards_of
 from trelliswork.cli.inputs import load_reader
 from trelliswork.data import Choices
 
@@ -113,7 +113,7 @@ def test_a_bad_block_of_columns_is_set_aside_whole(model: Path, data: Path, tmp_
 def test_a_file_of_nothing_but_bad_records_is_given_up(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_work, "MOST_BAD", 3)
+    monkeypatch.setattr(bulk_shards, "MOST_BAD", 3)
     (tmp_path / "a.jsonl").write_text("{\n" * 4, encoding="utf-8")
     (shard,) = shards_of([str(tmp_path / "a.jsonl")], str(tmp_path / "out"), None)
     shard.target.parent.mkdir()

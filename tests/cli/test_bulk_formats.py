@@ -19,11 +19,11 @@ import pytest
 import torch
 
 from trelliswork.cli.answering import Job, Question
-from trelliswork.cli.bulk import local, shard_work
+from trelliswork.cli.bulk import local
+from trelliswork.cli.bulk import shards as bulk_shards
 from trelliswork.cli.bulk.local import annotate_locally
 from trelliswork.cli.bulk.ray_engine import annotate_or_give_up
-from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
-from trelliswork.cli.bulk.shards import Shard, clear_parts, shards_of
+from trelliswork.cli.bulk.shards import TRIES, Outcome, Shard, annotate_shard, clear_parts, shards_of
 from trelliswork.cli.inputs import load_reader
 from trelliswork.data import Choices, Sentence, json_text, read_conll
 
@@ -111,7 +111,7 @@ def test_a_kill_a_full_disk_and_damage_change_no_byte(
 
 def disturb(patch: pytest.MonkeyPatch, killed: Path) -> None:
     """The process of one shard dies once, in the middle of writing; another shard is written to a full disk."""
-    own = shard_work.atomic_write
+    own = bulk_shards.atomic_write
 
     def killing(model: Any, shard: Shard, job: Job) -> Outcome:
         if shard.source.stem == KILLED and not killed.exists():
@@ -124,7 +124,7 @@ def disturb(patch: pytest.MonkeyPatch, killed: Path) -> None:
         return own("/dev/full", mode) if FULL in path.name else own(path, mode, **how)
 
     patch.setattr(local, "annotate_shard", killing)
-    patch.setattr(shard_work, "atomic_write", full)
+    patch.setattr(bulk_shards, "atomic_write", full)
 
 
 def test_what_is_set_aside_of_parquet_is_a_row(loaded: Any, data: Path, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trelliswork.cli.answering import Job, Question
-from trelliswork.cli.bulk import ray_engine, shard_work
-from trelliswork.cli.bulk.shard_work import annotate_shard
-from trelliswork.cli.bulk.shards import Shard, shards_of
+from trelliswork.cli.bulk import ray_engine
+from trelliswork.cli.bulk import shards as bulk_shards
+from trelliswork.cli.bulk.shards import Shard, annotate_shard, shards_of
 from trelliswork.cli.inputs import load_reader
 from trelliswork.data import Choices
 
@@ -57,13 +57,13 @@ def test_a_link_that_is_planted_while_answers_are_written_is_replaced(
     victim.write_text("precious", encoding="utf-8")
     _, shard = shards_of([str(folder)], str(tmp_path / "out"), None)
     shard.target.parent.mkdir()
-    own = shard_work.write_answers
+    own = bulk_shards.write_answers
 
     def planting(*arguments: Any, **more: Any) -> int:
         shard.target.symlink_to(victim)
         return own(*arguments, **more)
 
-    monkeypatch.setattr(shard_work, "write_answers", planting)
+    monkeypatch.setattr(bulk_shards, "write_answers", planting)
     assert annotate_shard(load_reader(str(model), None), shard, JOB).problem == ""
     assert victim.read_text(encoding="utf-8") == "precious" and not shard.target.is_symlink()
 
@@ -173,7 +173,7 @@ def test_a_full_disk_for_temporary_files_names_the_file(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "/tmp/tmp123/a.jsonl")
 
-    monkeypatch.setattr("trelliswork.cli.bulk.shard_work.LineRecords.write", full)
+    monkeypatch.setattr("trelliswork.cli.bulk.shards.LineRecords.write", full)
     shard, _ = shards_of([str(folder)], str(tmp_path / "out"), None)
     shard.target.parent.mkdir()
     problem = annotate_shard(load_reader(str(model), None), shard, JOB).problem

@@ -15,8 +15,8 @@ from tests.cli.treebanks import conllu, patterns
 from tests.models.table_parser import TableParser
 from trelliswork.cli.answering import Question, answers
 from trelliswork.cli.inputs import open_new
-from trelliswork.cli.judging import report_from_text
 from trelliswork.cli.main import run
+from trelliswork.cli.report.evaluation import report_from_text
 from trelliswork.cli.writing_answers import Inputs, writer_for
 from trelliswork.data import Choices, Sentence, Vocabulary, read_treebank
 from trelliswork.data.kept_lines import KeptLines

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.base import case
-from trelliswork.cli.panels import Columns
+from trelliswork.cli.options import Columns
 from trelliswork.data.settings import LARGEST, LARGEST_SEED, Settings, kinds_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import VectorTaggerConfig

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from trelliswork.cli.panels import Columns
+from trelliswork.cli.options import Columns
 from trelliswork.data.settings import About, Settings, kinds_of, settings_in
 from trelliswork.models.catalogue import Entry, by_title, entries
 from trelliswork.models.networks.config import Machine

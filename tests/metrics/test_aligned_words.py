@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from trelliswork.metrics import Score
-from trelliswork.metrics.aligned_words import ROOT, TextWord, aligned_words, word_scores
+from trelliswork.metrics.attachment import ROOT, TextWord, aligned_words, word_scores
 
 
 def walked(gold: list[TextWord], found: list[TextWord]) -> int:

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trelliswork.cli.messages import did_you_mean
-from trelliswork.cli.options import MOST_THREADS
-from trelliswork.cli.panels import Columns
+from trelliswork.cli.options import MOST_THREADS, Columns
 from trelliswork.data.settings import keys_of, misfit
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.catalogue import entries, entry_of, nearest_model

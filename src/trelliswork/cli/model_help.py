@@ -13,7 +13,7 @@ import typer
 
 from trelliswork.cli.light_typer import PlainCommand
 from trelliswork.cli.messages import did_you_mean
-from trelliswork.cli.panels import BY_MODEL, Panel, panel_of
+from trelliswork.cli.options import BY_MODEL, Panel, panel_of
 from trelliswork.data.settings import keys_of, settings_in
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.catalogue import by_title, entries, entry_of

@@ -1,11 +1,11 @@
 """Scores of predictions against gold answers.
 
 spans.py                                    tags, and the spans that they spell
-attachment.py, brackets.py                  dependency trees, constituency trees
-aligned_words.py                            words of two tokenisations, side by side
+attachment.py                               dependency trees, also over words of two tokenisations
+brackets.py                                 constituency trees
 frame_graphs.py                             events and frames
 strings.py, string_kernels.py               strings: error rates and BLEU
-calibration.py, significance.py             are probabilities right, and is a difference luck?
+calibration.py, significance.py             are probabilities right, and is a difference significant?
 """
 
 from __future__ import annotations

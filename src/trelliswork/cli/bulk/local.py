@@ -23,8 +23,7 @@ from typing import Any
 import typer
 
 from trelliswork.cli.answering import Job
-from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
-from trelliswork.cli.bulk.shards import Shard, clear_parts
+from trelliswork.cli.bulk.shards import TRIES, Outcome, Shard, annotate_shard, clear_parts
 from trelliswork.cli.messages import Shown, progress_shown, say
 from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell

@@ -16,8 +16,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from trelliswork.cli.answering import Job
-from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
-from trelliswork.cli.bulk.shards import Shard
+from trelliswork.cli.bulk.shards import TRIES, Outcome, Shard, annotate_shard
 from trelliswork.cli.inputs import given_function, load_reader
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Model

@@ -11,8 +11,7 @@ import typer
 from trelliswork.cli.findings import Finding, Survey, TreeSurvey, overlap, survey_pairs
 from trelliswork.cli.inputs import expanded, kind_of, layout
 from trelliswork.cli.messages import visible
-from trelliswork.cli.options import layout_in
-from trelliswork.cli.panels import TO_COMPARE, with_options
+from trelliswork.cli.options import TO_COMPARE, layout_in, with_options
 from trelliswork.data import Choices, PairFormat
 from trelliswork.data.readers import open_tagged
 from trelliswork.data.treebank import TREEBANK

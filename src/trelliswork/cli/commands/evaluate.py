@@ -23,11 +23,28 @@ from trelliswork.cli.inputs import (
     load_reader,
     require_different,
 )
-from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text, report_from_text
 from trelliswork.cli.messages import say, visible
-from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Quiet, Threads, Threshold, layout_in
-from trelliswork.cli.panels import TO_COMPARE, with_options
-from trelliswork.cli.report.evaluation import evaluation_page
+from trelliswork.cli.options import (
+    TO_COMPARE,
+    Device,
+    DeviceName,
+    Features,
+    ModelFolder,
+    Quiet,
+    Threads,
+    Threshold,
+    layout_in,
+    with_options,
+)
+from trelliswork.cli.report.evaluation import (
+    Compared,
+    Judged,
+    compared,
+    comparison_record,
+    comparison_text,
+    evaluation_page,
+    report_from_text,
+)
 from trelliswork.data import ColumnFormat, Sentence, atomic_write
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named

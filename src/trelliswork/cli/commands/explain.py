@@ -13,8 +13,7 @@ from trelliswork.cli.answering import noting_unknown
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import choices_of, given_function, kind_of, load_on, open_new
 from trelliswork.cli.messages import say, visible
-from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, layout_in
-from trelliswork.cli.panels import TO_READ, with_options
+from trelliswork.cli.options import TO_READ, Device, DeviceName, Features, ModelFolder, layout_in, with_options
 from trelliswork.data import atomic_write
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named

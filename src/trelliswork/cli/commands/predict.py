@@ -15,12 +15,21 @@ import typer
 
 from trelliswork.cli.answering import BATCH, Job, Pin, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
-from trelliswork.cli.bulk.shard_work import packed_write
-from trelliswork.cli.bulk.shards import is_bulk, shards_of
+from trelliswork.cli.bulk.shards import is_bulk, packed_write, shards_of
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, load_reader
-from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
-from trelliswork.cli.panels import TO_READ, panel_of, with_options
+from trelliswork.cli.options import (
+    TO_READ,
+    Device,
+    DeviceName,
+    Features,
+    ModelFolder,
+    Threads,
+    Threshold,
+    layout_in,
+    panel_of,
+    with_options,
+)
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writers.base import Target
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of

@@ -10,8 +10,7 @@ import typer
 from trelliswork.cli.config_file import CHOSEN, MODEL_NAME, read_config, values_in
 from trelliswork.cli.early import check_training
 from trelliswork.cli.model_help import DEFAULT, OF_MODELS, ModelCommand, known_model, with_kinds
-from trelliswork.cli.options import Quiet, Threads, layout_in, parse_column, parse_columns
-from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
+from trelliswork.cli.options import COLUMNS, SEEDS, Quiet, Threads, layout_in, parse_column, parse_columns, with_options
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named

@@ -22,8 +22,7 @@ from trelliswork.cli.config_file import CHOSEN, read_config
 from trelliswork.cli.early import AUTO, check_files
 from trelliswork.cli.messages import say
 from trelliswork.cli.model_help import OF_MODELS, ModelCommand
-from trelliswork.cli.options import Quiet, Threads
-from trelliswork.cli.panels import COLUMNS, SEEDS, with_options
+from trelliswork.cli.options import COLUMNS, SEEDS, Quiet, Threads, with_options
 from trelliswork.cli.tune_folder import default_space, read_space, reserved_search, settle
 from trelliswork.data.settings import Space
 from trelliswork.errors import TrellisworkError
@@ -32,11 +31,11 @@ from trelliswork.training.result import SearchResult, TrialRow, shown
 from trelliswork.training.trials import SearchConfig, require_optuna, search
 
 if TYPE_CHECKING:
-    from trelliswork.cli.tune_trials import Trials
+    from trelliswork.cli.training import Trials
     from trelliswork.models.recipe import Options
 
 SPACE = "space"
-TRIALS = "trelliswork.cli.tune_trials:Trials"  # imports numba
+TRIALS = "trelliswork.cli.training:Trials"  # imports numba
 NO_MATTER = (CHOSEN, "out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
 
 

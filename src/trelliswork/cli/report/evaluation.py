@@ -1,14 +1,14 @@
-"""The page of `evaluate --html`: how good a model is, where it fails, and whether another is better."""
+"""Results of `evaluate` in words, as JSON and as a page: scores, mistakes, and whether another model is better."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from html import escape
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from trelliswork.cli.judging import Compared, Judged, verdict
 from trelliswork.cli.report.page import (
     MOST_ROWS,
     by_label,
@@ -22,10 +22,17 @@ from trelliswork.cli.report.page import (
     trust,
     whole_page,
 )
-from trelliswork.metrics import Score
-from trelliswork.models.base import Report, count
+from trelliswork.data import Sentence
+from trelliswork.data.choices import CONLLU_NAMES
+from trelliswork.data.raw_sentences import sentence_of_tokens
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.metrics import Difference, Score, paired_bootstrap
+from trelliswork.metrics.attachment import ROOT, TextWord, word_scores
+from trelliswork.models.base import HEAD, Answer, Model, Report, count
 from trelliswork.models.examined import Examined, Example, Part
 from trelliswork.models.votes import isolated
+from trelliswork.text import Document, RuleTokeniser, Token, Tokeniser, read_documents, tokenisation_scores
+from trelliswork.text.scores import visible_before
 
 WORST, DIFFERENT = 20, 10  # sentences that are shown
 
@@ -150,3 +157,172 @@ def explanation_page(explanations: Sequence[Any], model: str, file: str) -> str:
         for i, each in enumerate(explanations, 1)
     ]
     return whole_page(title, [heading(title, kind.lead), kind.legend, *sections])
+
+
+# The results of `evaluate` in words and as JSON: two models compared, and models that read raw text.
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model, the report on its answers, and whether it knows a word."""
+
+    name: str
+    report: Report
+    knows: Callable[[str], bool | None]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two models on one task."""
+
+    task: str
+    first: Examined
+    second: Examined
+    difference: Difference
+
+
+def compared(first: Judged, second: Judged) -> list[Compared]:
+    """Return the tasks that both models have; models that cannot be compared are an error."""
+    comparisons = []
+    for task, ours in first.report.examined.items():
+        theirs = second.report.examined.get(task)
+        if theirs is None or theirs.metric != ours.metric:
+            has = "nothing" if theirs is None else theirs.metric
+            problem = f"--against: expected {ours.metric} from both models, got {has} from {second.name}"
+            raise TrellisworkError(f"{problem}; compare models that were trained on the same tags")
+        same = [a.words == b.words for a, b in zip(ours.examples, theirs.examples, strict=False)]
+        if len(ours.examples) != len(theirs.examples) or not all(same):
+            raise TrellisworkError(
+                f"--against: {second.name} reads other words from the file than {first.name}; name the columns"
+            )
+        comparisons.append(Compared(task, ours, theirs, paired_bootstrap(ours.scores, theirs.scores)))
+    if not comparisons:
+        raise TrellisworkError(f"--against: {first.name} is a model whose answers have no parts to compare")
+    return comparisons
+
+
+def comparison_text(both: list[Compared], first: str, second: str) -> str:
+    """Return the difference in words: is it more than luck?"""
+    lines = [f"A: {first}\nB: {second}", ""]
+    lines.append(f"{'':24}     A       B    A - B   95% interval          p")
+    for each in both:
+        difference = each.difference
+        name = f"{each.task}: {each.first.metric}" if each.task else each.first.metric
+        ratios = f"{100 * difference.first:6.2f}  {100 * difference.second:6.2f}  {100 * difference.difference:+7.2f}"
+        interval = f"{100 * difference.low:+6.2f} .. {100 * difference.high:+6.2f}"
+        lines.append(f"{name:24}{ratios}   {interval}   {difference.p_value:.4f}")
+    lines.append("")
+    return "\n".join([*lines, *(verdict(each) for each in both)])
+
+
+def verdict(each: Compared) -> str:
+    """Say in one sentence which model is better, if the test is significant."""
+    difference, task = each.difference, f"{each.task}: " if each.task else ""
+    fewer = f"A has fewer mistakes in {count(difference.n_better, 'sentence')}, B in {difference.n_worse:,}"
+    sizes = f"{fewer}, of {difference.n:,}"
+    if difference.p_value >= SIGNIFICANT:
+        return f"{task}{sizes}; the difference is not significant (paired bootstrap)"
+    better = "A" if difference.difference > 0 else "B"
+    return f"{task}{sizes}; {better} is better, and the difference is significant (paired bootstrap)"
+
+
+def comparison_record(both: list[Compared], name: str) -> dict[str, object]:
+    """Return the same for JSON."""
+    records = {each.task: {"metric": each.first.metric, **asdict(each.difference)} for each in both}
+    return {"model": name, **(records[""] if list(records) == [""] else {"tasks": records})}
+
+
+# `evaluate --from-text`: a model on the raw text of a CoNLL-U file, whose words it has to find as well.
+
+ARCS = ("UAS", "LAS", "LAS, no subtypes", "CLAS")
+ABOUT = {
+    "words": "aligned as in the CoNLL 2018 shared task", "UAS": "words with the right head",
+    "LAS": "with the right label too", "LAS, no subtypes": "as in the shared task",
+    "CLAS": "content words, no subtypes",
+}  # fmt: skip
+
+
+class Analysed(NamedTuple):
+    """A sentence with what is known or found of its words: columns, and arcs if there are any."""
+
+    sentence: Sentence
+    columns: Mapping[str, Sequence[str]]
+    arcs: Sequence[tuple[int, str]] = ()
+
+
+def report_from_text(model: Model, files: Sequence[str], gold: Sequence[Sentence], tag_column: int) -> Report:
+    """Score tokens, sentences and words, and columns and arcs of words; `gold` are the sentences of the files."""
+    read = [(file, document) for file in files for document in read_documents(file)]
+    documents = [document for _, document in read]
+    tokeniser = _Known(model.tokeniser or RuleTokeniser(), documents)
+    scores = {name: share / 100 for name, share in tokenisation_scores(tokeniser, documents).items()}
+    counts: dict[str, Score] = {}
+    names: list[str] = []
+    rest = iter(gold)
+    for file, document in read:
+        raw = [sentence_of_tokens(document.text, tokens) for tokens in tokeniser.tokenise(document.text) if tokens]
+        analysed = [_answered(each, answer, tag_column) for each, answer in zip(raw, model.predict(raw), strict=True)]
+        known = [_known(tokens, document.text, rest, tag_column, file) for tokens in document.sentences if tokens]
+        before = visible_before(document.text)
+        names = names or [name for name in analysed[0].columns if all(name in each.columns for each in known)]
+        for name, score in word_scores(list(_words(known, before)), list(_words(analysed, before)), names).items():
+            counts[name] = _added(counts.get(name, Score(0, 0, 0)), score)
+    shown = ["tokens", "sentences", "words", *names, *(ARCS if analysed[0].arcs else ())]
+    scores |= {name: counts[name].f1 for name in shown if name in counts}
+    lines = ["F1 on raw text"] + [
+        f"{name:<24}{100 * scores[name]:6.2f}   {ABOUT.get(name, '')}".rstrip() for name in shown
+    ]
+    last = "LAS" if analysed[0].arcs else names[-1] if names else "words"
+    return Report("\n".join(lines), {"metric": f"{last} F1", "score": scores[last], **{n: scores[n] for n in shown}})
+
+
+class _Known:
+    """Tokeniser that remembers the tokens of some texts."""
+
+    def __init__(self, tokeniser: Tokeniser, documents: Sequence[Document]) -> None:
+        self._found = {each.text: tokeniser.tokenise(each.text) for each in documents}
+
+    def tokenise(self, text: str) -> list[list[Token]]:
+        sentences: list[list[Token]] = self._found[text]
+        return sentences
+
+
+def _answered(sentence: Sentence, answer: Answer, tag_column: int) -> Analysed:
+    lemmas = {"LEMMA": answer.lemmas} if answer.lemmas else {}
+    if not answer.columns:
+        return Analysed(sentence, {**lemmas, CONLLU_NAMES[tag_column - 1]: answer.value})
+    others = {name: values for name, values in answer.columns.items() if name not in (HEAD, "DEPREL")}
+    return Analysed(sentence, {**lemmas, **others}, answer.value if answer.has_arcs else ())
+
+
+def _known(tokens: Sequence[Token], text: str, gold: Iterator[Sentence], tag_column: int, file: str) -> Analysed:
+    """Return a sentence of a text with what the file says of it."""
+    sentence, known = sentence_of_tokens(text, tokens), next(gold, None)
+    if known is None or len(known) != len(sentence):
+        raise DataError(file, "expected the same words in its text and in its sentences; fix its multi-word tokens")
+    if known.heads is None:
+        return Analysed(sentence, {**known.columns, CONLLU_NAMES[tag_column - 1]: known.tags or ()})
+    return Analysed(sentence, known.columns, list(zip(known.heads, known.tags or (), strict=True)))
+
+
+def _words(sentences: Sequence[Analysed], before: Sequence[int]) -> Iterator[TextWord]:
+    """Yield the words of a text one after another, their places counted in visible characters."""
+    n_before = 0
+    for sentence, columns, arcs in sentences:
+        places, multiword = list(sentence.offsets), set()
+        for first, last, _ in sentence.multiword:
+            places[first:last] = [(places[first][0], places[last - 1][1])] * (last - first)
+            multiword |= set(range(first, last))
+        for i, (start, end) in enumerate(places):
+            head, label = arcs[i] if arcs else (0, "")
+            yield TextWord(
+                before[start], before[end], sentence.words[i], i in multiword, n_before + head - 1 if head else ROOT,
+                label, {name: values[i] for name, values in columns.items()},
+            )  # fmt: skip
+        n_before += len(sentence)
+
+
+def _added(first: Score, second: Score) -> Score:
+    return Score(first.correct + second.correct, first.predicted + second.predicted, first.gold + second.gold)
