@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trelliswork.data import JsonFields, read_jsonl
-from trelliswork.data.json_shapes import Piece, Place, Reading, shape_of
+from trelliswork.data.json_shapes import LabelledPiece, Place, Reading, shape_of
 from trelliswork.errors import DataError, TrellisworkError, TrellisworkWarning
 from trelliswork.text import RuleTokeniser
 
@@ -140,22 +140,24 @@ def test_bad_records(tmp_path: Path, record: dict[str, Any], problem: str | None
     assert problem in str(caught.value)
 
 
-def answered(record: dict[str, Any], *fields: str, tags: list[list[str]], found: list[Piece] | None = None) -> Any:
+def answered(
+    record: dict[str, Any], *fields: str, tags: list[list[str]], found: list[LabelledPiece] | None = None
+) -> Any:
     line, place = json.dumps(record) + "\n", Place("a.jsonl", 1)
     shape = shape_of(record, place, Reading(JsonFields.parse(fields)))
-    return json.loads(shape.written(line, record, tags, found or []))
+    return json.loads(shape.put_answers(line, record, tags, found or []))
 
 
 def test_answers_have_the_shape_of_the_record() -> None:
     assert answered({"tokens": ["a"], "ner_tags": [0]}, "names=O,B-X", tags=[["B-X"]])["ner_tags"] == [1]
     assert answered({"words": ["a"]}, "tokens=words", "tags=labels", tags=[["X"]])["labels"] == ["X"]
-    piece = Piece(2, 9, "PER", {"probability": 0.5})
+    piece = LabelledPiece(2, 9, "PER", {"probability": 0.5})
     assert answered(PRODIGY, tags=[], found=[piece])["spans"] == [
         {"start": 2, "end": 9, "label": "PER", "text": "Ann Lee", "probability": 0.5}
     ]
     tokens = [{"text": "Ann", "start": 2, "end": 5}, {"text": "Lee", "start": 6, "end": 9}]
     assert answered(PRODIGY | {"tokens": tokens}, tags=[], found=[piece])["spans"][0]["token_end"] == 1
-    studio = answered(STUDIO, tags=[], found=[Piece(2, 9, "PER")])
+    studio = answered(STUDIO, tags=[], found=[LabelledPiece(2, 9, "PER")])
     assert studio["annotations"] == STUDIO["annotations"]
     assert studio["predictions"][0]["result"] == [
         {"from_name": "ner", "to_name": "t", "type": "labels",
@@ -179,7 +181,7 @@ def test_spans_may_be_lists(tmp_path: Path, key: str) -> None:
 def test_doccano_with_relations(tmp_path: Path) -> None:
     record = {"text": TEXT, "entities": OFFSETS, "relations": []}
     assert read(written(tmp_path, record))[0].tags == ("O", "B-PER", "I-PER", "O", "O")
-    found = answered(record, tags=[], found=[Piece(26, 30, "LOC")])["entities"]
+    found = answered(record, tags=[], found=[LabelledPiece(26, 30, "LOC")])["entities"]
     assert found == [{"start_offset": 26, "end_offset": 30, "label": "LOC", "text": "Gent"}]
 
 
@@ -200,8 +202,8 @@ def test_pairs_of_spacy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["label", "labels", "entities"])
 def test_answers_to_lists_are_lists_and_probabilities_are_kept_too(key: str) -> None:
     record = {"text": TEXT, key: []}
-    assert answered(record, tags=[], found=[Piece(2, 9, "PER")]) == {"text": TEXT, key: [[2, 9, "PER"]]}
-    found = answered(record, tags=[], found=[Piece(2, 9, "PER", {"probability": 0.5})])
+    assert answered(record, tags=[], found=[LabelledPiece(2, 9, "PER")]) == {"text": TEXT, key: [[2, 9, "PER"]]}
+    found = answered(record, tags=[], found=[LabelledPiece(2, 9, "PER", {"probability": 0.5})])
     assert found[key] == [[2, 9, "PER"]]
     assert found["spans"] == [{"start": 2, "end": 9, "label": "PER", "text": "Ann Lee", "probability": 0.5}]
 
@@ -209,7 +211,7 @@ def test_answers_to_lists_are_lists_and_probabilities_are_kept_too(key: str) -> 
 def test_lists_come_before_the_spans_that_a_prediction_has_added(tmp_path: Path) -> None:
     added = {"text": "Ann Lee", "label": [[0, 3, "X"]], "spans": [{"start": 0, "end": 7, "label": "PER"}]}
     assert read(written(tmp_path, added))[0].tags == ("B-X", "O")
-    found = answered(added, tags=[], found=[Piece(4, 7, "Y")])
+    found = answered(added, tags=[], found=[LabelledPiece(4, 7, "Y")])
     assert found["label"] == [[4, 7, "Y"]]
     assert found["spans"] == [{"start": 4, "end": 7, "label": "Y", "text": "Lee"}], "nothing old is left"
     kinds = {"text": "Ann Lee", "labels": ["PER", "LOC"], "spans": [{"start": 0, "end": 7, "label": "PER"}]}

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trelliswork.data.json_shapes import Piece, Place, Reading, Record, Texts
+from trelliswork.data.json_shapes import LabelledPiece, Place, Reading, Record, Texts
 from trelliswork.data.jsonl import notes_on
 from trelliswork.data.raw_sentences import Tokeniser
 from trelliswork.data.sentence import Sentence
@@ -107,7 +107,7 @@ def _documents(path: str | Path, with_tags: bool, unused: Counter[str]) -> Itera
 class _Bound:
     """A text-bound annotation, the line that it is on, and the text that it says to have."""
 
-    piece: Piece
+    piece: LabelledPiece
     said: str
 
     def fits(self, text: str) -> bool:
@@ -161,7 +161,7 @@ class _Document:
             start, end = map(int, bound[2].split())
             if start >= end:
                 raise DataError(file, f"expected a start before the end, got {start} and {end}", line=number)
-            yield _Bound(Piece(start, end, bound[1], {"line": number}), fields[2] if len(fields) > 2 else "")
+            yield _Bound(LabelledPiece(start, end, bound[1], {"line": number}), fields[2] if len(fields) > 2 else "")
 
     def _fitting(self, text: str, bound: Sequence[_Bound]) -> str:
         """Return the text that all annotations fit: as it is, or without byte order mark or carriage returns."""
@@ -204,5 +204,5 @@ class _BoundTexts(Texts):
     def members(self, record: Record) -> tuple[str, ...]:
         return ("text", "tokens", "pieces")
 
-    def pieces(self, record: Record) -> list[Piece]:
+    def pieces(self, record: Record) -> list[LabelledPiece]:
         return list(record["pieces"])

@@ -66,7 +66,7 @@ Groups = Sequence[Sequence[RawToken]]  # tokens by sentence
 TAGS = ("tags", "ner_tags")  # what tags are called, the first that there is
 
 
-class Piece(NamedTuple):
+class LabelledPiece(NamedTuple):
     """A place in a text that has a label, and what else is known of it."""
 
     start: int
@@ -107,7 +107,9 @@ class Shape(ABC):
         """Return the sentences of a record."""
 
     @abstractmethod
-    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(
+        self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[LabelledPiece]
+    ) -> str:
         """Return the line of a record with the tags of its sentences, or the labelled pieces of its text.
 
         Args:
@@ -157,7 +159,9 @@ class Words(Shape):
                 )
         return tuple(names[each] for each in values)
 
-    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(
+        self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[LabelledPiece]
+    ) -> str:
         key, numbers = self.tag_key(record), {name: i for i, name in enumerate(self.fields.names)}
         before = record.get(key)
         was_numbers = isinstance(before, list) and any(type(each) is int for each in before)
@@ -231,14 +235,14 @@ class Texts(Shape):
         text: str = record[self.fields.text or "text"]
         return text
 
-    def pieces(self, record: Record) -> list[Piece]:
+    def pieces(self, record: Record) -> list[LabelledPiece]:
         """Return the labelled pieces of the text."""
         key, n = self.span_key(record), len(self.text(record))
         if key not in record and "answer" not in record:
             raise self.place.error(f'expected the key "{key}", got {", ".join(record)}')
         return [self._piece(each, key, n) for each in require_list(record.get(key) or [], key, *self.place)]
 
-    def _piece(self, span: Json, key: str, n: int) -> Piece:
+    def _piece(self, span: Json, key: str, n: int) -> LabelledPiece:
         """Return the piece that a span stands for in a text of `n` characters."""
         start, end, label = _parts(span)
         if not (type(start) is int and type(end) is int and isinstance(label, str) and 0 <= start < end and label):
@@ -247,7 +251,7 @@ class Texts(Shape):
         if end > n:
             problem = f'expected spans inside the text of {n} characters in "{key}", got {start} to {end} ({label})'
             raise self.place.error(f"{problem}; offsets count code points from 0")
-        return Piece(start, end, label)
+        return LabelledPiece(start, end, label)
 
     def _tokens(self, record: Record) -> Groups:
         """Return the tokens by sentence: those of the record, or those that the tokeniser finds."""
@@ -264,10 +268,10 @@ class Texts(Shape):
         groups: Groups = self.reading.tokeniser.tokenise(text)
         return groups
 
-    def _tagged(self, text: str, sentences: list[Sentence], pieces: Sequence[Piece]) -> list[Sentence]:
+    def _tagged(self, text: str, sentences: list[Sentence], pieces: Sequence[LabelledPiece]) -> list[Sentence]:
         self.reading.n_spans += len(pieces)
         begins = [sentence.offsets[0][0] for sentence in sentences]
-        inside: list[list[tuple[int, int, Piece]]] = [[] for _ in sentences]
+        inside: list[list[tuple[int, int, LabelledPiece]]] = [[] for _ in sentences]
         placed = [(*_trimmed(text, piece), piece) for piece in pieces]
         for start, end, piece in sorted(placed, key=lambda each: (*each[:2], each[2].label)):
             at = bisect_right(begins, start) - 1
@@ -277,7 +281,7 @@ class Texts(Shape):
                 inside[at].append((start, end, piece))
         return [self._with_spans(text, *each) for each in zip(sentences, inside, strict=True)]
 
-    def _with_spans(self, text: str, sentence: Sentence, pieces: Sequence[tuple[int, int, Piece]]) -> Sentence:
+    def _with_spans(self, text: str, sentence: Sentence, pieces: Sequence[tuple[int, int, LabelledPiece]]) -> Sentence:
         """Return a sentence with the tags of the pieces, which are sorted, that begin and end with its tokens."""
         starts = {start: i for i, (start, _) in reversed(list(enumerate(sentence.offsets)))}
         ends = {end: i + 1 for i, (_, end) in enumerate(sentence.offsets)}
@@ -290,12 +294,14 @@ class Texts(Shape):
                 self._stray(text, piece)
         return replace(sentence, tags=tuple(tags_of(spans, len(sentence), SCHEME)))
 
-    def _stray(self, text: str, piece: Piece) -> None:
+    def _stray(self, text: str, piece: LabelledPiece) -> None:
         shown = text if len(text) <= 80 else f"{text[max(0, piece.start - 30) : piece.end + 30]}"
         lost = f"{text[piece.start : piece.end]!r} ({piece.label}, {piece.start} to {piece.end})"
         self.reading.astray.append(f"{self.place.file}:{piece.more.get('line', self.place.line)}: {lost} in {shown!r}")
 
-    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(
+        self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[LabelledPiece]
+    ) -> str:
         text, key = self.text(record), self.span_key(record)
         before = [each for each in record.get(key) or [] if isinstance(each, list | Mapping)]
         named = "start_offset" in before[0] if before else False
@@ -318,7 +324,7 @@ class Texts(Shape):
         has_more = SPANS[0] in record or any(piece.more for piece in pieces)
         return replaced_member(line, SPANS[0], spans) if has_more else line
 
-    def _token_places(self, record: Record, piece: Piece) -> dict[str, int]:
+    def _token_places(self, record: Record, piece: LabelledPiece) -> dict[str, int]:
         """Return the first and the last token, as Prodigy writes them, if the record has tokens."""
         given = record.get("tokens")
         if not (isinstance(given, list) and all(map(_is_place, given))):
@@ -340,7 +346,7 @@ class StudioTexts(Texts):
             raise self.place.error(f'expected a string under "{key}" in "data", got {kind_of(text)}; --field text=NAME')
         return text
 
-    def pieces(self, record: Record) -> list[Piece]:
+    def pieces(self, record: Record) -> list[LabelledPiece]:
         values: list[Json] = [each.get("value") for each in self._results(record)]
         labelled, n = filter(_is_labelled, values), len(self.text(record))
         return [self._piece({**each, "label": each["labels"][0]}, STUDIO, n) for each in labelled]
@@ -352,7 +358,9 @@ class StudioTexts(Texts):
         results = require_list(done[-1].get("result") or [], "result", *self.place) if done else []
         return [each for each in results if isinstance(each, Mapping)]
 
-    def put_answers(self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[Piece]) -> str:
+    def put_answers(
+        self, line: str, record: Record, tags: Sequence[Sequence[str]], pieces: Sequence[LabelledPiece]
+    ) -> str:
         first = next(iter(self._results(record)), {})
         names = {
             "from_name": first.get("from_name", "label"),
@@ -391,7 +399,7 @@ def _parts(span: Json) -> tuple[Json, Json, Json]:
     return start, end, span.get("label")
 
 
-def _whole(groups: Groups, pieces: Sequence[Piece]) -> Groups:
+def _whole(groups: Groups, pieces: Sequence[LabelledPiece]) -> Groups:
     """Return sentences put together where a labelled piece goes over their border."""
     joined: list[list[RawToken]] = []
     ordered = sorted(piece[:2] for piece in pieces)
@@ -405,7 +413,7 @@ def _whole(groups: Groups, pieces: Sequence[Piece]) -> Groups:
     return joined
 
 
-def _trimmed(text: str, piece: Piece) -> tuple[int, int]:
+def _trimmed(text: str, piece: LabelledPiece) -> tuple[int, int]:
     """Return a piece without white space at its ends."""
     inside = text[piece.start : piece.end]
     start = piece.start + len(inside) - len(inside.lstrip())

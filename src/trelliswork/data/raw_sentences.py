@@ -18,7 +18,7 @@ from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.tags.schemes import canonical, spans_of, tags_of
 
-Place = tuple[int, int]
+Offsets = tuple[int, int]
 
 
 class RawToken(Protocol):
@@ -76,7 +76,7 @@ def sentence_of_tokens(
         The sentence with its text, the places of its words, and its multi-word tokens.
     """
     words: list[str] = []
-    offsets: list[Place] = []
+    offsets: list[Offsets] = []
     multiword: list[tuple[int, int, str]] = []
     for token in tokens:
         if len(token.words) > 1:
@@ -114,7 +114,7 @@ def place_words(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int
     ((0, 2), (2, 5), (5, 6))
     """
     words, n = sentence.words, len(sentence.words)
-    offsets: list[Place] = []
+    offsets: list[Offsets] = []
     several: list[tuple[int, int, str]] = []
     i = place = 0
     while i < n:
@@ -132,7 +132,7 @@ def place_words(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int
     return replace(sentence, text=text, offsets=tuple(offsets), multiword=tuple(several))
 
 
-def _places(token: RawToken) -> list[Place]:
+def _places(token: RawToken) -> list[Offsets]:
     if "".join(token.words) != token.text:
         return [(token.start, token.end)] * len(token.words)
     return list(pairwise(accumulate(map(len, token.words), initial=token.start)))

@@ -12,7 +12,7 @@ from trelliswork.data.json_values import Json, JsonObject
 from trelliswork.web.problems import Problem
 from trelliswork.web.requests import (
     Limits,
-    Record,
+    ObjectOf,
     decide_body,
     draw_body,
     empty_body,
@@ -25,7 +25,7 @@ from trelliswork.web.requests import (
 if TYPE_CHECKING:
     from trelliswork.web.app import Site
 
-Kind = Callable[[Limits], Record]
+Kind = Callable[[Limits], ObjectOf]
 Handler: TypeAlias = "Callable[[Site, JsonObject, int], Awaitable[Json]]"  # the site, what is given, and its bytes
 
 

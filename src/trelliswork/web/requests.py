@@ -1,7 +1,7 @@
 """Limits, and declarations of the bodies and parameters of all requests, which check and describe them in OpenAPI.
 
 >>> text, top_k = Member(Text(most=10), "What to read."), Member(Whole(0, 5), "How many.", default=0)
->>> body = Record({"text": text, "top_k": top_k})
+>>> body = ObjectOf({"text": text, "top_k": top_k})
 >>> body.check({"text": "Hi"}, "body")
 {'text': 'Hi', 'top_k': 0}
 >>> body.check({"text": "Hi", "top_k": 9}, "body")
@@ -211,7 +211,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Record(Kind):
+class ObjectOf(Kind):
     """An object whose members are known; of `either`, exactly one group member must be there."""
 
     members: Mapping[str, Member]
@@ -263,7 +263,7 @@ RANKINGS = ("entropy", "margin", "error", "order")
 
 def _inputs(limits: Limits) -> dict[str, Member]:
     words = ListOf(Text(LONGEST_WORD, least=1), limits.tokens)
-    pin = Record(
+    pin = ObjectOf(
         {
             "input": Member(Whole(0, limits.texts - 1), "Which of the texts, from 0.", 0),
             "sentence": Member(Whole(0, limits.characters), "Which of its sentences, from 0.", 0),
@@ -297,7 +297,7 @@ def _inputs(limits: Limits) -> dict[str, Member]:
     }
 
 
-def predict_body(limits: Limits) -> Record:
+def predict_body(limits: Limits) -> ObjectOf:
     """Return the body of /v1/predict."""
     asked = {
         "top_k": Member(Whole(0, limits.top_k), "How many of the best answers to list as `alternatives`.", 0),
@@ -312,29 +312,29 @@ def predict_body(limits: Limits) -> Record:
             False,
         ),
     }
-    return Record({**_inputs(limits), **asked}, either=INPUTS)
+    return ObjectOf({**_inputs(limits), **asked}, either=INPUTS)
 
 
-def draw_body(limits: Limits) -> Record:
+def draw_body(limits: Limits) -> ObjectOf:
     """Return the body of /v1/draw."""
     asked = {
         "picture": Member(OneOf(PICTURES), "Which picture; auto is the one that fits the model.", "auto"),
         "sentence": Member(Whole(0, limits.characters), "Draw this sentence of each input alone, from 0.", None),
     }
-    return Record({**_inputs(limits), **asked}, either=INPUTS)
+    return ObjectOf({**_inputs(limits), **asked}, either=INPUTS)
 
 
-def explain_body(limits: Limits) -> Record:
+def explain_body(limits: Limits) -> ObjectOf:
     """Return the body of /v1/explain."""
     members = _inputs(limits)
     del members["pins"]
     asked = {"shown": Member(Whole(1, limits.shown), "How many votes of each token to list.", 8)}
-    return Record({**members, **asked}, either=INPUTS)
+    return ObjectOf({**members, **asked}, either=INPUTS)
 
 
-def open_body(limits: Limits) -> Record:
+def open_body(limits: Limits) -> ObjectOf:
     """Return the body of /v1/teach/open."""
-    return Record(
+    return ObjectOf(
         {
             "name": Member(Text(100, least=1), "What the set of sentences is called."),
             "model": Member(Text(LONGEST_NAME), "Which model is taught; the first one if left out.", None),
@@ -346,9 +346,9 @@ def open_body(limits: Limits) -> Record:
     )
 
 
-def next_query(limits: Limits) -> Record:
+def next_query(limits: Limits) -> ObjectOf:
     """Return the parameters of /v1/teach/next."""
-    return Record(
+    return ObjectOf(
         {
             "by": Member(OneOf(RANKINGS), "What comes first: the most uncertain, or the order of the file.", "entropy"),
             "id": Member(Whole(0, 10**9), "This sentence, whatever comes first.", None),
@@ -356,9 +356,9 @@ def next_query(limits: Limits) -> Record:
     )
 
 
-def decide_body(limits: Limits) -> Record:
+def decide_body(limits: Limits) -> ObjectOf:
     """Return the body of /v1/teach/decide."""
-    return Record(
+    return ObjectOf(
         {
             "id": Member(Whole(0, 10**9), "Which sentence."),
             "tags": Member(
@@ -371,9 +371,9 @@ def decide_body(limits: Limits) -> Record:
     )
 
 
-def empty_body(limits: Limits) -> Record:
+def empty_body(limits: Limits) -> ObjectOf:
     """Return the body of requests that say nothing more: {}."""
-    return Record({})
+    return ObjectOf({})
 
 
 def read_json(body: bytes, kind: Kind) -> Json:

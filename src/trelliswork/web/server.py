@@ -43,7 +43,7 @@ GRACE = 10  # seconds that requests have to end once the server is asked to stop
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """Settings of a server."""
 
     host: str = "127.0.0.1"
@@ -59,7 +59,7 @@ class Settings:
     device: str = "auto"
 
 
-def serve(folders: Sequence[str], settings: Settings) -> None:
+def serve(folders: Sequence[str], settings: ServerSettings) -> None:
     """Serve models until SIGTERM or Ctrl-C."""
     if not is_local(settings.host) and not settings.token:
         raise TrellisworkError(
@@ -127,7 +127,7 @@ def has_browser() -> bool:
         return False
 
 
-async def _serve(models: dict[str, str], settings: Settings, listener: socket.socket) -> None:
+async def _serve(models: dict[str, str], settings: ServerSettings, listener: socket.socket) -> None:
     measures = Measures()
     pool = Pool(
         models, measures, workers=settings.workers, threads=settings.threads, device=settings.device,

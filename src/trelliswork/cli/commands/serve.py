@@ -79,7 +79,7 @@ def serve(
     for package in ("starlette", "uvicorn", "prometheus_client"):
         optional(package, "serve", "web")
     limits = named("trelliswork.web.requests:Limits")(seconds=timeout, at_once=at_once)
-    settings = named("trelliswork.web.server:Settings")(
+    settings = named("trelliswork.web.server:ServerSettings")(
         host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,
         limits, open_page, teach, {"train": train, "dev": dev}, device,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from trelliswork.cli.writers.columns import LEMMA, MISC, analysis_comments, conl
 from trelliswork.cli.writers.json_lines import json_extras, tree_members, whole_members
 from trelliswork.data import ColumnFormat, CsvFormat, Sentence
 from trelliswork.data.csv_files import is_blank
-from trelliswork.data.json_shapes import Piece, Place, Reading, Record, Shape, Texts, shape_of
+from trelliswork.data.json_shapes import LabelledPiece, Place, Reading, Record, Shape, Texts, shape_of
 from trelliswork.data.jsonl import pair_parts, parse_record
 from trelliswork.data.kept_lines import (
     Change,
@@ -258,7 +258,7 @@ class KeptRecords(Writer):
         ]
         return {"sentences": sentences}
 
-    def _pieces(self, sentence: Sentence, answer: Answer) -> Iterator[Piece]:
+    def _pieces(self, sentence: Sentence, answer: Answer) -> Iterator[LabelledPiece]:
         """Yield the labelled pieces of a text: its spans, or all words if tags are plain."""
         marked = marked_spans(sentence, answer, self.scheme)
         if self.scheme == "plain":
@@ -272,7 +272,7 @@ class KeptRecords(Writer):
         for each in marked:
             more = {} if each.probability is None else {"probability": round(each.probability, 6)}
             if each.place is not None:
-                yield Piece(*each.place, each.label, more)
+                yield LabelledPiece(*each.place, each.label, more)
 
     def _analyses(self, text: str) -> dict[str, object]:
         """Return the best analyses of each sentence of a text."""

@@ -20,22 +20,20 @@ from trelliswork.errors import DataError, OutputError
 from trelliswork.web.problems import Problem
 from trelliswork.writing import atomic_write
 
-Record = JsonObject
-
 
 class Form(NamedTuple):
     """Format of a record; `end` follows each and is in none. `decode` raises ValueError for anything else."""
 
     end: bytes
-    encode: Callable[[Record], bytes]
-    decode: Callable[[bytes], Record]
+    encode: Callable[[JsonObject], bytes]
+    decode: Callable[[bytes], JsonObject]
 
 
-def _line(record: Record) -> bytes:
+def _line(record: JsonObject) -> bytes:
     return json.dumps(record, ensure_ascii=False).encode()
 
 
-def _object(line: bytes) -> Record:
+def _object(line: bytes) -> JsonObject:
     try:
         record = json.loads(line)
     except RecursionError as error:
@@ -82,7 +80,7 @@ class Journal:
         except OSError as error:
             raise OutputError(f"{self.path}: another server writes into it; stop that one") from error
 
-    def _read(self) -> tuple[list[Record], list[int], int]:
+    def _read(self) -> tuple[list[JsonObject], list[int], int]:
         """Return the records, where each begins, and where the last ends; half a record behind is cut off."""
         text, end = self.path.read_bytes(), self._form.end
         size = text.rfind(end) + len(end) if end in text else 0
@@ -99,7 +97,7 @@ class Journal:
             place += len(piece) + len(end)
         return records, starts, size
 
-    def append(self, record: Record) -> None:
+    def append(self, record: JsonObject) -> None:
         """Write a record; if that fails, the file is as it was."""
         line = self._form.encode(record) + self._form.end
         try:
@@ -116,7 +114,7 @@ class Journal:
         self._starts.append(self._size)
         self._size += len(line)
 
-    def pop(self) -> Record:
+    def pop(self) -> JsonObject:
         """Take the last record off the file."""
         self._cut(self._starts[-1])
         self._size = self._starts.pop()
@@ -321,7 +319,7 @@ def check_words(tokens: Sequence[str]) -> None:
             raise Problem(422, f"body.content: expected words without tabs and line breaks, got {token[:50]!r}")
 
 
-def _conllu_block(record: Record) -> bytes:
+def _conllu_block(record: JsonObject) -> bytes:
     rows = [f"{_ID}{record['id']}"]
     for i, (token, arc) in enumerate(zip(record["tokens"], record["tags"], strict=True), 1):
         head, label = _arc(arc)
@@ -329,7 +327,7 @@ def _conllu_block(record: Record) -> bytes:
     return "\n".join(rows).encode()
 
 
-def _read_conllu_block(block: bytes) -> Record:
+def _read_conllu_block(block: bytes) -> JsonObject:
     """Read a block of CoNLL-U, as `_conllu_block` gives it.
 
     >>> _read_conllu_block(_conllu_block({"id": 3, "tokens": ["She", "sings"], "tags": ["2:nsubj", "0:root"]}))
