@@ -76,7 +76,7 @@ class NeuralTagger(WordNetwork, SentenceTagger):
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
         """Attention has something to do for each pair of words, and an explanation runs the network many times."""
         chain = super().cost(n, top_k=top_k, choices=choices)
-        return chain + 5e-5 * n + 5e-8 * n**2 + 3e-2 * explain * n
+        return chain + 5e-5 * n + 5e-8 * n**2 + 3e-2 * explain * n + self.encoder_cost(n, explain=explain)
 
     def describe(self, top: int = 20) -> Description:
         labels = labels_described(self.labels)
