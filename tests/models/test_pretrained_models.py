@@ -205,3 +205,10 @@ def test_a_folder_of_an_earlier_version(folder: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps(config))
     (tmp_path / "m" / "tokenizer.json").unlink()
     assert Tagger.load(tmp_path / "m").confidences(DEV) == model.confidences(DEV)
+
+
+def test_a_request_costs_what_the_encoder_takes(folder: Path) -> None:
+    """So that a server refuses or divides what would take too long."""
+    plain, model = Tagger.from_data(TRAIN, NETWORK), Tagger.from_data(TRAIN, config_of(folder))
+    more = model.cost(100) - plain.cost(100)
+    assert 0 < more < model.cost(100, explain=True) - plain.cost(100, explain=True)

@@ -85,6 +85,11 @@ class SpanParser(ConstituencyParser, WordNetwork):
         )  # fmt: skip
         self.tag_scorer = nn.Linear(self.encoder.dim, len(tags))
 
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        """A chart over n words, and what a pretrained encoder takes."""
+        chart = super().cost(n, top_k=top_k, choices=choices, explain=explain)
+        return chart + self.encoder_cost(n, explain=explain)
+
     @classmethod
     def from_data(
         cls,

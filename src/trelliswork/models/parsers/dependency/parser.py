@@ -161,7 +161,8 @@ class DependencyParser(WordNetwork):
         """Return seconds; trees over n words take n³ steps, and so does each further one of the best."""
         more = choices + explain
         arcs = 5e-5 * n + (1 + more) * 2e-6 * n**2
-        return 5e-4 + arcs + (3e-9 * (1 + more) + 1.3e-8 * top_k) * n**3 + 0.1 * explain * n
+        trees = (3e-9 * (1 + more) + 1.3e-8 * top_k) * n**3
+        return 5e-4 + arcs + trees + 0.1 * explain * n + self.encoder_cost(n, explain=explain)
 
     def predict(
         self,

@@ -97,7 +97,7 @@ class TransitionParser(DependencyParser):
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
         """Return seconds; there are a few decisions for each word, and for each tree of a beam."""
-        return 5e-4 + n * (5e-5 + 2e-5 * top_k + 0.1 * explain)
+        return 5e-4 + n * (5e-5 + 2e-5 * top_k + 0.1 * explain) + self.encoder_cost(n, explain=explain)
 
     @classmethod
     def resolve_config(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:

@@ -104,7 +104,11 @@ class Tagger(WordNetwork, SentenceTagger):
         return cls.from_data(material.train, config, scheme=material.scheme, vectors=material.files, seed=seed)
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
-        return super().cost(n, top_k=top_k, choices=choices) + network_seconds(n, explain=explain)
+        return (
+            super().cost(n, top_k=top_k, choices=choices)
+            + network_seconds(n, explain=explain)
+            + self.encoder_cost(n, explain=explain)
+        )
 
     def describe(self, top: int = 20) -> Description:
         return describe_tagger(self)

@@ -52,7 +52,10 @@ def export_onnx(model: Model, directory: str | Path, *, force: bool = False) -> 
         problem = f"expected a network that tags, whose graph can be written, got a {type(model).__name__}"
         raise ModelError(f"{problem}; train one, say --model window")
     if getattr(model.config, "pretrained", ""):
-        raise ModelError("a model with a pretrained encoder cannot be exported; train one without --pretrained")
+        problem = "its graph would lack the sub-words of words and the windows of long sentences"
+        raise ModelError(
+            f"a model with a pretrained encoder cannot be exported ({problem}); train one without --pretrained"
+        )
     with whole_folder(target) as made:
         _write_files(model, made)
     return target
