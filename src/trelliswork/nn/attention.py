@@ -177,6 +177,11 @@ class TreeAttention(StructuredLayer):
     `kind` is "projective", "spanning" (arcs may cross), or "independent" (each word picks its head with a softmax of
     its own, and heads may form cycles). Scores and values begin with the root at 0.
 
+    Args:
+        kind: Trees that are summed over.
+        single_root: True if only one word may depend on the root.
+        backend: Implementation: kernels, torch, or the faster one.
+
     >>> attention = TreeAttention("projective")
     >>> context, weights = attention(arcs, values, lengths)  # [batch, n+1, n+1], [batch, n+1, d] -> [batch, n, d]
     """
@@ -197,7 +202,13 @@ class TreeAttention(StructuredLayer):
         values: Float[Tensor, "*batch n+1 d"],
         lengths: Int[Tensor, "*batch"] | None = None,
     ) -> Attended:
-        """Return the context [*batch, n, d] of each word and its weights [*batch, n, n+1] over heads; padding has 0."""
+        """Return the context [*batch, n, d] of each word and its weights [*batch, n, n+1] over heads; padding has 0.
+
+        Args:
+            arcs: Score of each arc, [*batch, n + 1, n + 1], by head and dependent.
+            values: Vectors of the root and the words, [*batch, n + 1, d].
+            lengths: Number of words of each row, [*batch].
+        """
         if values.dim() < 2 or values.shape[:-1] != arcs.shape[:-1]:
             raise ScoreError(f"values must be {(*arcs.shape[:-1], 'd')}, the root's first; got {tuple(values.shape)}")
         trees = self.distribution(arcs, lengths)

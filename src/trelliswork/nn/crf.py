@@ -31,6 +31,11 @@ class CRF(StructuredLayer):
     `from_tags` knows the names of its tags and forbids what their scheme forbids: in the loss, in the marginals and in
     decoding.
 
+    Args:
+        num_tags: Number of tags.
+        batch_first: True for tensors [batch, n, ...].
+        backend: Implementation: kernels, torch, or the faster one.
+
     >>> crf = CRF.from_tags(["O", "B-PER", "I-PER"], scheme="IOB2", batch_first=True)
     >>> loss = -crf(emissions, tags, mask)
     >>> crf.decode(emissions, mask)

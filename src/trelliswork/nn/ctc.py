@@ -32,6 +32,12 @@ class CTC(StructuredLayer):
     whose labels need more frames than there are have a loss of 0 instead of +inf; their gradient is 0 either way.
     Like torch's, the gradient by `log_probs` is y - occupancy, the exact one where they come out of a log-softmax.
 
+    Args:
+        blank: Number of the blank label.
+        reduction: Way to combine the rows.
+        zero_infinity: True for a loss of 0 where there is no path.
+        backend: Implementation: kernels, torch, or the faster one.
+
     >>> loss = CTC(blank=0)(logits.log_softmax(-1), targets, input_lengths, target_lengths)   # logits [t, batch, c]
     """
 

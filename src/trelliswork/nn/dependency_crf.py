@@ -23,6 +23,11 @@ class DependencyCRF(StructuredLayer):
     given, a label y of that arc. A mask is True at words, padding on the right, or `lengths` count them. Heads and
     labels of -100 are unknown and summed over.
 
+    Args:
+        projective: True for projective trees, False for all.
+        single_root: True if only one word may depend on the root.
+        backend: Implementation: kernels, torch, or the faster one.
+
     >>> scorer, crf = BiaffineScorer(200), DependencyCRF(projective=False)
     >>> loss = -crf(scorer(encoded), heads, mask=mask)
     >>> crf.decode(scorer(encoded), mask=mask)

@@ -50,7 +50,13 @@ class WithinEvent(NamedTuple):
     def score(
         self, types: Int[Tensor, "m"], roles: Int[Tensor, "m k"], kinds: Int[Tensor, "m k"]
     ) -> Float[Tensor, "m"]:
-        """Return the exponent of the within-event model for each trigger."""  # [S4.282]
+        """Return the exponent of the within-event model for each trigger.
+
+        Args:
+            types: Type of each trigger, [m].
+            roles: Role of each entity in each event, [m, k].
+            kinds: Type of each entity, [m, k].
+        """  # [S4.282]
         of_roles = self.roles.gather(2, roles[..., None]).squeeze(2) + self.type_roles[types[:, None], roles]
         of_kinds = self.kinds.gather(2, kinds[..., None]).squeeze(2) + self.role_kinds[roles, kinds]
         return self.types.gather(1, types[:, None]).squeeze(1) + (of_roles + of_kinds).sum(1)
@@ -58,7 +64,13 @@ class WithinEvent(NamedTuple):
     def log_prob(
         self, types: Int[Tensor, "m"], roles: Int[Tensor, "m k"], kinds: Int[Tensor, "m k"]
     ) -> Float[Tensor, "m"]:
-        """Return ln p(t_i, r_i, a | document) of each trigger; its factors form a tree, so the normaliser is exact."""
+        """Return ln p(t_i, r_i, a | document) of each trigger; its factors form a tree, so the normaliser is exact.
+
+        Args:
+            types: Type of each trigger, [m].
+            roles: Role of each entity in each event, [m, k].
+            kinds: Type of each entity, [m, k].
+        """
         # [S4.281, 284]
         return self.score(types, roles, kinds) - self.type_sums().logsumexp(-1)
 

@@ -21,6 +21,11 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 def join_input(columns: Sequence[Sequence[str]], keywords: Sequence[str], question: Sequence[str]) -> list[str]:
     """Join all words that a query can consist of: names of columns, words of SQL and the question, with separators.
 
+    Args:
+        columns: Words of the name of each column.
+        keywords: Words of SQL.
+        question: Words of the question.
+
     >>> join_input([["state", "name"], ["area"]], ["SELECT"], ["how", "large"])
     ['<col>', 'state', 'name', '<col>', 'area', '<sql>', 'SELECT', '<question>', 'how', 'large']
     """
@@ -49,7 +54,13 @@ class PointerScorer(nn.Module):
     def forward(
         self, states: Float[Tensor, "batch m g"], inputs: Float[Tensor, "batch n h"], mask: Tensor | None = None
     ) -> Float[Tensor, "batch m n"]:
-        """Return the scores, -inf where `mask` is False."""
+        """Return the scores, -inf where `mask` is False.
+
+        Args:
+            states: States, [batch, m, g].
+            inputs: Encoded positions, [batch, n, h].
+            mask: True at the positions that may be pointed at, [batch, n].
+        """
         inner = self.states(states)[:, :, None] + self.inputs(inputs)[:, None]
         scores = self.direction(inner.tanh()).squeeze(-1)  # [S4.248]
         return scores if mask is None else scores.masked_fill(~mask[:, None], -INF)
@@ -129,7 +140,13 @@ class ColumnScorer(nn.Module):
     def forward(
         self, encoded: Float[Tensor, "batch n h"], mask: Bool[Tensor, "batch n"], names: Float[Tensor, "columns h"]
     ) -> Float[Tensor, "batch columns"]:
-        """Return the scores of columns with these encoded names, unnormalised log probabilities."""
+        """Return the scores of columns with these encoded names, unnormalised log probabilities.
+
+        Args:
+            encoded: Encoded question, [batch, n, h].
+            mask: True at its words, [batch, n].
+            names: Encoded names of columns, [columns, h].
+        """
         question = self.questions(self.summary(encoded, mask))[:, None]
         return self.direction((question + self.columns(names)).tanh()).squeeze(-1)  # [S4.255-256]
 

@@ -32,6 +32,14 @@ class SemiCRF(StructuredLayer):
     A layer made by `from_labels` knows the names of its labels, takes them and returns them. Rows are ragged by
     `lengths` or by a `mask` with padding on the right.
 
+    Args:
+        num_labels: Number of labels.
+        max_length: Longest segment, in tokens.
+        encoding_dim: Width of the encodings that the layer scores itself; None for scores.
+        order: 1 for transitions between labels, 0 for none.
+        max_lengths: Longest segment of each label.
+        backend: Implementation: kernels, torch, or the faster one.
+
     >>> crf = SemiCRF.from_labels(["O", "PER", "LOC"], max_length=6, encoding_dim=64, outside="O")
     >>> loss = crf.loss(encodings, [[(0, 2, "PER")], [(3, 4, "LOC")]], lengths)   # gaps are "O"
     >>> crf.decode(encodings, lengths)

@@ -54,7 +54,15 @@ def reduce(log_likelihood: Float[Tensor, "batch"], reduction: str, n_tokens: Cal
 def mask_of(
     lengths: Tensor | Sequence[int], mask: Tensor | None, batch: int, n: int, device: torch.device
 ) -> Bool[Tensor, "batch n"]:
-    """Return the mask that lengths stand for, lengths checked; only one of both may be given."""
+    """Return the mask that lengths stand for, lengths checked; only one of both may be given.
+
+    Args:
+        lengths: Number of positions of each row.
+        mask: Must be None.
+        batch: Number of rows.
+        n: Number of positions, padding included.
+        device: Device of the mask.
+    """
     layout = layout_of(torch.Size([batch]), n, device, lengths, mask)
     return torch.arange(n, device=device) < layout.lengths[:, None]
 
@@ -62,7 +70,14 @@ def mask_of(
 def lengths_of(
     mask: Tensor | None, lengths: Tensor | Sequence[int] | None, shape: torch.Size, note: str = ""
 ) -> Int[Tensor, "batch"] | None:
-    """Return the lengths that a mask of this shape stands for, for layers whose rows are padded on the right."""
+    """Return the lengths that a mask of this shape stands for, for layers whose rows are padded on the right.
+
+    Args:
+        mask: Mask, [batch, n].
+        lengths: Lengths, [batch].
+        shape: Shape that the mask must have.
+        note: Addition to the error about another shape.
+    """
     if mask is None:
         if lengths is None or isinstance(lengths, Tensor):
             return lengths

@@ -286,6 +286,12 @@ def answer_of(sentence: Sentence, extracted: Extracted, top_k: int, *, confidenc
     """Return the answer about a record.
 
     Parts are triggers, and arguments with the trigger as their head; spans are entities.
+
+    Args:
+        sentence: The sentence or document.
+        extracted: Its entities and events.
+        top_k: Number of alternatives.
+        confidence: Add the probabilities of parts.
     """
     parts, spans = list[PartProbability](), list[PartProbability]()
     if confidence:

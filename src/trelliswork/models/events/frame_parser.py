@@ -314,7 +314,15 @@ def graph_value(graph: FrameGraph) -> dict[str, object]:
 def decision_chances(
     system: FrameSystem, state: FrameState, row: int, decisions: Sequence[int], chances: Sequence[float]
 ) -> tuple[dict[Mention, float], dict[Slot, float]]:
-    """Return the probability of the decision that made each mention and each slot of the graph of a state."""
+    """Return the probability of the decision that made each mention and each slot of the graph of a state.
+
+    Args:
+        system: The transition system of the batch.
+        state: Final states.
+        row: Row of the batch.
+        decisions: Decisions of the row.
+        chances: Probability of each of them.
+    """
     made = [(system.actions.items[d].kind, p) for d, p in zip(decisions, chances, strict=True) if d >= 0]
     mentions, slots = state.mentions[row, 0].tolist(), state.slots[row, 0].tolist()
     of_mentions = [p for kind, p in made if kind in MAKES_MENTION]
@@ -334,6 +342,12 @@ def answer_of(sentence: Sentence, framed: Framed, top_k: int, *, confidence: boo
 
     A role is an arc from the last word of the first mention of its frame to the first mention of its target; a constant
     is at the first mention of its frame. Slots of frames without mentions are no parts.
+
+    Args:
+        sentence: The sentence or document.
+        framed: Its frame graph.
+        top_k: Number of alternatives.
+        confidence: Add the probabilities of parts.
     """
     graph, first = framed.graph, dict[int, Mention]()
     for mention in graph.mentions:

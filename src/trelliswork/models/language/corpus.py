@@ -90,7 +90,13 @@ class Corpus(NamedTuple):
 
 
 def learned_reading(paths: Sequence[str], reading: TextReading, merges: int) -> TextReading:
-    """Return a way of reading whose subwords are learned from the text."""
+    """Return a way of reading whose subwords are learned from the text.
+
+    Args:
+        paths: Files of text.
+        reading: Way of reading.
+        merges: Number of merges of byte pairs.
+    """
     if reading.units != "subwords":
         return reading
     if "-" in paths:
@@ -106,7 +112,14 @@ def learned_reading(paths: Sequence[str], reading: TextReading, merges: int) -> 
 def read_corpus(
     paths: Sequence[str], reading: TextReading, least_count: int = 1, scratch: Scratch | None = None
 ) -> Corpus:
-    """Read all files; units seen fewer than `least_count` times are <unk>."""
+    """Read all files; units seen fewer than `least_count` times are <unk>.
+
+    Args:
+        paths: Files of text.
+        reading: Way of reading.
+        least_count: Count below which a unit is <unk>.
+        scratch: Place for large arrays.
+    """
     return _corpus(_lines(paths, reading), name_of(paths[0]), least_count, scratch or Scratch())
 
 

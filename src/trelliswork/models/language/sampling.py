@@ -24,7 +24,14 @@ class Continuation(NamedTuple):
 def samples(
     model: LanguageModel, prefix: Sequence[str], wanted: GenerationSettings, top_k: int = 0
 ) -> Iterator[Continuation]:
-    """Yield independent samples; the log probabilities are those of the model itself."""
+    """Yield independent samples; the log probabilities are those of the model itself.
+
+    Args:
+        model: The language model.
+        prefix: Units that come before.
+        wanted: Number, length and distribution of the samples.
+        top_k: Number of units that are drawn from, 0 for all.
+    """
     generator = torch.Generator().manual_seed(wanted.seed)
     for _ in range(wanted.sample):
         units, total, ended = list(prefix), 0.0, False
@@ -48,7 +55,14 @@ def _shaped(logs: np.ndarray, wanted: GenerationSettings, top_k: int) -> torch.T
 
 
 def beam_search(model: LanguageModel, prefix: Sequence[str], width: int, longest: int) -> list[Continuation]:
-    """Return the best continuations of a beam search, at most `width`, the most probable first."""
+    """Return the best continuations of a beam search, at most `width`, the most probable first.
+
+    Args:
+        model: The language model.
+        prefix: Units that come before.
+        width: Number of continuations that are kept.
+        longest: Largest number of units of a continuation.
+    """
     alive, finished = [Continuation((), 0.0, False)], list[Continuation]()
     for _ in range(longest + 1):
         grown = list[Continuation]()

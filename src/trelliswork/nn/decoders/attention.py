@@ -105,7 +105,14 @@ class AdditiveScore(nn.Module):
 
 
 def make_score(kind: Scoring, query_dim: int, value_dim: int, covered: int = 0) -> nn.Module:
-    """Create the score function of a name; coverage vectors, of width `covered`, need an additive one."""
+    """Create the score function of a name; coverage vectors, of width `covered`, need an additive one.
+
+    Args:
+        kind: Name of the score.
+        query_dim: Width of the decoder states.
+        value_dim: Width of the encoded positions.
+        covered: Width of the coverage vectors.
+    """
     if covered and kind not in ("additive", "concat"):
         raise ScoreError(f"coverage needs the additive score; got {kind!r}; choose additive, or do without coverage")
     if kind == "dot":
@@ -189,7 +196,13 @@ def final_states(encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch 
 
 
 def make_window(kind: Window, query_dim: int, reach: int) -> LocalWindow | None:
-    """Create the attention window of a name; None attends to all positions."""
+    """Create the attention window of a name; None attends to all positions.
+
+    Args:
+        kind: Name of the window.
+        query_dim: Width of the decoder states.
+        reach: Half the width of the window.
+    """
     if kind not in ("global", "local-m", "local-p"):
         raise ScoreError(f"the attention window must be global, local-m or local-p; got {kind!r}")
     return None if kind == "global" else LocalWindow(query_dim, reach, kind == "local-p")
@@ -274,7 +287,13 @@ class RecurrentCoverage(Coverage):
 
 
 def make_coverage(kind: CoverageKind, value_dim: int, state_dim: int) -> Coverage | None:
-    """Create the coverage of a name; None for "none"."""
+    """Create the coverage of a name; None for "none".
+
+    Args:
+        kind: Name of the coverage.
+        value_dim: Width of the encoded positions.
+        state_dim: Width of the decoder states.
+    """
     if kind == "none":
         return None
     if kind == "sum":

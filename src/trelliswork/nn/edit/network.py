@@ -139,7 +139,18 @@ def _block_by_block(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, p
 
 
 def plain_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """Compute `EditScores` with torch operations, for all cells of the padded batch; the reference of the kernels."""
+    """Compute `EditScores` with torch operations, for all cells of the padded batch; the reference of the kernels.
+
+    Args:
+        left: Vectors of the places of x, [batch, n + 1, d].
+        right: Vectors of the prefixes of y, [batch, m + 1, d].
+        weight: W, [4 + number of symbols, d].
+        bias: b, [4 + number of symbols].
+        pairs: The strings.
+
+    Returns:
+        The scores that `edit_scores` returns.
+    """
     outputs = F.linear(torch.tanh(left[:, :, None] + right[:, None]), weight, bias).double()
     n, m, v = left.shape[1] - 1, right.shape[1] - 1, len(weight) - N_OPERATIONS
     allowed = _allowed_operations(pairs, n)

@@ -73,7 +73,18 @@ def _minus_middle_gate(gates: Float[Tensor, "3dim ..."], new: Float[Tensor, "dim
 def fused_pyramid(
     tokens: Float[Tensor, "n batch dim"], w_left: Tensor, w_right: Tensor, bias: Tensor, n_levels: int
 ) -> Float[Tensor, "k n batch dim"]:
-    """Compute `Pyramid` with its kernels."""
+    """Compute `Pyramid` with its kernels.
+
+    Args:
+        tokens: Vectors of the tokens, [n, batch, d].
+        w_left: Weights of the left child, [3 d, d].
+        w_right: Weights of the right child, [3 d, d].
+        bias: Bias, [3 d].
+        n_levels: Number of levels.
+
+    Returns:
+        Vectors of segments, [n_levels, n, batch, d].
+    """
     levels: Tensor = fused(Pyramid(n_levels), tokens, w_left, w_right, bias)
     return levels
 
@@ -146,7 +157,18 @@ def _neighbours(level: Float[Tensor, "n batch dim"], m: int) -> tuple[Tensor, Te
 
 
 def plain_pyramid(tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor, n_levels: int) -> Tensor:
-    """Compute `Pyramid` with torch operations, which can be traced for any number of tokens."""
+    """Compute `Pyramid` with torch operations, which can be traced for any number of tokens.
+
+    Args:
+        tokens: Vectors of the tokens, [n, batch, d].
+        w_left: Weights of the left child, [3 d, d].
+        w_right: Weights of the right child, [3 d, d].
+        bias: Bias, [3 d].
+        n_levels: Number of levels.
+
+    Returns:
+        Vectors of segments, [n_levels, n, batch, d].
+    """
     level, levels = tokens, [tokens]
     for d in range(1, n_levels):
         left, right = level[:-1], level[1:]

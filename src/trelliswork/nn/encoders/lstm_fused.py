@@ -99,7 +99,15 @@ def _back_through_steps(
 
 
 def plain_bilstm(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
-    """Compute `BiLSTM` with torch operations."""
+    """Compute `BiLSTM` with torch operations.
+
+    Args:
+        tokens: Vectors of the tokens.
+        w_in: Weights of the tokens.
+        w_on: Weights of the previous states.
+        bias: Bias of the gates.
+        packing: Order of the tokens.
+    """
     inputs = packing.pack(tokens) @ w_in + bias.unsqueeze(1)
     state = cell = tokens.new_zeros(2, packing.counts[0], w_on.shape[1])
     states = [state]
@@ -276,7 +284,15 @@ def _back_through_forward_steps(
 
 
 def plain_forward_lstm(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
-    """Compute `ForwardLSTM` with torch operations."""
+    """Compute `ForwardLSTM` with torch operations.
+
+    Args:
+        tokens: Vectors of the tokens.
+        w_in: Weights of the tokens.
+        w_on: Weights of the previous states.
+        bias: Bias of the gates.
+        packing: Order of the tokens.
+    """
     inputs = tokens.index_select(0, packing.order[0]) @ w_in + bias
     state = cell = tokens.new_zeros(packing.counts[0], len(w_on))
     states = []

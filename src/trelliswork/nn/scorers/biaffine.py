@@ -131,6 +131,14 @@ def pair_scores(
 ) -> Float[Tensor, "pairs labels"]:
     """Return left · W_y right for each pair and label y, where W_y is the rows [y d, (y + 1) d) of `weight`.
 
+    Args:
+        left: First vector of each pair, [pairs, d].
+        right: Second vector of each pair, [pairs, d].
+        weight: W of all labels, [labels * d, d].
+
+    Returns:
+        Scores, [pairs, labels].
+
     >>> pair_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), torch.eye(2)).tolist()
     [[11.0]]
     """
@@ -142,7 +150,16 @@ def pair_scores(
 
 
 def plain_pair_scores(left: Tensor, right: Tensor, weight: Tensor) -> Float[Tensor, "pairs labels"]:
-    """Compute `pair_scores` with plain torch operations."""
+    """Compute `pair_scores` with plain torch operations.
+
+    Args:
+        left: First vector of each pair, [pairs, d].
+        right: Second vector of each pair, [pairs, d].
+        weight: W of all labels, [labels * d, d].
+
+    Returns:
+        Scores, [pairs, labels].
+    """
     return torch.einsum("pd,pyd->py", left, (right @ weight.T).unflatten(-1, (-1, left.shape[-1])))
 
 
@@ -195,6 +212,11 @@ class BestLabels:
     it. The tree that is best by these bounds tells which labels to look at; with them it is found again, and so on. A
     tree whose labels have all been looked at is the best of all: every other one scores at most its bound. A trained
     parser needs the labels of little more than one head for each word, instead of all of them.
+
+    Args:
+        scorer: Scorer of arcs and labels.
+        nodes: Vectors of the root and the words, [batch, n + 1, d].
+        temperature: Divisor of the scores of labels.
     """
 
     def __init__(self, scorer: BiaffineScorer, nodes: Float[Tensor, "batch n+1 d"], temperature: Tensor):
@@ -213,7 +235,16 @@ class BestLabels:
         return self._scorer.labels_of_pairs(self._heads[row], dependents).log_softmax(-1)[:, label]
 
     def look(self, rows: Int[Tensor, "rows"], heads: Int[Tensor, "rows n"], mask: Bool[Tensor, "rows n"]) -> Tensor:
-        """Find the labels of these arcs; whether any was new, for each row."""
+        """Find the labels of these arcs; whether any was new, for each row.
+
+        Args:
+            rows: Sentences that are looked at, [rows].
+            heads: Heads of their words, [rows, n].
+            mask: True at their words, [rows, n].
+
+        Returns:
+            True for each row with a new label, [rows].
+        """
         words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
         new = mask & ~self._is_known[rows[:, None], heads, words]
         at = rows[:, None].expand_as(heads)[new], heads[new], words.expand_as(heads)[new]

@@ -146,7 +146,13 @@ class EventMemory(nn.Module):
         return EventHistory(*(torch.maximum(old, part.to(old.dtype)) for old, part in zip(memory, new, strict=True)))
 
     def at(self, memory: EventHistory, inputs: EventInputs, i: int) -> EventHistory:
-        """Return the memories at token i; they are cleared if it begins a sentence, unless `across`."""
+        """Return the memories at token i; they are cleared if it begins a sentence, unless `across`.
+
+        Args:
+            memory: Memories after token i - 1.
+            inputs: The batch.
+            i: The token.
+        """
         if self.across or i == 0:
             return memory
         goes_on = inputs.sentence[:, i] == inputs.sentence[:, i - 1]
@@ -155,7 +161,13 @@ class EventMemory(nn.Module):
     def before(
         self, inputs: EventInputs, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]
     ) -> EventHistory:
-        """Return the memories before each token of known events, [batch, n, ...]."""
+        """Return the memories before each token of known events, [batch, n, ...].
+
+        Args:
+            inputs: The batch.
+            types: Type of each token, [batch, n].
+            roles: Role of each entity in the event of each token, [batch, n, k].
+        """
         memory, memories = self.empty(inputs), list[EventHistory]()
         for i in range(types.shape[1]):
             memory = self.at(memory, inputs, i)
@@ -219,7 +231,13 @@ class EventMemory(nn.Module):
     def log_probs(
         self, inputs: EventInputs, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]
     ) -> tuple[Float[Tensor, "batch n"], Float[Tensor, "batch n k"]]:
-        """Return ln p of the type of each token and of the roles in its event, given earlier decisions; 0 elsewhere."""
+        """Return ln p of the type of each token and of the roles in its event, given earlier decisions; 0 elsewhere.
+
+        Args:
+            inputs: The batch.
+            types: Type of each token, [batch, n].
+            roles: Role of each entity in the event of each token, [batch, n, k].
+        """
         around, memory = self.around(inputs), self.before(inputs, types, roles)
         of_types = self.score_types(inputs.hidden, around, memory.types).log_softmax(-1)
         chosen = torch.where(inputs.mask, of_types.gather(2, types[..., None]).squeeze(2), 0.0)
@@ -235,7 +253,13 @@ class EventMemory(nn.Module):
     def loss(
         self, inputs: EventInputs, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]
     ) -> Float[Tensor, ""]:
-        """Return -Σ log p(type of a token | earlier) - Σ over triggers and entities log p(role | earlier)."""
+        """Return -Σ log p(type of a token | earlier) - Σ over triggers and entities log p(role | earlier).
+
+        Args:
+            inputs: The batch.
+            types: Type of each token, [batch, n].
+            roles: Role of each entity in the event of each token, [batch, n, k].
+        """
         of_types, of_roles = self.log_probs(inputs, types, roles)
         return -of_types.sum() - of_roles.sum()
 

@@ -136,6 +136,11 @@ def _explained(group: Sequence[Bracket], shares: BracketShares) -> ExplainedSpan
 def rival_text(span: tuple[int, int], rival: Sequence[Bracket], words: Sequence[str]) -> str:
     """Describe what another tree has in the place of a span: other labels, what crosses it, or nothing.
 
+    Args:
+        span: The span.
+        rival: Constituents of the other tree.
+        words: Words of the sentence.
+
     >>> rival_text((0, 2), [(0, 3, "S"), (0, 2, "VP")], ["a", "b", "c"])
     'VP'
     """

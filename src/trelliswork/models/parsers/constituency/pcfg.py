@@ -105,7 +105,13 @@ class TreebankGrammar(ConstituencyParser):
     # Charts
 
     def charts(self, words: Sequence[str], *, best: bool = False, known: Known | None = None) -> Chart:
-        """Return the chart of sums over trees, or of the best; `known` lists the symbols for some words."""
+        """Return the chart of sums over trees, or of the best; `known` lists the symbols for some words.
+
+        Args:
+            words: Words of a sentence.
+            best: True for the best trees, False for sums.
+            known: Symbols that some words must have above them.
+        """
         return self.grammar.inside(self.words.weights(words), best=best, known=known)
 
     def _known(self, words: Sequence[str], pins: Pins) -> Known:
@@ -223,7 +229,16 @@ class TreebankGrammar(ConstituencyParser):
     def factors(
         self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]
     ) -> list[tuple[str, float]]:
-        """Return the rules of a tree with their weights, whose product is that of the tree; 0 for a missing rule."""
+        """Return the rules of a tree with their weights, whose product is that of the tree; 0 for a missing rule.
+
+        Args:
+            words: Words of a sentence.
+            tags: Their parts of speech.
+            brackets: Constituents, outermost first.
+
+        Returns:
+            Each rule as text, and its weight.
+        """
         (binary, unary), weights, i = self.rules, self.words.weights(words), 0
         tree = annotated(tree_of(words, tags, brackets), self.config, self.counts.frequent)
         factors = [(f"root -> {tree.label}", self.counts.roots[tree.label] / self.counts.roots.total())]

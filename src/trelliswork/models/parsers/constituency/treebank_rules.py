@@ -28,6 +28,11 @@ def annotated(tree: Tree, config: GrammarConfig, frequent: Collection[tuple[str,
     """Return a tree whose labels also name the nearest constituents above, and what else the settings tell apart.
 
     `frequent` has the pairs of tag and word, in lower case, that are symbols of their own.
+
+    Args:
+        tree: The tree.
+        config: Settings of the grammar.
+        frequent: Pairs of tag and word that are symbols of their own.
     """
     above: dict[int, tuple[str, ...]] = {id(tree): ()}
     names: dict[int, str] = {}

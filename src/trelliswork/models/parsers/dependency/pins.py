@@ -77,6 +77,14 @@ def head_pin(text: str, labels: Collection[str], n: int | None = None) -> tuple[
 
     The label must be one that the parser knows, and the head one of the `n` words of the sentence, if that is known.
 
+    Args:
+        text: The pin.
+        labels: Labels of the parser.
+        n: Number of words of the sentence, if it is known.
+
+    Returns:
+        Head and label, None where unknown.
+
     >>> head_pin("2:nsubj", ["nsubj", "root"]), head_pin("0", ["nsubj", "root"])
     ((2, 'nsubj'), (0, None))
     """

@@ -344,7 +344,18 @@ def _shares(best: Sequence[Arc], trees: Mapping[tuple[Arc, ...], float]) -> list
 
 
 def pinned_rows(sentences: Sequence[Sentence], pins: Sequence[Pins], labels: Vocabulary, system: str, n: int) -> Pinned:
-    """Return the pins as arrays for kernels; heads need a system that knows which arcs can still be reached."""
+    """Return the pins as arrays for kernels; heads need a system that knows which arcs can still be reached.
+
+    Args:
+        sentences: Sentences of a batch.
+        pins: Known heads and labels of each sentence.
+        labels: Labels of the parser.
+        system: Name of the transition system.
+        n: Number of words of the longest sentence.
+
+    Returns:
+        Heads and labels, [batch, n + 1], -1 where unknown.
+    """
     allowed_arcs(sentences, pins, n)  # refuses words and heads that are not there
     heads, names = np.full((len(sentences), n + 1), -1), np.full((len(sentences), n + 1), -1)
     for row, known in enumerate(pins):

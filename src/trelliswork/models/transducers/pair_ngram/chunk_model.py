@@ -165,7 +165,15 @@ def piece_choices(
     model: ChunkModel, source: Symbols, pins: Sequence[SpanPin], lattice: SourceLattice, target: Symbols
 ) -> list[PieceChoices]:
     """Return the choices of each piece given the pins; `lattice` is that of both, cut as the `target`; what is missing
-    to 1 is that the source is cut elsewhere."""
+    to 1 is that the source is cut elsewhere.
+
+    Args:
+        model: Chunk pairs and their n-grams.
+        source: Source symbols, all of them known.
+        pins: Pins of the source.
+        lattice: Lattice of the source and the pins.
+        target: Best target.
+    """
     pinned, choices = {(pin.start, pin.end): pin.symbols for pin in pins}, []
     for start, end, written in _pieces(lattice.align(target).chunks, target, pins):
         shares = dict.fromkeys([written, *_targets(model, source[start:end])], 0.0)

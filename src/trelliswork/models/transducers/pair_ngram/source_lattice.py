@@ -46,7 +46,15 @@ def plain_rows(n: int, longest: int, fitting: Fitting) -> list[list[tuple[int, i
 def pinned_positions(
     n: int, longest: int, fitting: Fitting, pins: Sequence[SpanPin], written: Callable[[int], Symbols]
 ) -> Positions:
-    """Return the positions that agree with pins, apart and sorted; `written` has the target of a chunk pair."""
+    """Return the positions that agree with pins, apart and sorted; `written` has the target of a chunk pair.
+
+    Args:
+        n: Number of symbols of the source.
+        longest: Largest number of symbols of a chunk.
+        fitting: Chunk pairs for a range of source symbols.
+        pins: Pins, sorted and disjoint.
+        written: Target of a chunk pair.
+    """
     nodes = list(_nodes(n, pins))
     number = {node: i for i, node in enumerate(nodes)}
     rows = [
@@ -126,7 +134,14 @@ class Traced(NamedTuple):
 
 
 class SourceLattice:
-    """The targets and alignments of one source; `symbols` are those of targets, and `place` has their numbers."""
+    """The targets and alignments of one source; `symbols` are those of targets, and `place` has their numbers.
+
+    Args:
+        joint: Model of chunk pairs for kernels.
+        symbols: Symbols of targets.
+        place: Number of each of them.
+        positions: Positions of the source.
+    """
 
     def __init__(
         self, joint: JointModel, symbols: Sequence[str], place: Mapping[str, int], positions: Positions
