@@ -304,7 +304,7 @@ def given_tokeniser(options: Options) -> FolderTokeniser | None:
     if folder is None:
         return None
     tokeniser = FolderTokeniser(folder)
-    tokeniser.tokenise("")  # damage is told before training
+    tokeniser.tokenise("")  # damage is reported before training
     return tokeniser
 
 

@@ -84,7 +84,7 @@ def _clear(folder: Path, *, all: bool) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def settle(folder: Path, result: SearchResult) -> None:
+def publish_best(folder: Path, result: SearchResult) -> None:
     """Make the model of the best trial the best model; those of others that have ended go.
 
     The settings go first and the model last: what a kill leaves undone is done when the search goes on.

@@ -15,7 +15,7 @@ import typer
 
 from trelliswork.cli.answering import BATCH, Job, Pin, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
-from trelliswork.cli.bulk.shards import is_bulk, packed_write, shards_of
+from trelliswork.cli.bulk.shards import is_bulk, shards_of, write_packed
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, load_reader
 from trelliswork.cli.options import (
@@ -330,5 +330,5 @@ def _target(out: str | None, *, binary: bool = False) -> Iterator[Target]:
     else:
         if binary and out.lower().endswith(".gz"):
             raise TrellisworkError(f"--out {out}: Parquet is packed in itself; leave .gz out")
-        with packed_write(out, binary=binary) as file:
+        with write_packed(out, binary=binary) as file:
             yield file
