@@ -341,7 +341,7 @@ def mixed_forms(file: str) -> Iterator[Finding]:
         return
     for (number, _), fits in zip(lines, composed, strict=True):
         if not fits:
-            yield Finding(number, "not in NFC, as other lines are; --normalise NFC or NFD makes them alike")
+            yield Finding(number, "not in NFC, as other lines are; --normalise NFC or NFD makes them equal")
 
 
 def _ratio(pair: Sentence) -> float:

@@ -58,7 +58,7 @@ def reserved_search(folder: Path, *, force: bool, resume: bool) -> Iterator[None
         )
     with exclusive(folder, "tuning"):
         if (folder / JOURNAL).exists() and not resume and not force:
-            raise OutputError(f"{folder}: holds a search already; add --resume to go on, or --force to begin anew")
+            raise OutputError(f"{folder}: holds a search already; add --resume to continue, or --force to start again")
         _clear(folder, all=force and not resume)
         yield
 

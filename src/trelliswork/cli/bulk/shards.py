@@ -131,7 +131,7 @@ def _target_name(name: str, output: Output | None) -> str:
     """
     if output is None:
         return name
-    if output is Output.parquet:  # packed in itself
+    if output is Output.parquet:  # compressed already
         name = name.removesuffix(".gz")
     plain, packed = (name[:-3], ".gz") if name.endswith(".gz") else (name, "")
     stem, suffix = os.path.splitext(plain)

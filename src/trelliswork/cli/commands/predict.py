@@ -323,12 +323,10 @@ def _pins(texts: list[str] | None, model: Model) -> Sequence[Pin]:
 def _target(out: str | None, *, binary: bool = False) -> Iterator[Target]:
     if out is None or out == "-":
         if binary and sys.stdout.isatty():
-            raise TrellisworkError(
-                "Parquet is not for reading on a terminal; add --out FILE.parquet or --format pretty"
-            )
+            raise TrellisworkError("Parquet cannot be shown on a terminal; add --out FILE.parquet or --format pretty")
         yield sys.stdout.buffer if binary else sys.stdout
     else:
         if binary and out.lower().endswith(".gz"):
-            raise TrellisworkError(f"--out {out}: Parquet is packed in itself; leave .gz out")
+            raise TrellisworkError(f"--out {out}: Parquet files are compressed already; leave out .gz")
         with write_packed(out, binary=binary) as file:
             yield file

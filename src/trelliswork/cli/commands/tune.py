@@ -164,7 +164,7 @@ def _show(folder: Path, result: SearchResult, trials: Trials) -> None:
     if result.rows:
         print(result.table(trials.metric, trials.steps))
     if result.best is None:
-        print("\nno trial is finished yet; the same command with --resume goes on")
+        print("\nno trial is finished yet; run the same command with --resume to continue")
         return
     print(f"\nbest:  trial {result.best.number}, {folder / 'best.toml'}\nmodel: {folder / 'best'}")
     print(f"next:  trelliswork evaluate {folder / 'best'} FILE")
