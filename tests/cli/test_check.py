@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.findings import why_odd
+from trelliswork.cli.findings import oddity_of
 
 
 @pytest.fixture
@@ -75,4 +75,4 @@ def test_overlap_counts_shared_sentences(cli: Cli, data: Path) -> None:
     ],
 )
 def test_odd_words(word: str, reason: str) -> None:
-    assert why_odd(word) == reason
+    assert oddity_of(word) == reason

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from trelliswork.cli import compiling
-from trelliswork.cli.messages import messages_shown
+from trelliswork.cli.messages import show_messages
 from trelliswork.runtime.compilation import EXACT, kernel
 
 
@@ -30,7 +30,7 @@ def announcer(monkeypatch: pytest.MonkeyPatch) -> compiling.Announcer:
     monkeypatch.setattr(compiling, "ANNOUNCER", fresh)
     monkeypatch.setattr(compiling, "PATIENCE", 0.0)
     compiling.event.register("numba:compile", fresh)
-    with messages_shown():
+    with show_messages():
         yield fresh
     compiling.event.unregister("numba:compile", fresh)
 

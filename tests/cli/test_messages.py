@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import WINDOW, Cli
 from trelliswork.cli import messages, training
-from trelliswork.cli.messages import LogFormat, Shown, choose_messages, messages_shown, progress_shown, say
+from trelliswork.cli.messages import LogFormat, ProgressDisplay, choose_messages, progress_display, say, show_messages
 from trelliswork.cli.training import progress_for
 from trelliswork.logs import LOGGER, tell
 from trelliswork.training.progress import BarProgress, EpochRecord, LineProgress
@@ -74,7 +74,7 @@ def test_iterations_and_errors_in_json(cli: Cli, data: Path, tmp_path: Path) -> 
 
 
 def test_text_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    with messages_shown():
+    with show_messages():
         say("reading \x1b[2Jred")
         say("note: two of them")
         tell("broken", level=logging.ERROR)
@@ -87,7 +87,7 @@ def test_text_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_number_that_json_has_not_is_null(capsys: pytest.CaptureFixture[str]) -> None:
-    with messages_shown():
+    with show_messages():
         choose_messages(LogFormat.json, None)
         tell("odd", loss=float("nan"), level=logging.INFO, message_of=Path("a"))
     (found,) = lines(capsys.readouterr().err)
@@ -97,25 +97,25 @@ def test_a_number_that_json_has_not_is_null(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("terminal", "format", "asked", "expected"),
     [
-        (True, "text", None, Shown.bar),
-        (True, "text", True, Shown.bar),
-        (True, "text", False, Shown.nothing),
-        (True, "json", None, Shown.nothing),
-        (True, "json", True, Shown.lines),
-        (False, "text", None, Shown.nothing),
-        (False, "text", True, Shown.lines),
+        (True, "text", None, ProgressDisplay.bar),
+        (True, "text", True, ProgressDisplay.bar),
+        (True, "text", False, ProgressDisplay.nothing),
+        (True, "json", None, ProgressDisplay.nothing),
+        (True, "json", True, ProgressDisplay.lines),
+        (False, "text", None, ProgressDisplay.nothing),
+        (False, "text", True, ProgressDisplay.lines),
     ],
 )
 def test_progress_only_if_a_terminal_or_an_option_asks(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool, format: str, asked: bool | None, expected: Shown
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, format: str, asked: bool | None, expected: ProgressDisplay
 ) -> None:
     monkeypatch.setattr(messages.sys.stderr, "isatty", lambda: terminal, raising=False)
-    with messages_shown():
+    with show_messages():
         choose_messages(LogFormat(format), asked)
-        assert progress_shown() is expected
+        assert progress_display() is expected
         shown = progress_for()
-    assert isinstance(shown, BarProgress if expected is Shown.bar else LineProgress)
-    assert getattr(shown, "within", None) == (training.SECONDS if expected is Shown.lines else None)
+    assert isinstance(shown, BarProgress if expected is ProgressDisplay.bar else LineProgress)
+    assert getattr(shown, "within", None) == (training.SECONDS if expected is ProgressDisplay.lines else None)
 
 
 def test_progress_within_an_epoch(caplog: pytest.LogCaptureFixture) -> None:

@@ -345,7 +345,7 @@ def test_tokens_that_are_not_in_the_text(cli: Cli, tmp_path: Path, treebank: Pat
     assert answer.status == 2 and f"{raw}:1: expected the token '北京', got '上海。" in answer.err
     for command, problem in (
         (["train", lines, "--model", "tokeniser"], "give the raw text too, with --raw"),
-        (["train", treebank, "--model", "tokeniser", "--raw", raw], "CoNLL-U has its text in itself"),
+        (["train", treebank, "--model", "tokeniser", "--raw", raw], "CoNLL-U contains its text"),
         (
             ["train", lines, "--model", "tokeniser", "--raw", raw, "--raw-dev", raw],
             "--raw-dev is the raw text of --dev",

@@ -103,7 +103,7 @@ def test_a_folder_that_holds_a_search(cli: Cli, small: Path, tmp_path: Path) -> 
     command = ["tune", small, "--model", "hmm", "--quiet", "--out", tmp_path / "s", "--trials"]
     first = cli(*command, 3)
     assert first.status == 0 and "smoothing" in first.out, first.err
-    assert "holds a search already; add --resume to go on, or --force" in cli(*command, 4).err
+    assert "holds a search already; add --resume to continue, or --force" in cli(*command, 4).err
     assert len(ranks(cli(*command, 4, "--resume").out)) == 4
     refused = cli(*command, 5, "--resume", "--scheme", "plain")
     assert refused.status == 2 and "scheme was None and is 'plain'; give the same again" in refused.err

@@ -13,7 +13,7 @@ import trelliswork as tw
 from tests.cli.conftest import Cli
 from tests.conftest import RECORDER
 from trelliswork.cli import compiling
-from trelliswork.cli.messages import messages_shown
+from trelliswork.cli.messages import show_messages
 from trelliswork.distributions.registry import KINDS, OF_STRUCTURE, exercise
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime import entries, warming
@@ -84,14 +84,14 @@ def test_kernels_of_a_command_are_compiled_beside_it(
     one_kernel: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(compiling, "PATIENCE", 0.5)
-    with messages_shown():
+    with show_messages():
         compiling.compile_beside("train crf")
     assert re.fullmatch(r"compiling 1 kernels for this machine, once, for about \d s\n", capsys.readouterr().err)
     until = time.monotonic() + 60
     while SMALL.state == "missing":
         assert time.monotonic() < until
         time.sleep(0.05)
-    with messages_shown():
+    with show_messages():
         compiling.compile_beside("train crf")
         compiling.compile_beside("predict crf")
     assert capsys.readouterr().err == "", "there is nothing to compile"

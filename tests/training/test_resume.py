@@ -330,7 +330,7 @@ def test_kill_9_of_a_real_run(command: list[str], tmp_path: Path, capsys: pytest
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert run([*command, str(out)]) == 2
-    assert "holds an unfinished run; add --resume to go on, or --force to begin anew" in capsys.readouterr().err
+    assert "holds an unfinished run; add --resume to continue, or --force to start again" in capsys.readouterr().err
     assert started([*command, str(out), "--resume"], KILLED_WHILE_WRITING).wait(300) == -signal.SIGKILL
     assert run([*command, str(out), "--resume"]) == 0
     assert weights(out) == weights(whole)

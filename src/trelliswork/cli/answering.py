@@ -121,8 +121,8 @@ def write_answers(
         sentences = map(rename, sentences)
     writer, n = writer_for(job.output, inputs, model, job.question.top_k, target), 0
     target.write(writer.begin())
-    answered = answers(model, noting_unknown(model, sentences), job.question, batch=batch)
-    for sentence, answer in noting_uncertain(model, answered):
+    answered = answers(model, note_unknown(model, sentences), job.question, batch=batch)
+    for sentence, answer in note_uncertain(model, answered):
         target.write(writer.write(sentence, answer))
         n += 1
         if batch == 1:
@@ -190,7 +190,7 @@ def _answer_group(
             problem = "the model gives no analysis of this sentence a finite score: its weights are broken"
             raise DataError(group[0].file, f"{problem}; train it again", line=group[0].line) from error
         if len(group) == 1:
-            pinned = shown_pins(question.pins, before + 1)
+            pinned = pins_text(question.pins, before + 1)
             problem = f"no analysis agrees with the pins {pinned}; drop one of them, or pin others that go together"
             raise DataError(group[0].file, problem, line=group[0].line) from error
         for i, sentence in enumerate(group):  # one by one, to name the sentence
@@ -264,7 +264,7 @@ def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model)
     return {i: pin.read_by(model, len(sentence)) for i, pin in by_place.items()}
 
 
-def shown_pins(pins: Sequence[Pin], number: int) -> str:
+def pins_text(pins: Sequence[Pin], number: int) -> str:
     """Return the pins of the sentence with this number as they were typed."""
     return ", ".join(pin.text for pin in pins if pin.sentence in (None, number))
 
@@ -280,7 +280,7 @@ def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:
 # What is worth knowing about new sources: symbols that a transducer has never seen, and searches that it gave up.
 
 
-def noting_unknown(model: Model, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
+def note_unknown(model: Model, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
     """Yield the sources of a transducer as they are; after the last, a line about symbols that it does not know."""
     if model.learns_from != "pairs":
         yield from pairs
@@ -309,7 +309,7 @@ def _looked_up(word: str, model: Model, known: dict[str, bool]) -> bool:
     return known[word]
 
 
-def noting_uncertain(model: Model, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
+def note_uncertain(model: Model, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
     """Yield the answers as they are; after the last, a line about those that may not be the best.
 
     Models that search with a beam anyway are never certain, and nothing is said.

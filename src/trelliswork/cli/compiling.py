@@ -20,7 +20,7 @@ from trelliswork.runtime.threads import n_cores
 from trelliswork.runtime.warming import calls_of, missing_of
 
 
-def compile_beside(*calls: str, quiet: bool = False) -> None:
+def compile_in_background(*calls: str, quiet: bool = False) -> None:
     """Start processes that compile what is missing of the kernels of some calls, and let this one go on.
 
     It waits for a kernel that one of them is compiling when it needs it, and compiles what none has begun.
@@ -32,7 +32,7 @@ def compile_beside(*calls: str, quiet: bool = False) -> None:
     helpers = Helpers(missing)
     atexit.register(helpers.stop)
     if helpers.processes and not quiet:
-        ANNOUNCER.told = True  # once is enough
+        ANNOUNCER.announced = True  # once is enough
         tell(f"compiling {len(missing)} kernels for this machine, once, for about {seconds:.0f} s", event="compiling")
 
 
@@ -79,19 +79,19 @@ PATIENCE = 2.0  # seconds of compiling that nobody need hear of
 class Announcer(event.Listener):
     """Hears when numba starts and ends to compile a kernel; kernels that are read from the cache are not among them.
 
-    A kernel is compiled while that of its caller is, so only the outermost are told of.
+    A kernel is compiled while that of its caller is, so only the outermost are reported.
     """
 
     def __init__(self) -> None:
-        self.quiet, self.told = True, False
+        self.quiet, self.announced = True, False
         self.depth, self.began, self.seconds = 0, 0.0, 0.0
 
     def on_start(self, event: object) -> None:
         if self.depth == 0:
             self.began = time.perf_counter()
         self.depth += 1
-        if not self.told and self.seconds + time.perf_counter() - self.began > PATIENCE:
-            self.told = True
+        if not self.announced and self.seconds + time.perf_counter() - self.began > PATIENCE:
+            self.announced = True
             self._say("compiling kernels for this machine, once ...")
 
     def on_end(self, event: Any) -> None:

@@ -98,7 +98,7 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
     if resume or force:
         return
     if unfinished:
-        raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
+        raise OutputError(f"{out}: holds an unfinished run; add --resume to continue, or --force to start again")
     if is_model:
         raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
 

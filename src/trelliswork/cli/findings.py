@@ -96,7 +96,7 @@ class Survey:
     @cached_property
     def odd_words(self) -> list[Finding]:
         """Words with white space or invisible characters in them, or far too long."""
-        odd = {word: reason for word in self.words if (reason := why_odd(word))}
+        odd = {word: reason for word in self.words if (reason := oddity_of(word))}
         return list(self._first_uses(odd)) if odd else []
 
     def _first_uses(self, odd: dict[str, str]) -> Iterator[Finding]:
@@ -125,10 +125,10 @@ class Survey:
         return findings
 
 
-def why_odd(word: str) -> str:
+def oddity_of(word: str) -> str:
     """Describe the problem with a word; empty if there is none.
 
-    >>> why_odd("fine"), why_odd("zero\\u200bwidth")
+    >>> oddity_of("fine"), oddity_of("zero\\u200bwidth")
     ('', 'holds U+200B ZERO WIDTH SPACE')
     """
     if len(word) > LONGEST_WORD:
@@ -296,7 +296,7 @@ class PairSurvey:
     def odd(self) -> list[Finding]:
         """Symbols that cannot be seen, where they first are."""
         left = {
-            symbol: reason for symbol in self.sources + self.targets if (reason := why_odd(symbol)) and symbol != " "
+            symbol: reason for symbol in self.sources + self.targets if (reason := oddity_of(symbol)) and symbol != " "
         }
         findings = []
         for pair in self.pairs:
@@ -341,7 +341,7 @@ def mixed_forms(file: str) -> Iterator[Finding]:
         return
     for (number, _), fits in zip(lines, composed, strict=True):
         if not fits:
-            yield Finding(number, "not in NFC, as other lines are; --normalise NFC or NFD makes them alike")
+            yield Finding(number, "not in NFC, as other lines are; --normalise NFC or NFD makes them equal")
 
 
 def _ratio(pair: Sentence) -> float:

@@ -199,12 +199,12 @@ def given_function(path: str | None) -> FeatureFunction | None:
     if path is None:
         return None
     top = path.partition(":")[0].partition(".")[0]
-    with _found_here(top):
+    with _importable_from_here(top):
         try:
             function: FeatureFunction = named("trelliswork.data.attributes:FeatureFunction").of(path)  # needs numba
             return function
         except ModelError as error:
-            if not _is_beside(missing := _missing_module(error)):
+            if not _is_in_current_folder(missing := _missing_module(error)):
                 raise
             problem = f"imports {missing!r}, and only {top!r} is taken from the current folder"
             fix = "put both into one package (a folder), or set PYTHONPATH=."
@@ -216,13 +216,13 @@ def _missing_module(error: ModelError) -> str:
     return (cause.name or "") if isinstance(cause, ModuleNotFoundError) else ""
 
 
-def _is_beside(module: str) -> bool:
+def _is_in_current_folder(module: str) -> bool:
     """Return whether the current folder has a module of that name."""
     return bool(module) and PathFinder.find_spec(module, [os.getcwd()]) is not None
 
 
 @contextmanager
-def _found_here(name: str) -> Iterator[None]:
+def _importable_from_here(name: str) -> Iterator[None]:
     """Inside, the module or package of this name is found in the current folder, and nothing else there is.
 
     With the folder on `sys.path`, every library that looks for an optional module would run a file of that name.

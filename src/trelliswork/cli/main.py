@@ -27,7 +27,7 @@ from trelliswork.cli.messages import (
     ProgressOption,
     choose_messages,
     did_you_mean,
-    messages_shown,
+    show_messages,
     visible,
 )
 from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_memory
@@ -139,7 +139,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = [argument for argument in given if argument != TRACEBACK] or ["--help"]
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # what is written matches what is read
-    with messages_shown():
+    with show_messages():
         return _status(given, debug)
 
 

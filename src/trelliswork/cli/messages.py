@@ -54,7 +54,7 @@ ProgressOption = Annotated[
 ]
 
 
-class Shown(StrEnum):
+class ProgressDisplay(StrEnum):
     """Display of progress: a moving bar, lines now and then, or only what is done."""
 
     bar = "bar"
@@ -62,13 +62,13 @@ class Shown(StrEnum):
     nothing = "nothing"
 
 
-_progress: ContextVar[Shown] = ContextVar("progress", default=Shown.nothing)
+_progress: ContextVar[ProgressDisplay] = ContextVar("progress", default=ProgressDisplay.nothing)
 
 
 @contextlib.contextmanager
-def messages_shown() -> Iterator[None]:
+def show_messages() -> Iterator[None]:
     """Inside, messages of the library are shown on standard error; as text, until `choose_messages` says otherwise."""
-    handler, level, asked = _StandardError(), LOGGER.level, _progress.set(Shown.nothing)
+    handler, level, asked = _StandardError(), LOGGER.level, _progress.set(ProgressDisplay.nothing)
     handler.setFormatter(_Text())
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
@@ -90,19 +90,19 @@ def choose_messages(format: LogFormat, progress: bool | None) -> None:
     _progress.set(_how(format, progress))
 
 
-def _how(format: LogFormat, progress: bool | None) -> Shown:
+def _how(format: LogFormat, progress: bool | None) -> ProgressDisplay:
     if progress is not False and sys.stderr.isatty() and format is LogFormat.text:
-        return Shown.bar
-    return Shown.lines if progress else Shown.nothing
+        return ProgressDisplay.bar
+    return ProgressDisplay.lines if progress else ProgressDisplay.nothing
 
 
-def progress_shown() -> Shown:
+def progress_display() -> ProgressDisplay:
     """Return the display of progress that the command uses."""
     return _progress.get()
 
 
 def say(text: str, *, quiet: bool = False, **fields: Any) -> None:
-    """A message about what is being done, beside the result; one that begins with "note: " is a warning."""
+    """Report what is being done, apart from the result; a message that begins with "note: " is a warning."""
     if not quiet:
         level = logging.WARNING if text.startswith(NOTE) else logging.INFO
         tell(text.removeprefix(NOTE), level=level, **fields)
@@ -163,5 +163,5 @@ def visible(text: str) -> str:
     return _CONTROL.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""The demo: a tagger for names, trained on the built-in corpus, compared with a baseline and told about."""
+"""The demo: a tagger for names, trained on the built-in corpus, compared with a baseline and explained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from trelliswork import ctrl_c
-from trelliswork.cli.compiling import announce_compiling, compile_beside
+from trelliswork.cli.compiling import announce_compiling, compile_in_background
 from trelliswork.cli.inputs import format_to_store
 from trelliswork.cli.report import report_page
 from trelliswork.cli.training import progress_for
@@ -148,7 +148,7 @@ def choose_examples(examples: Sequence[Example], n: int = 6) -> list[Example]:
 def tell_story(folder: Path, *, sentences: int, seed: int, epochs: int) -> None:
     """Train, score and explain, with all that is printed and written."""
     began = time.perf_counter()
-    compile_beside("demo")
+    compile_in_background("demo")
     n_held_out = max(20, 3 * sentences // 20)
     corpus = write_data(folder / "data", (sentences, n_held_out, n_held_out))
     print(_introduction(corpus), flush=True)

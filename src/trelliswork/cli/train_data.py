@@ -275,7 +275,7 @@ def known_texts(path: str, raw: str | None, choices: Choices, note: Note) -> lis
     )
     if format is not None and format.conllu:
         if raw is not None:
-            raise DataError(path, f"CoNLL-U has its text in itself, got --raw {raw} too; leave that out")
+            raise DataError(path, f"CoNLL-U contains its text, got --raw {raw} as well; leave it out")
         documents = spaced_documents(path)
         if documents is not None:
             return documents
@@ -304,7 +304,7 @@ def given_tokeniser(options: Options) -> FolderTokeniser | None:
     if folder is None:
         return None
     tokeniser = FolderTokeniser(folder)
-    tokeniser.tokenise("")  # damage is told before training
+    tokeniser.tokenise("")  # damage is reported before training
     return tokeniser
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from trelliswork import ctrl_c
-from trelliswork.cli.compiling import announce_compiling, compile_beside
+from trelliswork.cli.compiling import announce_compiling, compile_in_background
 from trelliswork.cli.config_file import CHOSEN, config_text
 from trelliswork.cli.early import check_folder, reserved, seed_folders
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import given_function
-from trelliswork.cli.messages import Shown, progress_shown, say, visible
+from trelliswork.cli.messages import ProgressDisplay, progress_display, say, visible
 from trelliswork.cli.train_data import config_first, read_data, read_plain_texts, read_texts
 from trelliswork.data import Choices
 from trelliswork.errors import ModelError
@@ -47,7 +47,7 @@ def train_model(options: Options, choices: Choices) -> None:
     progress_of(options)  # refuses TensorBoard where it is not installed
     use_threads(options["threads"])
     if is_first:
-        compile_beside(f"train {options['model']}", quiet=options["quiet"])
+        compile_in_background(f"train {options['model']}", quiet=options["quiet"])
     if options["seeds"] > 1:
         _train_seeds(recipe, options, choices)
         return
@@ -142,8 +142,12 @@ def progress_for(*, quiet: bool = False) -> Progress:
     """Return a bar on a terminal, else a message for each epoch, and within it if --progress asks for that."""
     if quiet:
         return Progress()
-    how = progress_shown()
-    return BarProgress() if how is Shown.bar else LineProgress(within=SECONDS if how is Shown.lines else None)
+    how = progress_display()
+    return (
+        BarProgress()
+        if how is ProgressDisplay.bar
+        else LineProgress(within=SECONDS if how is ProgressDisplay.lines else None)
+    )
 
 
 # The trials of `trelliswork tune`: train with the settings of a trial, score on the dev sentences.
@@ -176,8 +180,8 @@ class Trials:
         scores = []
         for i in range(options["seeds"]):
             own = folder if i == 0 else None
-            told = attempt.report if i == 0 else None
-            run = RunOptions(own, options["seed"] + i, self._progress(attempt), attempt.resumed and i == 0, told)
+            on_score = attempt.report if i == 0 else None
+            run = RunOptions(own, options["seed"] + i, self._progress(attempt), attempt.resumed and i == 0, on_score)
             with exclusive(own):
                 _, result = learn(recipe, run, options)
             if result.interrupted:
@@ -187,7 +191,7 @@ class Trials:
         return sum(scores) / len(scores)
 
     def _progress(self, attempt: Attempt) -> Progress:
-        if progress_shown() is not Shown.bar or self.options["quiet"]:
+        if progress_display() is not ProgressDisplay.bar or self.options["quiet"]:
             return Progress()
         return TrialBar(f"trial {attempt.number} ({attempt.number + 1} of {self.options['trials']})")
 
@@ -214,4 +218,4 @@ class TrialBar(BarProgress):
         return f"{self.trial}, {text}"
 
     def note(self, text: str, **fields: object) -> None:
-        """Of a trial, only its end is told."""
+        """Report nothing of a trial but its end."""

@@ -57,7 +57,7 @@ def reserved_search(folder: Path, *, force: bool, resume: bool) -> Iterator[None
         )
     with exclusive(folder, "tuning"):
         if (folder / JOURNAL).exists() and not resume and not force:
-            raise OutputError(f"{folder}: holds a search already; add --resume to go on, or --force to begin anew")
+            raise OutputError(f"{folder}: holds a search already; add --resume to continue, or --force to start again")
         _clear(folder, all=force and not resume)
         yield
 
@@ -83,7 +83,7 @@ def _clear(folder: Path, *, all: bool) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def settle(folder: Path, result: SearchResult) -> None:
+def publish_best(folder: Path, result: SearchResult) -> None:
     """Make the model of the best trial the best model; those of others that have ended go.
 
     The settings go first and the model last: what a kill leaves undone is done when the search goes on.

@@ -58,8 +58,8 @@ def alignment(
     ]
     height = bottom + MARGIN + (0 if chosen is None else 24)
     width = left + cell * n + MARGIN
-    told = "" if chosen is None else " The path is " + " ".join(names[j] for j in chosen) + "."
-    description = f"{n} {unit}s by {len(names)} symbols; darker is more probable.{told}"
+    path_text = "" if chosen is None else " The path is " + " ".join(names[j] for j in chosen) + "."
+    description = f"{n} {unit}s by {len(names)} symbols; darker is more probable.{path_text}"
     sides = "frames and symbols" if heads is None else f"{' '.join(heads)} and {' '.join(names)}"
     return drawing(width, height, f"Alignment of {sides}", description, parts)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from trelliswork.draw.svg import Drawing, clean
 
-MOST_ROWS = 50  # of a table; how many more there are is told
+MOST_ROWS = 50  # of a table; the number of the others is shown
 LEFT = "text-align:left;vertical-align:top"
 
 
@@ -48,11 +48,11 @@ def framed(name: str, pieces: Iterable[Piece]) -> str:
     return f'<div style="overflow-x:auto"><b>{escape(name)}</b>{"".join(map(_html, pieces))}</div>'
 
 
-def plain_rows(found: object) -> list[tuple[str, object]]:
+def plain_rows(shown: object) -> list[tuple[str, object]]:
     """Return the fields of a dataclass and the properties that are numbers, texts or truth values."""
-    own = [field.name for field in fields(found)] if is_dataclass(found) else []
-    computed = [name for name in dir(type(found)) if isinstance(getattr(type(found), name), property)]
-    rows = [(name.replace("_", " "), getattr(found, name)) for name in (*own, *computed) if not name.startswith("_")]
+    own = [field.name for field in fields(shown)] if is_dataclass(shown) else []
+    computed = [name for name in dir(type(shown)) if isinstance(getattr(type(shown), name), property)]
+    rows = [(name.replace("_", " "), getattr(shown, name)) for name in (*own, *computed) if not name.startswith("_")]
     return [(name, value) for name, value in rows if isinstance(value, bool | int | float | str)]
 
 

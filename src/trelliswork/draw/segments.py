@@ -47,9 +47,9 @@ def segments(
         *(_bracket(segment, edges, words) for segment in drawn),
     ]
     n_levels = 1 + max((segment.level for segment in drawn), default=0)
-    told = "; ".join(f"{each.shown}: {' '.join(words[each.start : each.end])}" for each in drawn) or "none"
+    described = "; ".join(f"{each.shown}: {' '.join(words[each.start : each.end])}" for each in drawn) or "none"
     height = BASELINE + 8 + LEVEL * n_levels + MARGIN / 2
-    return drawing(edges[-1] + MARGIN, height, f"Segments of: {' '.join(words)}", told, parts)
+    return drawing(edges[-1] + MARGIN, height, f"Segments of: {' '.join(words)}", described, parts)
 
 
 def _checked(segments: object, probabilities: object, n: int) -> list[Segment]:
@@ -71,10 +71,10 @@ def _checked(segments: object, probabilities: object, n: int) -> list[Segment]:
     return checked
 
 
-def _edges(words: Sequence[str], found: Sequence[Segment]) -> list[float]:
+def _edges(words: Sequence[str], segments: Sequence[Segment]) -> list[float]:
     """Return where each token begins: wide enough for the token, and for the label of each segment under its tokens."""
     widths = [text_width(word, bold=True) + GAP for word in words]
-    for segment in found:
+    for segment in segments:
         inside = slice(segment.start, segment.end)
         missing = text_width(segment.shown, SMALL, bold=True) + GAP - sum(widths[inside])
         if missing > 0:

@@ -55,8 +55,8 @@ def trellis(probabilities: object, tokens: Sequence[str], tags: Sequence[str], b
 def _columns(words: Sequence[str], names: Sequence[str]) -> tuple[list[float], float]:
     """Return the x coordinate of each token's column, and the width of the picture."""
     widths = [max(LEAST_COLUMN, text_width(word, bold=True) + 16) for word in words]
-    beside = MARGIN + max(text_width(name) for name in names) + NAME_GAP
-    left = max(beside - widths[0] / 2, MARGIN)
+    name_room = MARGIN + max(text_width(name) for name in names) + NAME_GAP
+    left = max(name_room - widths[0] / 2, MARGIN)
     edges = list(accumulate(widths, initial=left))
     return [(a + b) / 2 for a, b in pairwise(edges)], edges[-1] + MARGIN
 
@@ -99,13 +99,13 @@ def _nodes(
     ]
 
 
-def _node(x: float, y: float, p: float, is_best: bool, told: str) -> str:
+def _node(x: float, y: float, p: float, is_best: bool, text_on_pointing: str) -> str:
     ring = {"stroke": ACCENT, "stroke_width": 3.5} if is_best else {"stroke": LINE, "stroke_width": 1}
     bold = 700 if is_best else None
     return element(
         "g",
         [
-            hint(told),
+            hint(text_on_pointing),
             element("circle", cx=x, cy=y, r=RADIUS, fill=EMPTY),
             element("circle", cx=x, cy=y, r=RADIUS, fill=HEAT, fill_opacity=round(p, 2), **ring),
             text(x, y + 4, percent(p), size=11, fill=PAPER if p >= STRONG else INK, font_weight=bold),

@@ -1,4 +1,4 @@
-"""Is one model better than another, or was it luck? A paired bootstrap over the sentences of a test set."""
+"""Significance of the difference between two models: a paired bootstrap over the sentences of a test set."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ rules.py        what a tokeniser returns; the default one: rules for all languag
 first_rules.py  the rules of version 1, for models that were trained with them
 spacing.py      a plausible text of tokens whose white space is not known
 habits.py       rules corrected by how a file of tokens cuts
-documents.py    raw texts whose tokens are known: from CoNLL-U, or a text beside its tokens
+documents.py    raw texts whose tokens are known: from CoNLL-U, or a text with its tokens
 reading.py      texts and text files as sentences with the place of every word
 scores.py       F1 of tokens, words and sentences against a known tokenisation
 

@@ -32,7 +32,7 @@ class Document:
 
     @classmethod
     def aligned(cls, text: str, sentences: Iterable[Sequence[str]], name: str = "text") -> Document:
-        """Return a text beside its tokens; white space may differ. A token that is not in the text is a `DataError`.
+        """Return a text with its tokens; white space may differ. A token that is not in the text is a `DataError`.
 
         >>> Document.aligned("Hi, Ann!", [["Hi", ",", "Ann", "!"]]).sentences[0][2]
         Token(text='Ann', start=4, end=7, words=('Ann',))

@@ -24,7 +24,7 @@ import typer
 
 from trelliswork.cli.answering import Job
 from trelliswork.cli.bulk.shards import TRIES, Outcome, Shard, annotate_shard, clear_parts
-from trelliswork.cli.messages import Shown, progress_shown, say
+from trelliswork.cli.messages import ProgressDisplay, progress_display, say
 from trelliswork.lazy import lazy_module
 from trelliswork.logs import tell
 from trelliswork.models.base import Model, count
@@ -174,33 +174,33 @@ def annotate_all(shards: Sequence[Shard], target: Path, engine: Engine) -> None:
             say(f"{count(len(shards) - len(todo), 'file')} of {len(shards)} done before")
         try:
             with closing(engine(todo)) as outcomes:
-                told = _told(outcomes, todo)
+                reports = _report_outcomes(outcomes, todo)
         except KeyboardInterrupt:
             n_done = sum(shard.is_done for shard in shards)
             say(f"{n_done} of {count(len(shards), 'file')} done; run the same command again to continue")
             raise
         finally:
             clear_parts(todo)  # of processes that have ended on the way
-    _summarise(told, target, len(todo))
+    _print_summary(reports, target, len(todo))
 
 
-def _told(outcomes: Iterator[tuple[Shard, Outcome]], todo: Sequence[Shard]) -> list[tuple[Shard, Outcome]]:
+def _report_outcomes(outcomes: Iterator[tuple[Shard, Outcome]], todo: Sequence[Shard]) -> list[tuple[Shard, Outcome]]:
     """Return all outcomes, with a message for each as it comes, and a bar on a terminal."""
     began, n_bytes, total = time.monotonic(), 0, sum(shard.size for shard in todo)
-    told: list[tuple[Shard, Outcome]] = []
-    with _Bar(total) if progress_shown() is Shown.bar else nullcontext() as bar:
+    reports: list[tuple[Shard, Outcome]] = []
+    with _Bar(total) if progress_display() is ProgressDisplay.bar else nullcontext() as bar:
         for shard, outcome in outcomes:
-            told.append((shard, outcome))
+            reports.append((shard, outcome))
             n_bytes += shard.size
             seconds = time.monotonic() - began
             left = seconds * (total - n_bytes) / max(n_bytes, 1)
-            _tell_one(shard, outcome, f"{len(told)}/{len(todo)}", left)
+            _report_one(shard, outcome, f"{len(reports)}/{len(todo)}", left)
             if bar is not None:
-                bar.show(n_bytes, f"{len(told)}/{len(todo)} files, {_duration(left)} left")
-    return told
+                bar.show(n_bytes, f"{len(reports)}/{len(todo)} files, {_duration(left)} left")
+    return reports
 
 
-def _tell_one(shard: Shard, outcome: Outcome, place: str, left: float) -> None:
+def _report_one(shard: Shard, outcome: Outcome, place: str, left: float) -> None:
     what = outcome.problem or f"{count(outcome.n_sentences, 'sentence')}{_bad(outcome)}"
     say(
         f"{place} {shard.target.name}: {what}; {_duration(left)} left",
@@ -244,12 +244,12 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _summarise(told: Sequence[tuple[Shard, Outcome]], target: Path, n: int) -> None:
-    failed = [outcome.problem for _, outcome in told if outcome.problem]
-    n_sentences, n_bad = sum(each.n_sentences for _, each in told), sum(each.n_bad for _, each in told)
-    print(f"{count(len(told) - len(failed), 'file')} written to {target}: {count(n_sentences, 'sentence')}")
+def _print_summary(reports: Sequence[tuple[Shard, Outcome]], target: Path, n: int) -> None:
+    failed = [outcome.problem for _, outcome in reports if outcome.problem]
+    n_sentences, n_bad = sum(each.n_sentences for _, each in reports), sum(each.n_bad for _, each in reports)
+    print(f"{count(len(reports) - len(failed), 'file')} written to {target}: {count(n_sentences, 'sentence')}")
     if n_bad:
-        quarantine = told[0][0].quarantine.parent
+        quarantine = reports[0][0].quarantine.parent
         print(f"{count(n_bad, 'bad record')} set aside, with the reasons, in {quarantine}")
     if failed:
         tell(f"{count(len(failed), 'file')} of {n} could not be annotated:", level=logging.ERROR)

@@ -2,7 +2,7 @@
 
 All nodes must see the files and the model folder under the same paths. An actor that dies is started again by Ray, and
 its shard is answered again: results appear under their names only when they are whole. Ray would do so for ever, so a
-file beside the result counts, and a shard on which actors die again and again is given up.
+file next to the result counts, and a shard on which actors die again and again is given up.
 
 Moritz et al. (2018), Ray: a distributed framework for emerging AI applications.
 """

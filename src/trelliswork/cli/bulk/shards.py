@@ -131,7 +131,7 @@ def _target_name(name: str, output: Output | None) -> str:
     """
     if output is None:
         return name
-    if output is Output.parquet:  # packed in itself
+    if output is Output.parquet:  # compressed already
         name = name.removesuffix(".gz")
     plain, packed = (name[:-3], ".gz") if name.endswith(".gz") else (name, "")
     stem, suffix = os.path.splitext(plain)
@@ -181,7 +181,7 @@ class Outcome(NamedTuple):
 def annotate_shard(model: Model, shard: Shard, job: Job) -> Outcome:
     """Write the answers of a file; its bad records go to the quarantine. What cannot be read at all is reported."""
     try:
-        return _annotated(model, shard, job)
+        return _annotate(model, shard, job)
     except TrellisworkError as error:
         return Outcome(problem=str(error))
     except OSError as error:  # its file may be a temporary one, of which the user knows nothing
@@ -190,11 +190,11 @@ def annotate_shard(model: Model, shard: Shard, job: Job) -> Outcome:
         return Outcome(problem=f"{shard.source}: {type(error).__name__}: {error}")
 
 
-def _annotated(model: Model, shard: Shard, job: Job) -> Outcome:
+def _annotate(model: Model, shard: Shard, job: Job) -> Outcome:
     given = input_of(model, str(shard.source), job.layout, job.read_as)
     binary = is_binary(job.output, given.kind)
     try:
-        with packed_write(shard.target, binary=binary, follow=False) as target:
+        with write_packed(shard.target, binary=binary, follow=False) as target:
             return Outcome(write_answers(model, given, job, target))
     except DataError as error:
         if error.line is None:
@@ -207,7 +207,7 @@ def _annotated(model: Model, shard: Shard, job: Job) -> Outcome:
             if not bad:  # it was read, and could not be answered
                 raise first
             _set_aside(shard.quarantine, bad)
-            with packed_write(shard.target, binary=binary, follow=False) as target:
+            with write_packed(shard.target, binary=binary, follow=False) as target:
                 return Outcome(write_answers(model, copy.given, job, target, rename=copy.renamed), len(bad))
 
 
@@ -277,7 +277,7 @@ def _set_aside(path: Path, bad: Sequence[BadRecord]) -> None:
 
 
 @contextmanager
-def packed_write(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[Target]:
+def write_packed(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[Target]:
     """`atomic_write`, of text packed by gzip if the name says so, the same bytes every time."""
     if binary or Path(path).suffix.lower() != ".gz":
         with atomic_write(path, "wb" if binary else "w", follow=follow) as file:

@@ -78,8 +78,8 @@ def _survey(file: str, choices: Choices) -> tuple[Survey, str]:
     format, sentences = open_tagged(file, choices)
     scheme = format.scheme if format is not None else choices.scheme
     survey = Survey.of(file, list(sentences), scheme)
-    told = layout(format, kind_of(file))
-    return survey, told if format is not None else f"{told}, tags {survey.scheme}"
+    described = layout(format, kind_of(file))
+    return survey, described if format is not None else f"{described}, tags {survey.scheme}"
 
 
 def _treebank(file: str, layout: str) -> TreeSurvey | None:

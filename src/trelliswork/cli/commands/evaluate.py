@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import noting_unknown
+from trelliswork.cli.answering import note_unknown
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import (
@@ -37,9 +37,9 @@ from trelliswork.cli.options import (
     with_options,
 )
 from trelliswork.cli.report.evaluation import (
-    Compared,
-    Judged,
-    compared,
+    Comparison,
+    EvaluatedModel,
+    compare_models,
     comparison_record,
     comparison_text,
     evaluation_page,
@@ -138,13 +138,15 @@ def evaluate(
     check_paths(read=[*files, raw], write=[json_file, html])
     function = given_function(features)
     columns |= {"raw": raw, "from_text": from_text, "device": device}
-    judged, sizes = _judge(model, files, threshold, function, columns, quiet)
+    evaluated, sizes = _evaluate_model(model, files, threshold, function, columns, quiet)
     about = "" if len(files) == 1 else f"{_named(files)}\n"
-    print(f"{visible(about)}{sizes}\n\n{visible(judged.report.text)}")
-    both: list[Compared] = []
-    record = judged.report.record if len(files) == 1 else {**judged.report.record, "files": list(map(name_of, files))}
+    print(f"{visible(about)}{sizes}\n\n{visible(evaluated.report.text)}")
+    both: list[Comparison] = []
+    record = (
+        evaluated.report.record if len(files) == 1 else {**evaluated.report.record, "files": list(map(name_of, files))}
+    )
     if against is not None:
-        both = compared(judged, _judge(against, files, threshold, function, columns, quiet)[0])
+        both = compare_models(evaluated, _evaluate_model(against, files, threshold, function, columns, quiet)[0])
         print("\n" + visible(comparison_text(both, model, against)))
         record = {**record, "against": comparison_record(both, against)}
     if json_file is not None:
@@ -153,7 +155,7 @@ def evaluate(
     if html is not None:
         with atomic_write(html) as target:
             names = [Path(name_of(file)).name for file in files]
-            target.write(evaluation_page(judged, _named(names), sizes, both, against or ""))
+            target.write(evaluation_page(evaluated, _named(names), sizes, both, against or ""))
         say(f"written: {html}", quiet=quiet)
 
 
@@ -164,14 +166,14 @@ def _named(files: Sequence[str]) -> str:
     return names if len(files) == 1 else f"{count(len(files), 'file')}: {names}"
 
 
-def _judge(
+def _evaluate_model(
     folder: str,
     files: Sequence[str],
     threshold: float | None,
     function: FeatureFunction | None,
     columns: Options,
     quiet: bool,
-) -> tuple[Judged, str]:
+) -> tuple[EvaluatedModel, str]:
     """Return the report of a model on all files together, and how large they are."""
     loaded = load_reader(folder, function, columns["device"])
     if columns["from_text"] and (threshold is not None or "-" in files or loaded.reads != "words"):
@@ -186,7 +188,7 @@ def _judge(
         if columns["raw"] is not None:
             raise TrellisworkError(f"--raw is for tokenisers, and {folder} reads words; leave it out")
         sentences, formats = _gold_sentences(loaded, files, columns)
-        gold, notes = loaded.readable_gold(list(noting_unknown(loaded, sentences)), columns["scheme"])
+        gold, notes = loaded.readable_gold(list(note_unknown(loaded, sentences)), columns["scheme"])
         described = [
             f"{file}: {layout(format, kind_of(file, tagger=loaded))}"
             for file, format in zip(files, formats, strict=True)
@@ -207,7 +209,7 @@ def _judge(
     sizes = f"{count(len(units), 'sentence')}, {count(sum(map(len, units)), 'token')}"
     if loaded.learns_from == "pairs":
         sizes = GOLD_FILES["pairs"].size(gold)
-    return Judged(folder, report, loaded.knows), sizes
+    return EvaluatedModel(folder, report, loaded.knows), sizes
 
 
 def _gold_sentences(

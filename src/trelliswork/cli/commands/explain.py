@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from trelliswork.cli.answering import noting_unknown
+from trelliswork.cli.answering import note_unknown
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import choices_of, given_function, kind_of, load_on, open_new
 from trelliswork.cli.messages import say, visible
@@ -80,7 +80,7 @@ def explain(
         raise ModelError(f"{model}: {problem}; explain another model, or a member of an ensemble")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
-    explanations = tagger.explain(list(noting_unknown(tagger, itertools.islice(stream, limit))))
+    explanations = tagger.explain(list(note_unknown(tagger, itertools.islice(stream, limit))))
     if getattr(tagger, "hashed", False):
         say(f"note: {named('trelliswork.data.attributes.key_index:HINT')}")
     if as_json:

@@ -135,8 +135,10 @@ def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [("columns", columns)]
 
 
-def _transition_rows(found: Sequence[tuple[float, str, str]]) -> list[tuple[str, str]]:
-    extremes = found if len(found) <= 2 * STRONGEST else [*found[:STRONGEST], *found[-STRONGEST:]]
+def _transition_rows(transitions: Sequence[tuple[float, str, str]]) -> list[tuple[str, str]]:
+    extremes = (
+        transitions if len(transitions) <= 2 * STRONGEST else [*transitions[:STRONGEST], *transitions[-STRONGEST:]]
+    )
     return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
 
 

@@ -15,7 +15,7 @@ import typer
 
 from trelliswork.cli.answering import BATCH, Job, Pin, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
-from trelliswork.cli.bulk.shards import is_bulk, packed_write, shards_of
+from trelliswork.cli.bulk.shards import is_bulk, shards_of, write_packed
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, load_reader
 from trelliswork.cli.options import (
@@ -322,12 +322,10 @@ def _pins(texts: list[str] | None, model: Model) -> Sequence[Pin]:
 def _target(out: str | None, *, binary: bool = False) -> Iterator[Target]:
     if out is None or out == "-":
         if binary and sys.stdout.isatty():
-            raise TrellisworkError(
-                "Parquet is not for reading on a terminal; add --out FILE.parquet or --format pretty"
-            )
+            raise TrellisworkError("Parquet cannot be shown on a terminal; add --out FILE.parquet or --format pretty")
         yield sys.stdout.buffer if binary else sys.stdout
     else:
         if binary and out.lower().endswith(".gz"):
-            raise TrellisworkError(f"--out {out}: Parquet is packed in itself; leave .gz out")
-        with packed_write(out, binary=binary) as file:
+            raise TrellisworkError(f"--out {out}: Parquet files are compressed already; leave out .gz")
+        with write_packed(out, binary=binary) as file:
             yield file

@@ -75,7 +75,7 @@ def train(
         str,
         typer.Option(
             metavar="auto|rules|DIR",
-            help="Tokeniser for raw text, stored with the model: trained on TRAIN, so that text is cut as TRAIN is "
+            help="Tokeniser for raw text, stored with the model: trained on TRAIN, so that text is split like TRAIN "
             "(auto), rule-based, or loaded from a directory.",
         ),
     ] = "auto",

@@ -23,7 +23,7 @@ from trelliswork.cli.early import AUTO, check_files
 from trelliswork.cli.messages import say
 from trelliswork.cli.model_help import OF_MODELS, ModelCommand
 from trelliswork.cli.options import COLUMNS, SEEDS, Quiet, Threads, with_options
-from trelliswork.cli.tune_folder import default_space, read_space, reserved_search, settle
+from trelliswork.cli.tune_folder import default_space, publish_best, read_space, reserved_search
 from trelliswork.data.settings import Space
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
@@ -116,7 +116,7 @@ def _search(folder: Path, space: Space, trials: Trials, options: Options) -> Sea
         purpose={**_purpose(options, space), **trials.size()},
         on_trial=lambda so_far, row: _end_of_trial(folder, so_far, row, trials, options["quiet"]),
     )
-    settle(folder, result)
+    publish_best(folder, result)
     return result
 
 
@@ -151,7 +151,7 @@ def _announce(space: Space, quiet: bool) -> None:
 
 
 def _end_of_trial(folder: Path, so_far: SearchResult, row: TrialRow, trials: Trials, quiet: bool) -> None:
-    settle(folder, so_far)
+    publish_best(folder, so_far)
     settings = ", ".join(f"{name} {shown(value)}" for name, value in row.settings.items())
     score = "" if row.score is None else f"dev {trials.metric} {100 * row.score:.2f}, "
     ended = {"pruned": f"ended after {row.steps} {trials.steps}, ", "failed": f"failed ({row.problem}), "}
@@ -164,7 +164,7 @@ def _show(folder: Path, result: SearchResult, trials: Trials) -> None:
     if result.rows:
         print(result.table(trials.metric, trials.steps))
     if result.best is None:
-        print("\nno trial is finished yet; the same command with --resume goes on")
+        print("\nno trial is finished yet; run the same command with --resume to continue")
         return
     print(f"\nbest:  trial {result.best.number}, {folder / 'best.toml'}\nmodel: {folder / 'best'}")
     print(f"next:  trelliswork evaluate {folder / 'best'} FILE")

@@ -54,7 +54,7 @@ class Frame:
 
 
 def line_chart(
-    values: Sequence[float], y_label: str, shown: Callable[[float], str], told: Callable[[float], str]
+    values: Sequence[float], y_label: str, shown: Callable[[float], str], hint_of: Callable[[float], str]
 ) -> str:
     """Return one value per epoch as a line with dots; the value of a dot on pointing at it."""
     ticks = nice_ticks(min(values), max(values))
@@ -64,7 +64,7 @@ def line_chart(
     points = [(frame.x(i), frame.y(value)) for i, value in enumerate(values, 1)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = [
-        element("circle", hint(f"epoch {i}: {told(value)}"), cx=x, cy=y, r=4.5, class_="dot")
+        element("circle", hint(f"epoch {i}: {hint_of(value)}"), cx=x, cy=y, r=4.5, class_="dot")
         for i, ((x, y), value) in enumerate(zip(points, values, strict=True), 1)
     ]
     axes = frame.axes(list(map(float, epochs)), ticks, "epoch", y_label, shown)
@@ -85,10 +85,12 @@ def reliability_chart(calibration: Calibration) -> str:
         if not bin_.count:
             continue
         x, y = frame.x(bin_.mean_confidence), frame.y(bin_.accuracy)
-        told = f"{bin_.count} answers with confidence {bin_.mean_confidence:.2f} on average: {bin_.accuracy:.0%} right"
+        described = (
+            f"{bin_.count} answers with confidence {bin_.mean_confidence:.2f} on average: {bin_.accuracy:.0%} right"
+        )
         parts.append(element("line", x1=x, y1=frame.y(bin_.mean_confidence), x2=x, y2=y, class_="miss"))
         radius = 4 + 9 * math.sqrt(bin_.count / most)
-        parts.append(element("circle", hint(told), cx=x, cy=y, r=radius, class_="bubble"))
+        parts.append(element("circle", hint(described), cx=x, cy=y, r=radius, class_="bubble"))
     parts.append(text(frame.x(0.03), frame.y(0.93), f"ECE {100 * calibration.expected_error:.1f}%", class_="figure"))
     return picture(WIDTH, HEIGHT, "Share of right answers by stated confidence", parts)
 
@@ -133,10 +135,10 @@ def picture(width: float, height: float, label: str, content: Iterable[str]) -> 
     )
 
 
-def heat_cell(x: float, y: float, width: float, height: float, share: float, shown: str, told: str) -> str:
+def heat_cell(x: float, y: float, width: float, height: float, share: float, shown: str, text_on_pointing: str) -> str:
     """Return a cell of a heat map: colour by `share` in 0..1, a short text, and a longer one on pointing at it."""
     parts = [
-        hint(told),
+        hint(text_on_pointing),
         element("rect", x=x, y=y, width=width, height=height, rx=3, class_="empty"),
         element("rect", x=x, y=y, width=width, height=height, rx=3, class_="heat", fill_opacity=round(share, 3)),
     ]
@@ -171,9 +173,9 @@ def confusion_picture(confusion: Confusion) -> str:
         total = sum(confusion.counts[i]) or 1
         for column, j in enumerate(kept):
             n = confusion.counts[i][j]
-            told = f"gold {names[row]}, predicted {names[column]}: {n} tokens, {n / total:.1%} of {names[row]}"
+            described = f"gold {names[row]}, predicted {names[column]}: {n} tokens, {n / total:.1%} of {names[row]}"
             x = left + column * (COLUMN + GAP)
-            parts.append(heat_cell(x, y, COLUMN, ROW, n / total, str(n) if n else "", told))
+            parts.append(heat_cell(x, y, COLUMN, ROW, n / total, str(n) if n else "", described))
     for column, name in enumerate(names):
         x, y = left + column * (COLUMN + GAP) + COLUMN / 2, top - 8
         parts.append(text(x, y, name, class_="label", transform=f"rotate(-40 {x:.1f} {y:.1f})"))

@@ -37,15 +37,17 @@ from trelliswork.text.scores import visible_before
 WORST, DIFFERENT = 20, 10  # sentences that are shown
 
 
-def evaluation_page(judged: Judged, file: str, sizes: str, both: Sequence[Compared] = (), other: str = "") -> str:
+def evaluation_page(
+    evaluated: EvaluatedModel, file: str, sizes: str, both: Sequence[Comparison] = (), other: str = ""
+) -> str:
     """Return a whole HTML page that needs nothing but itself; `both` is the comparison with another model."""
-    title = f"{judged.name} on {file}"
-    report = f"<pre>{escape(_without_labels(judged.report))}</pre>\n"
+    title = f"{evaluated.name} on {file}"
+    report = f"<pre>{escape(_without_labels(evaluated.report))}</pre>\n"
     sections = [heading(title, sizes), section("Scores", "In per cent.", report)]
-    sections += [_difference(each, judged.name, other) for each in both]
-    for task, examined in judged.report.examined.items():
+    sections += [_difference(each, evaluated.name, other) for each in both]
+    for task, examined in evaluated.report.examined.items():
         sections += [f"<h2>Task: {escape(task)}</h2>\n"] if task else []
-        sections += _sections_of(examined, judged.knows)
+        sections += _sections_of(examined, evaluated.knows)
     sections += [_where_better(each) for each in both]
     return whole_page(title, sections)
 
@@ -106,7 +108,7 @@ def _by_word(examined: Examined, knows: Callable[[str], bool | None]) -> str:
     return section(title, intro, table(header, rows))
 
 
-def _difference(each: Compared, first: str, second: str) -> str:
+def _difference(each: Comparison, first: str, second: str) -> str:
     difference = each.difference
     row = [
         each.first.metric, *(f"{100 * value:.2f}" for value in (difference.first, difference.second)),
@@ -122,7 +124,7 @@ def _difference(each: Compared, first: str, second: str) -> str:
     return section(title, intro, table(["", "A %", "B %", "A - B", "95% interval", "p"], [row]))
 
 
-def _where_better(each: Compared) -> str:
+def _where_better(each: Comparison) -> str:
     """Return sentences in which one model has fewer mistakes, as the other has them."""
     difference, task = each.difference, f" (task {each.task})" if each.task else ""
     pairs = list(zip(each.first.examples, each.second.examples, strict=True))
@@ -165,7 +167,7 @@ SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluatedModel:
     """A model, the report on its answers, and whether it knows a word."""
 
     name: str
@@ -174,7 +176,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Two models on one task."""
 
     task: str
@@ -183,7 +185,7 @@ class Compared:
     difference: Difference
 
 
-def compared(first: Judged, second: Judged) -> list[Compared]:
+def compare_models(first: EvaluatedModel, second: EvaluatedModel) -> list[Comparison]:
     """Return the tasks that both models have; models that cannot be compared are an error."""
     comparisons = []
     for task, ours in first.report.examined.items():
@@ -197,14 +199,14 @@ def compared(first: Judged, second: Judged) -> list[Compared]:
             raise TrellisworkError(
                 f"--against: {second.name} reads other words from the file than {first.name}; name the columns"
             )
-        comparisons.append(Compared(task, ours, theirs, paired_bootstrap(ours.scores, theirs.scores)))
+        comparisons.append(Comparison(task, ours, theirs, paired_bootstrap(ours.scores, theirs.scores)))
     if not comparisons:
         raise TrellisworkError(f"--against: {first.name} is a model whose answers have no parts to compare")
     return comparisons
 
 
-def comparison_text(both: list[Compared], first: str, second: str) -> str:
-    """Return the difference in words: is it more than luck?"""
+def comparison_text(both: list[Comparison], first: str, second: str) -> str:
+    """Return the difference in words, and whether it is significant."""
     lines = [f"A: {first}\nB: {second}", ""]
     lines.append(f"{'':24}     A       B    A - B   95% interval          p")
     for each in both:
@@ -217,7 +219,7 @@ def comparison_text(both: list[Compared], first: str, second: str) -> str:
     return "\n".join([*lines, *(verdict(each) for each in both)])
 
 
-def verdict(each: Compared) -> str:
+def verdict(each: Comparison) -> str:
     """Say in one sentence which model is better, if the test is significant."""
     difference, task = each.difference, f"{each.task}: " if each.task else ""
     fewer = f"A has fewer mistakes in {count(difference.n_better, 'sentence')}, B in {difference.n_worse:,}"
@@ -228,7 +230,7 @@ def verdict(each: Compared) -> str:
     return f"{task}{sizes}; {better} is better, and the difference is significant (paired bootstrap)"
 
 
-def comparison_record(both: list[Compared], name: str) -> dict[str, object]:
+def comparison_record(both: list[Comparison], name: str) -> dict[str, object]:
     """Return the same for JSON."""
     records = {each.task: {"metric": each.first.metric, **asdict(each.difference)} for each in both}
     return {"model": name, **(records[""] if list(records) == [""] else {"tasks": records})}
@@ -256,19 +258,21 @@ def report_from_text(model: Model, files: Sequence[str], gold: Sequence[Sentence
     """Score tokens, sentences and words, and columns and arcs of words; `gold` are the sentences of the files."""
     read = [(file, document) for file in files for document in read_documents(file)]
     documents = [document for _, document in read]
-    tokeniser = _Known(model.tokeniser or RuleTokeniser(), documents)
+    tokeniser = _CachedTokeniser(model.tokeniser or RuleTokeniser(), documents)
     scores = {name: share / 100 for name, share in tokenisation_scores(tokeniser, documents).items()}
     counts: dict[str, Score] = {}
     names: list[str] = []
     rest = iter(gold)
     for file, document in read:
         raw = [sentence_of_tokens(document.text, tokens) for tokens in tokeniser.tokenise(document.text) if tokens]
-        analysed = [_answered(each, answer, tag_column) for each, answer in zip(raw, model.predict(raw), strict=True)]
-        known = [_known(tokens, document.text, rest, tag_column, file) for tokens in document.sentences if tokens]
+        analysed = [
+            _predicted_words(each, answer, tag_column) for each, answer in zip(raw, model.predict(raw), strict=True)
+        ]
+        known = [_gold_words(tokens, document.text, rest, tag_column, file) for tokens in document.sentences if tokens]
         before = visible_before(document.text)
         names = names or [name for name in analysed[0].columns if all(name in each.columns for each in known)]
         for name, score in word_scores(list(_words(known, before)), list(_words(analysed, before)), names).items():
-            counts[name] = _added(counts.get(name, Score(0, 0, 0)), score)
+            counts[name] = _sum_of(counts.get(name, Score(0, 0, 0)), score)
     shown = ["tokens", "sentences", "words", *names, *(ARCS if analysed[0].arcs else ())]
     scores |= {name: counts[name].f1 for name in shown if name in counts}
     lines = ["F1 on raw text"] + [
@@ -278,7 +282,7 @@ def report_from_text(model: Model, files: Sequence[str], gold: Sequence[Sentence
     return Report("\n".join(lines), {"metric": f"{last} F1", "score": scores[last], **{n: scores[n] for n in shown}})
 
 
-class _Known:
+class _CachedTokeniser:
     """Tokeniser that remembers the tokens of some texts."""
 
     def __init__(self, tokeniser: Tokeniser, documents: Sequence[Document]) -> None:
@@ -289,7 +293,7 @@ class _Known:
         return sentences
 
 
-def _answered(sentence: Sentence, answer: Answer, tag_column: int) -> Analysed:
+def _predicted_words(sentence: Sentence, answer: Answer, tag_column: int) -> Analysed:
     lemmas = {"LEMMA": answer.lemmas} if answer.lemmas else {}
     if not answer.columns:
         return Analysed(sentence, {**lemmas, CONLLU_NAMES[tag_column - 1]: answer.value})
@@ -297,7 +301,7 @@ def _answered(sentence: Sentence, answer: Answer, tag_column: int) -> Analysed:
     return Analysed(sentence, {**lemmas, **others}, answer.value if answer.has_arcs else ())
 
 
-def _known(tokens: Sequence[Token], text: str, gold: Iterator[Sentence], tag_column: int, file: str) -> Analysed:
+def _gold_words(tokens: Sequence[Token], text: str, gold: Iterator[Sentence], tag_column: int, file: str) -> Analysed:
     """Return a sentence of a text with what the file says of it."""
     sentence, known = sentence_of_tokens(text, tokens), next(gold, None)
     if known is None or len(known) != len(sentence):
@@ -324,5 +328,5 @@ def _words(sentences: Sequence[Analysed], before: Sequence[int]) -> Iterator[Tex
         n_before += len(sentence)
 
 
-def _added(first: Score, second: Score) -> Score:
+def _sum_of(first: Score, second: Score) -> Score:
     return Score(first.correct + second.correct, first.predicted + second.predicted, first.gold + second.gold)

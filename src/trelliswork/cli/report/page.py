@@ -114,10 +114,10 @@ def marked_example(example: Example, *, right: bool = True) -> str:
             shown = f"{label} {percent(sure[part])}" if part in sure else label
             marks.append((part, shown, not is_right))
     missed = sorted(set(example.gold) - example.right)
-    told = "; ".join(
+    missed_parts = "; ".join(
         f"{example.text(part)} is {example.label(part)}" if part[2] else example.text(part) for part in missed
     )
-    ending = f' <span class="missed">gold: {escape(told)}</span>' if told else ""
+    ending = f' <span class="missed">gold: {escape(missed_parts)}</span>' if missed_parts else ""
     return f'<p class="sentence" dir="auto">{_with_marks(example.words, marks, example.joint)}{ending}</p>\n'
 
 
