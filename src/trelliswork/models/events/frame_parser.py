@@ -35,8 +35,9 @@ from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Mention, Slot, actions_of
 from trelliswork.structures.beam.frames.system import MAKES_MENTION, MAKES_SLOT
 from trelliswork.structures.beam.likelihood import locally_normalised
+from trelliswork.structures.beam.search import beam_search
 from trelliswork.structures.beam.system import Scorer, advance
-from trelliswork.structures.frontier_kernels import NOTHING, beam_search
+from trelliswork.structures.frontier_kernels import NOTHING
 
 
 @dataclass(frozen=True)

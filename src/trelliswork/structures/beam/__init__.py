@@ -12,12 +12,11 @@ tree), use those distributions.
 """
 
 from trelliswork.structures.beam.arc_hybrid import ArcHybrid
-from trelliswork.structures.beam.arc_standard import ArcStandard
+from trelliswork.structures.beam.arc_standard import ArcStandard, Swap
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameSystem
 from trelliswork.structures.beam.likelihood import BeamLikelihood, beam_log_prob, local_log_prob, locally_normalised
 from trelliswork.structures.beam.ranking import diverse_beam_search, length_penalty, ranked_beam_search
 from trelliswork.structures.beam.search import Hypotheses, beam_search, greedy, sample
-from trelliswork.structures.beam.swap import Swap
 from trelliswork.structures.beam.system import Scorer, TransitionSystem
 from trelliswork.structures.beam.tagging import ChainScorer, Tagging
 
