@@ -1,7 +1,7 @@
 """Transition systems: y is a sequence of decisions, each scored in the state that the ones before have led to.
 
     >>> system = Tagging(lengths, n_tags)                          # or ArcStandard(lengths), or your own
-    >>> found = beam_search(system, scorer, beam_size=8)           # decisions and scores of the 8 best
+    >>> hypotheses = beam_search(system, scorer, beam_size=8)      # decisions and scores of the 8 best
     >>> local_log_prob(system, scorer, gold), beam_log_prob(system, scorer, gold, beam_size=8)
 
 The other families score parts that many structures share, so one recursion sums over all of them. Here a score may

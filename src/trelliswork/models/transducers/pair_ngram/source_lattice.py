@@ -190,7 +190,7 @@ def width_of(n: int, widest: int) -> int:
     return max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // n))
 
 
-def targets_of(answers: search_kernels.Found, symbols: Sequence[str]) -> list[Targets]:
+def targets_of(answers: search_kernels.TargetArrays, symbols: Sequence[str]) -> list[Targets]:
     """Return the targets of each source of a search."""
     names, shares = [symbols[i] for i in answers.symbols.tolist()], answers.shares.tolist()
     offsets, first = answers.offsets.tolist(), answers.first.tolist()
