@@ -7,5 +7,6 @@ record.py, reference.py, kernel_solver.py    what a structure is; its queries in
 masks.py                    masks with holes
 arcs.py, arc_rows.py, arc_labels.py    the parts of dependency trees, projective or not, and labels on arcs
 arc_solver.py, arc_kernels.py    their queries
+frontier.py, frontier_kernels.py    searches: what is continued, what is dropped, the way back, what is certain
 derivations.py              the k best derivations of any chart, found lazily; `search.py` of a folder has the chart
 """

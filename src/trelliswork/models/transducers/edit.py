@@ -174,7 +174,7 @@ class EditTransducer(PairNetwork):
         numbered = [(a, b, tuple(self._number(y, encoded.strange) for y in symbols)) for a, b, symbols in pins]
         inputs = search_inputs(self.network, *self._sources([encoded]), n_symbols)
         lattice, best_path = PinnedLattice(len(source), n_symbols, numbered), self.config.paths == "best"
-        answer = PinnedBeam(self.network, inputs, lattice, top_k, self.config.beam, best_path).run()
+        (answer,) = PinnedBeam(self.network, inputs, top_k, self.config.beam, best_path, lattice=lattice).run()
         if not answer.best:
             raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
         best = [(self._spelled(each, encoded.strange), each.log_prob) for each in answer.best]

@@ -9,15 +9,14 @@ mass of a prefix is that of the paths to it that agree with the pins, an upper b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import torch
 
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
-from trelliswork.nn.edit.network import EditNetwork
-from trelliswork.nn.edit.search import AT_LEAST, PER_SYMBOL, ScoredString, SearchInputs, SearchResult
+from trelliswork.nn.edit.search import PrefixBeam
 from trelliswork.runtime.arrays import NEG_INF, Array
 
 Pin = tuple[int, int, tuple[int, ...]]  # start, end, numbers of the symbols that are written
@@ -90,44 +89,38 @@ class PinnedLattice:
 
 
 @dataclass
-class PinnedBeam:
-    """Beam search for one x, with the `width` heaviest prefixes of each length.
+class PinnedBeam(PrefixBeam):
+    """Search for one x among the strings that agree with pins.
 
-    Hypotheses are prefixes of y. `arriving` and `alpha` [hypothesis, place] are log probabilities of the prefix being
-    written when a place is reached, before and after deletions.
+    `_arriving` and `_alpha` [hypothesis, place] are log probabilities of the prefix being written when a place is
+    reached, before and after deletions.
     """
 
-    network: EditNetwork
-    inputs: SearchInputs
-    lattice: PinnedLattice
-    k: int
-    width: int
-    best_path: bool
+    lattice: PinnedLattice = field(kw_only=True)
 
-    def run(self) -> SearchResult:
-        """Return the k best strings."""
-        lattice, hidden = self.lattice, self.network.reader.hidden_size
-        best: list[ScoredString] = []
-        prefixes: list[tuple[int, ...]] = [()]
-        arriving = np.full((1, len(lattice.places)), NEG_INF)
-        arriving[0, 0], lost = 0.0, NEG_INF  # lost: the log mass of the heaviest prefix that was ever dropped
-        state = (self.inputs.left.new_zeros(1, hidden),) * 2
-        last = np.array([-1])
-        for _ in range(AT_LEAST + PER_SYMBOL * lattice.n):
-            right, after = self.network.read_on(torch.from_numpy(last), state)
-            inserting, reading, deleting = self._log_probs(right)
-            alpha = self._with_deletions(arriving, deleting)
-            best = self._with_finished(best, prefixes, alpha, deleting)
-            masses = self._masses(alpha, inserting, reading)
-            bound = best[-1].log_prob if len(best) == self.k else NEG_INF
-            parents, symbols, lost = self._survivors(masses, bound, lost)
-            if not len(parents):
-                return SearchResult(best, lost <= (bound if best else NEG_INF))
-            prefixes = [(*prefixes[h], int(y)) for h, y in zip(parents, symbols, strict=True)]
-            arriving = self._arriving(alpha, inserting, reading, parents, symbols)
-            chosen, last = torch.from_numpy(parents), symbols
-            state = (after[0][chosen], after[1][chosen])
-        return SearchResult(best, False)
+    def __post_init__(self) -> None:
+        self._arriving = np.full((1, len(self.lattice.places)), NEG_INF)
+        self._arriving[0, 0] = 0.0
+        self._state = (self.inputs.left.new_zeros(1, self.network.reader.hidden_size),) * 2
+
+    def reach(self, rows: Array) -> tuple[Array, Array, Array]:
+        right, self._after = self.network.read_on(torch.from_numpy(self.symbols[-1]), self._state)
+        self._inserting, self._reading, deleting = self._log_probs(right)
+        self._alpha = alpha = self._with_deletions(self._arriving, deleting)
+        ends = self._plus.reduce(np.where(self.lattice.final, alpha, NEG_INF), axis=1) + deleting[:, self.lattice.n]
+        return ends, self._masses(alpha), np.zeros(len(rows), np.bool_)
+
+    def follow(self, parents: Array, symbols: Array) -> None:
+        """Take the longer prefixes, with the mass that arrives at their places by writing their last symbols."""
+        _, inserted, read = self.lattice.steps
+        self._arriving = np.full((len(parents), self._alpha.shape[1]), NEG_INF)
+        for new, (h, y) in enumerate(zip(parents, symbols, strict=True)):
+            for to, step in ((inserted[:, y], self._inserting), (read[:, y], self._reading)):
+                at = np.flatnonzero(to >= 0)
+                moved = self._alpha[h, at] + step[h, self.lattice.rows[at], y]
+                self._plus.at(self._arriving[new], to[at], moved)
+        chosen = torch.from_numpy(parents)
+        self._state = self._after[0][chosen], self._after[1][chosen]
 
     @property
     def _plus(self) -> np.ufunc:
@@ -158,40 +151,11 @@ class PinnedBeam:
             alpha[:, to[place]] = self._plus(alpha[:, to[place]], moved)
         return alpha
 
-    def _with_finished(
-        self, best: list[ScoredString], prefixes: Sequence[tuple[int, ...]], alpha: Array, deleting: Array
-    ) -> list[ScoredString]:
-        """Return the k best strings so far, including the prefixes that end here."""
-        ends = self._plus.reduce(np.where(self.lattice.final, alpha, NEG_INF), axis=1) + deleting[:, self.lattice.n]
-        ended = [ScoredString(prefix, float(p), ()) for prefix, p in zip(prefixes, ends, strict=True)]
-        candidates = [*best, *(string for string in ended if string.log_prob > NEG_INF)]
-        return sorted(candidates, key=lambda string: (-string.log_prob, string.symbols))[: self.k]
-
-    def _masses(self, alpha: Array, inserting: Array, reading: Array) -> Array:
+    def _masses(self, alpha: Array) -> Array:
         """Return log p(the prefix and one more symbol are written) [hypothesis, symbol]."""
         _, inserted, read = self.lattice.steps
         rows, before = self.lattice.rows, alpha[:, :, None]
-        by_inserting = np.where(inserted >= 0, before + inserting[:, rows], NEG_INF)
-        by_reading = np.where(read >= 0, before + reading[:, rows], NEG_INF)
+        by_inserting = np.where(inserted >= 0, before + self._inserting[:, rows], NEG_INF)
+        by_reading = np.where(read >= 0, before + self._reading[:, rows], NEG_INF)
         masses: Array = self._plus.reduce(np.concatenate([by_inserting, by_reading], 1), axis=1)
         return masses
-
-    def _survivors(self, masses: Array, bound: float, lost: float) -> tuple[Array, Array, float]:
-        """Return parents and symbols of the heaviest longer prefixes that can beat the bound, and the new `lost`."""
-        flat = masses.ravel()
-        order = np.argsort(-flat, kind="stable")[: self.width + 1]
-        order = order[flat[order] > bound]
-        if len(order) > self.width:
-            lost = max(lost, float(flat[order[-1]]))
-        return *np.divmod(order[: self.width], masses.shape[1]), lost
-
-    def _arriving(self, alpha: Array, inserting: Array, reading: Array, parents: Array, symbols: Array) -> Array:
-        """Return the mass that arrives at the places of the longer prefixes by writing their last symbols."""
-        _, inserted, read = self.lattice.steps
-        arriving = np.full((len(parents), alpha.shape[1]), NEG_INF)
-        for new, (h, y) in enumerate(zip(parents, symbols, strict=True)):
-            for to, step in ((inserted[:, y], inserting), (read[:, y], reading)):
-                at = np.flatnonzero(to >= 0)
-                moved = alpha[h, at] + step[h, self.lattice.rows[at], y]
-                self._plus.at(arriving[new], to[at], moved)
-        return arriving

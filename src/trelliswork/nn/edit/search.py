@@ -7,6 +7,7 @@ result is certain if no dropped prefix has more mass than the k-th best string.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from trelliswork.nn.edit.windows import Windows
 from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
+from trelliswork.structures.frontier import path_to
 
 FIRST, WIDER = 4, 4  # the first width, and the factor from one width to the next
 MOST_CELLS = 4_000  # in the columns of a row: for very long sources the beam is not widened further
@@ -113,10 +115,11 @@ def _merge(old: SearchResult, new: SearchResult, k: int) -> SearchResult:
 
 
 @dataclass
-class StringBeam:
-    """One search with a fixed width; hypotheses of all rows and levels are numbered in the order of their creation.
+class PrefixBeam(ABC):
+    """One search with a fixed width, in which all prefixes of one length are continued together.
 
-    `parents`, `symbols` and `masses` have for each level the parent, last symbol and log mass of its hypotheses.
+    Hypotheses of all rows and levels are numbered in the order of their creation. `parents`, `symbols` and `masses`
+    have for each level the parent, last symbol and log mass of its hypotheses.
     """
 
     network: EditNetwork
@@ -128,29 +131,39 @@ class StringBeam:
     symbols: list[Array] = field(default_factory=list)
     masses: list[Array] = field(default_factory=list)
 
+    @abstractmethod
+    def reach(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Compute what the hypotheses of the last level can become.
+
+        Args:
+            rows: The row of each hypothesis.
+
+        Returns:
+            log p(the prefix is the whole string) [hypothesis]; log p(the prefix and one more symbol are written)
+            [hypothesis, symbol]; and whether an unknown mass was left out [hypothesis].
+        """
+
+    @abstractmethod
+    def follow(self, parents: Array, symbols: Array) -> None:
+        """Take the chosen longer prefixes as the next level."""
+
     def run(self) -> list[SearchResult]:
         """Return the best strings of each row."""
         n_rows, n = len(self.inputs.lengths), int(self.inputs.lengths.max())
         best, numbers = np.full((n_rows, self.k), NEG_INF), np.full((n_rows, self.k), -1)
         lost = np.full(n_rows, NEG_INF)  # the log mass of the heaviest prefix that was ever dropped
-        rows, starts = np.arange(n_rows), np.arange(n_rows + 1)
-        base, arriving = np.zeros(n_rows, np.int64), np.zeros((n_rows, 1))
-        hidden = self.network.reader.hidden_size
-        zero = self.inputs.left.new_zeros(n_rows, hidden)
-        state, number = (zero, zero), 0
+        rows, starts, first = np.arange(n_rows), np.arange(n_rows + 1), 0
         self._keep(np.full(n_rows, -1), np.full(n_rows, -1), np.zeros(n_rows))
         for _ in range(AT_LEAST + PER_SYMBOL * n):
-            column = self._column(rows, state, Windows.around(base, arriving, self.inputs.lengths[rows]))
-            lost[rows[column.windows.cut(column.alpha)]] = 0.0  # an unknown mass was cut off, 1 at most
-            search_kernels.finish(column.ends, starts, number, best, numbers)
-            parents, symbols, masses, starts = self._survivors(column.masses, starts, best[:, -1], lost)
+            ends, masses, is_cut = self.reach(rows)
+            lost[rows[is_cut]] = 0.0  # 1 at most
+            search_kernels.finish(ends, starts, first, best, numbers)
+            parents, symbols, kept, starts = self._survivors(masses, starts, best[:, -1], lost)
             if not len(parents):
                 break
-            number += len(rows)
-            base, arriving = column.windows.first[parents], column.after(parents, symbols, self.best_path)
-            chosen = torch.from_numpy(parents)
-            state, rows = (column.state[0][chosen], column.state[1][chosen]), rows[parents]
-            self._keep(parents + number - len(column.ends), symbols, masses)
+            self.follow(parents, symbols)
+            self._keep(parents + first, symbols, kept)
+            first, rows = first + len(rows), rows[parents]
         else:  # the limit of the output length was reached
             lost[rows] = 0.0
         return self._results(best, numbers, lost)
@@ -159,24 +172,6 @@ class StringBeam:
         self.parents.append(parents)
         self.symbols.append(symbols)
         self.masses.append(masses)
-
-    def _column(self, rows: Array, state: tuple[Tensor, Tensor], windows: Windows) -> Column:
-        """Compute the next column of the lattice for each hypothesis: probabilities in its cells, sums over paths."""
-        inputs, network, arriving = self.inputs, self.network, windows.arriving
-        right, after = network.read_on(torch.from_numpy(self.symbols[-1]), state)
-        lengths, copies = windows.sizes, windows.of(inputs.copies, rows)
-        offsets = np.cumsum(lengths + 1) - (lengths + 1)
-        which = np.repeat(np.arange(len(rows)), lengths + 1)  # the hypothesis of each cell
-        places = (rows * inputs.left.shape[1] + windows.first - offsets)[which] + np.arange(len(which))
-        left, ahead = inputs.left.flatten(0, 1)[torch.from_numpy(places)], right[torch.from_numpy(which)]
-        hidden = left.add_(ahead).tanh_()
-        work = len(rows), hidden.numel() * 4
-        outputs = network.outputs(hidden).numpy()
-        ends, masses = np.empty(len(rows)), np.empty((len(rows), inputs.n_symbols))
-        cells = outputs, offsets, lengths, copies, self.best_path
-        over_rows(search_kernels.columns, *work, *cells, arriving, ends, masses)
-        ends[~windows.whole] = NEG_INF
-        return Column(outputs, offsets, windows, copies, ends, masses, after)
 
     def _survivors(self, masses: Array, starts: Array, bounds: Array, lost: Array) -> tuple[Array, ...]:
         """Return parents, symbols and masses of the hypotheses that go on, and where those of each row begin."""
@@ -187,25 +182,58 @@ class StringBeam:
         return parents, symbols, kept, np.searchsorted(parents, starts)
 
     def _results(self, best: Array, numbers: Array, lost: Array) -> list[SearchResult]:
-        parents, symbols, masses = (np.concatenate(levels) for levels in (self.parents, self.symbols, self.masses))
+        parents, symbols, masses = (
+            np.concatenate(levels).tolist() for levels in (self.parents, self.symbols, self.masses)
+        )
 
-        def trace(number: int, log_prob: float) -> ScoredString:
-            written, shares = [], []
-            while parents[number] >= 0:
-                written.append(int(symbols[number]))
-                shares.append(float(masses[number] - masses[parents[number]]))
-                number = int(parents[number])
-            return ScoredString(tuple(written[::-1]), log_prob, tuple(shares[::-1]))
+        def string(number: int, log_prob: float) -> ScoredString:
+            path = path_to(number, parents)
+            shares = tuple(masses[node] - masses[parents[node]] for node in path)
+            return ScoredString(tuple(symbols[node] for node in path), log_prob, shares)
 
         results = []
-        for r in range(len(best)):
-            ended = [(int(number), float(p)) for number, p in zip(numbers[r], best[r], strict=True) if p > NEG_INF]
-            results.append(SearchResult([trace(number, p) for number, p in ended], bool(lost[r] <= best[r, -1])))
+        for row, log_probs, bound in zip(numbers.tolist(), best.tolist(), lost.tolist(), strict=True):
+            ended = [string(number, p) for number, p in zip(row, log_probs, strict=True) if p > NEG_INF]
+            results.append(SearchResult(ended, bound <= log_probs[-1]))
         return results
 
 
 @dataclass
-class Column:
+class StringBeam(PrefixBeam):
+    """Search among all strings; a level is a column of the lattice of each hypothesis."""
+
+    def __post_init__(self) -> None:
+        zero = self.inputs.left.new_zeros(len(self.inputs.lengths), self.network.reader.hidden_size)
+        self._state = zero, zero
+        self._base, self._arriving = np.zeros(len(zero), np.int64), np.zeros((len(zero), 1))
+
+    def reach(self, rows: Array) -> tuple[Array, Array, Array]:
+        inputs, network = self.inputs, self.network
+        windows = Windows.around(self._base, self._arriving, inputs.lengths[rows])
+        right, after = network.read_on(torch.from_numpy(self.symbols[-1]), self._state)
+        lengths, copies = windows.sizes, windows.of(inputs.copies, rows)
+        offsets = np.cumsum(lengths + 1) - (lengths + 1)
+        which = np.repeat(np.arange(len(rows)), lengths + 1)  # the hypothesis of each cell
+        places = (rows * inputs.left.shape[1] + windows.first - offsets)[which] + np.arange(len(which))
+        left, ahead = inputs.left.flatten(0, 1)[torch.from_numpy(places)], right[torch.from_numpy(which)]
+        hidden = left.add_(ahead).tanh_()
+        work = len(rows), hidden.numel() * 4
+        outputs = network.outputs(hidden).numpy()
+        ends, masses = np.empty(len(rows)), np.empty((len(rows), inputs.n_symbols))
+        cells = outputs, offsets, lengths, copies, self.best_path
+        over_rows(search_kernels.columns, *work, *cells, windows.arriving, ends, masses)
+        ends[~windows.whole] = NEG_INF
+        self._columns = Columns(outputs, offsets, windows, copies, after)
+        return ends, masses, windows.cut(self._columns.alpha)
+
+    def follow(self, parents: Array, symbols: Array) -> None:
+        columns, chosen = self._columns, torch.from_numpy(parents)
+        self._base, self._arriving = columns.windows.first[parents], columns.after(parents, symbols, self.best_path)
+        self._state = columns.state[0][chosen], columns.state[1][chosen]
+
+
+@dataclass
+class Columns:
     """A column of the lattice of each hypothesis.
 
     Attributes:
@@ -213,8 +241,6 @@ class Column:
         offsets: Index of the first cell of each hypothesis.
         windows: The part of the source that the column covers, and α in it.
         copies: Symbols that copying writes, in the window.
-        ends: log p(the prefix is the whole string).
-        masses: log p(the prefix and one more symbol are written), [hypothesis, symbol].
         state: State of the reader after the prefix.
     """
 
@@ -222,8 +248,6 @@ class Column:
     offsets: Array
     windows: Windows
     copies: Array
-    ends: Array
-    masses: Array
     state: tuple[Tensor, Tensor]
 
     @property

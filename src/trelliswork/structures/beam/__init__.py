@@ -1,7 +1,7 @@
 """Transition systems: y is a sequence of decisions, each scored in the state that the ones before have led to.
 
     >>> system = Tagging(lengths, n_tags)                          # or ArcStandard(lengths), or your own
-    >>> found = beam_search(system, scorer, beam_size=8)           # decisions and scores of the 8 best
+    >>> hypotheses = beam_search(system, scorer, beam_size=8)      # decisions and scores of the 8 best
     >>> local_log_prob(system, scorer, gold), beam_log_prob(system, scorer, gold, beam_size=8)
 
 The other families score parts that many structures share, so one recursion sums over all of them. Here a score may
@@ -12,12 +12,11 @@ tree), use those distributions.
 """
 
 from trelliswork.structures.beam.arc_hybrid import ArcHybrid
-from trelliswork.structures.beam.arc_standard import ArcStandard
+from trelliswork.structures.beam.arc_standard import ArcStandard, Swap
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameSystem
 from trelliswork.structures.beam.likelihood import BeamLikelihood, beam_log_prob, local_log_prob, locally_normalised
 from trelliswork.structures.beam.ranking import diverse_beam_search, length_penalty, ranked_beam_search
 from trelliswork.structures.beam.search import Hypotheses, beam_search, greedy, sample
-from trelliswork.structures.beam.swap import Swap
 from trelliswork.structures.beam.system import Scorer, TransitionSystem
 from trelliswork.structures.beam.tagging import ChainScorer, Tagging
 

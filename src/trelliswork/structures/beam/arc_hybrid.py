@@ -66,6 +66,6 @@ class ArcHybrid(DependencySystem):
 
 
 def _members(stack: Int[Tensor, "batch beam n+1"], filled: Bool[Tensor, "batch beam n+1"]) -> Bool[Tensor, "..."]:
-    """Whether each word is on the stack."""
-    found = torch.zeros(*stack.shape[:2], stack.shape[2] + 1, dtype=torch.bool, device=stack.device)
-    return found.scatter(2, torch.where(filled, stack, stack.shape[2]), True)[:, :, :-1]
+    """Return whether each word is on the stack."""
+    members = torch.zeros(*stack.shape[:2], stack.shape[2] + 1, dtype=torch.bool, device=stack.device)
+    return members.scatter(2, torch.where(filled, stack, stack.shape[2]), True)[:, :, :-1]

@@ -181,7 +181,7 @@ def hybrid_costs(parse, heads, n, costs):
 @kernel(EXACT)
 def crossing_arc(heads, n):
     """The dependent of the shortest arc that covers a word not below its head; 0 if the tree is projective."""
-    found, shortest = 0, n + 1
+    crossing, shortest = 0, n + 1
     for word in range(1, n + 1):
         low, high = min(word, heads[word]), max(word, heads[word])
         if high - low >= shortest:
@@ -191,9 +191,9 @@ def crossing_arc(heads, n):
             while above > 0 and above != heads[word]:
                 above = heads[above]
             if above != heads[word]:
-                found, shortest = word, high - low
+                crossing, shortest = word, high - low
                 break
-    return found
+    return crossing
 
 
 @kernel(EXACT)

@@ -109,14 +109,14 @@ class DependencySystem(ABC):
             raise ScoreError(f"heads must be [{len(self.lengths)}, {self.longest}]; got {tuple(heads.shape)}")
         named = torch.zeros_like(heads) if labels is None else labels
         n, rows = self.longest, [each.cpu().numpy() for each in (self.lengths, heads, named)]
-        found = np.full((len(heads), 2 * n + self.MORE_DECISIONS * n * (n - 1)), NOTHING)
-        taken = oracle_kernels.static_rows(self.KIND, self.single_root, self.n_labels, *rows, found)
+        decisions = np.full((len(heads), 2 * n + self.MORE_DECISIONS * n * (n - 1)), NOTHING)
+        taken = oracle_kernels.static_rows(self.KIND, self.single_root, self.n_labels, *rows, decisions)
         if (taken < 0).any():
             row = int((taken < 0).argmax())
             kind = f"single-root {self.TREES}" if self.single_root else self.TREES
             given = heads[row, : int(self.lengths[row])].tolist()
             raise ConstraintError(f"heads must be a {kind}; got {given} at row {row}")
-        return torch.from_numpy(found[:, : max(taken, default=0)].copy()).to(heads.device)
+        return torch.from_numpy(decisions[:, : max(taken, default=0)].copy()).to(heads.device)
 
     def made(self, state: ParseState, decisions: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch beam"]:
         """The word that a step has shifted or given a dependent; `state` is the one after it."""
@@ -163,5 +163,5 @@ def put(tensor: Tensor, place: Int[Tensor, "batch beam"], value: Int[Tensor, "ba
 
 
 def _child(side: Tensor, word: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch beam"]:
-    found = take(side, word)
-    return torch.where((word >= 0) & (found > 0), found, NOTHING)
+    child = take(side, word)
+    return torch.where((word >= 0) & (child > 0), child, NOTHING)

@@ -68,7 +68,7 @@ def choose(
     done: Bool[Tensor, "batch beam"] | None,
     beam_size: int,
 ) -> Choice:
-    """The `beam_size` best continuations of each row; one that is `done` (None: none is) competes as it is.
+    """Choose the `beam_size` best continuations of each row; one that is `done` (None: none is) competes as it is.
 
     Of many decisions each hypothesis sends its own best `beam_size` only, which is enough: what is merged does not grow
     with the number of decisions. Places that no row fills are cut off.
@@ -81,13 +81,13 @@ def choose(
         candidates = torch.cat([candidates, torch.where(done, scores, -INF)[:, :, None]], -1)
     n_each, n_moves = candidates.shape[-1], added.shape[-1]
     best, index = candidates.flatten(1).topk(min(beam_size, candidates.shape[1] * n_each), dim=-1)
-    found = best > -INF
-    if not bool(found.all()):
-        width = max(1, int(found.sum(1).max()))
-        best, index, found = best[:, :width], index[:, :width], found[:, :width]
+    filled = best > -INF
+    if not bool(filled.all()):
+        width = max(1, int(filled.sum(1).max()))
+        best, index, filled = best[:, :width], index[:, :width], filled[:, :width]
     parents = index // n_each
     taken = index - parents * n_each
-    moving = (taken < n_moves) & found
+    moving = (taken < n_moves) & filled
     if decisions is not None:
         places = (parents * n_moves + taken).clamp(max=decisions[0].numel() - 1)  # a staying one has none
         taken = decisions.flatten(1).gather(1, places)
@@ -101,11 +101,11 @@ class WholeSearch(Protocol):
     """A scorer that knows a faster way to search a whole system."""
 
     def search(self, system: Any, beam_size: int) -> Hypotheses[Any] | None:
-        """What `beam_search` finds, or None where the way does not apply or finds something wrong."""
+        """Return what `beam_search` finds, or None where the way does not apply or finds something wrong."""
 
 
 def for_kernels(*scores: Tensor) -> bool:
-    """Whether scores can be read by kernels: on the CPU, and not differentiated."""
+    """Return whether scores can be read by kernels: on the CPU, and not differentiated."""
     return not (any(each.requires_grad or each.device.type != "cpu" for each in scores) or out_of_reach())
 
 
@@ -115,7 +115,7 @@ def choose_by_kernel(
     done: Bool[Tensor, "batch beam"] | None,
     beam_size: int,
 ) -> Choice:
-    """`choose` on the CPU, where nothing is differentiated; the first among ties."""
+    """Do what `choose` does, on the CPU, where nothing is differentiated; the first among ties."""
     batch, beam, a = added.shape
     room = min(beam_size, beam * a if done is None else beam * (a + 1))
     resting = np.zeros((batch, beam), np.bool_) if done is None else as_array(done)
@@ -131,20 +131,20 @@ def choose_by_kernel(
 def beam_search(
     system: TransitionSystem[State], scorer: Scorer[State], beam_size: int, *, max_steps: int | None = None
 ) -> Hypotheses[State]:
-    """The best decision sequences that a beam of this size finds, by the sum of their scores.
+    """Find the best decision sequences with a beam of this size, by the sum of their scores.
 
     At each step every hypothesis is continued by every allowed decision, and the `beam_size` best of a row stay. Rows
     may finish at different steps. A beam as wide as there are sequences is exact. Scores are differentiable.
     `max_steps` ends a search in a system that need not finish.
 
-    >>> found = beam_search(Tagging(lengths, 9), scorer, beam_size=4)
-    >>> found.decisions[:, 0], found.scores[:, 0]      # the best of each row
+    >>> hypotheses = beam_search(Tagging(lengths, 9), scorer, beam_size=4)
+    >>> hypotheses.decisions[:, 0], hypotheses.scores[:, 0]      # the best of each row
     """  # [S4.295]
     check_limit("beam_size", beam_size)
     if isinstance(scorer, WholeSearch) and max_steps is None:
-        found = scorer.search(system, beam_size)
-        if found is not None:
-            return found
+        hypotheses = scorer.search(system, beam_size)
+        if hypotheses is not None:
+            return hypotheses
 
     def keep_best(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
         return (choose_by_kernel if for_kernels(added) else choose)(scores, added, done, beam_size)
@@ -155,7 +155,7 @@ def beam_search(
 def greedy(
     system: TransitionSystem[State], scorer: Scorer[State], *, max_steps: int | None = None
 ) -> Hypotheses[State]:
-    """The best allowed decision in each state, one after the other: a beam of one."""  # [S4.278-279]
+    """Take the best allowed decision in each state, one after the other: a beam of one."""  # [S4.278-279]
     return beam_search(system, scorer, 1, max_steps=max_steps)
 
 
@@ -167,7 +167,7 @@ def sample(
     generator: torch.Generator | None = None,
     max_steps: int | None = None,
 ) -> Hypotheses[State]:
-    """Independent exact samples of the locally normalised model, in no order; the scores are ln Pr_L."""
+    """Draw independent exact samples of the locally normalised model, in no order; the scores are ln Pr_L."""
     check_limit("n_samples", n_samples)
 
     def draw(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
@@ -205,20 +205,19 @@ def search(
         scores, done = choice.scores, system.finished(state)
         done = done if choice.moving is None else done | (scores == -INF)
         choices.append(choice)
-    found = scores > -INF
-    return Hypotheses(trace(choices, scores), scores.to(dtype), system.finished(state) & found, state)
+    return Hypotheses(trace(choices, scores), scores.to(dtype), system.finished(state) & (scores > -INF), state)
 
 
 def trace(choices: list[Choice], scores: Float[Tensor, "batch beam"]) -> Int[Tensor, "batch beam steps"]:
-    """The decisions of the last hypotheses, followed back from parent to parent."""
+    """Follow the last hypotheses back from parent to parent, and return their decisions."""
     slots = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape)
-    found = []
+    steps = []
     for choice in reversed(choices):
-        found.append(choice.decisions.gather(1, slots))
+        steps.append(choice.decisions.gather(1, slots))
         slots = choice.parents.gather(1, slots)
-    if not found:
+    if not steps:
         return slots.new_zeros(*scores.shape, 0)
-    return torch.where((scores > -INF)[:, :, None], torch.stack(found[::-1], -1), NOTHING)
+    return torch.where((scores > -INF)[:, :, None], torch.stack(steps[::-1], -1), NOTHING)
 
 
 def _require_hypotheses(choice: Choice, step: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.structures.ctc import beam_kernels as kernels
 from trelliswork.structures.ctc.lexicon import Lexicon, Node
+from trelliswork.structures.frontier import path_to
 
 KNOWN = -1  # in place of a label: the string is there already
 
@@ -126,7 +127,7 @@ def likely_symbols(scores: Array, threshold: float) -> Array:
 
 
 def beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
-    """The k best of the label strings kept at each frame, with scores, best first."""  # [S4, CTC beam search]
+    """Return the k best of the label strings kept at each frame, with scores, best first."""  # [S4, CTC beam search]
     beam = [Hypothesis((), _at_the_start(models), in_blank=0.0)]
     for frame in scores.tolist():
         labels = [x for x, score in enumerate(frame) if x != blank and score > NEG_INF]
@@ -141,28 +142,19 @@ def beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -
 
 
 def fast_beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
-    """`beam_search` by kernel, for models that are silent."""
+    """Do what `beam_search` does by kernel, for models that are silent."""
     tree, nodes, weights = kernels.beam_strings(
         scores, blank, size.width, float(size.threshold), float(models.label_bonus)
     )
     scored = (weights[:, kernels.ANY] + weights[:, kernels.EXTRA]).tolist()
     worst = heapq.nlargest(k, scored)[-1] if scored else NEG_INF  # worse strings need not be spelt
-    found = [(node, score) for node, score in zip(nodes.tolist(), scored, strict=True) if score >= worst]
+    kept = [(node, score) for node, score in zip(nodes.tolist(), scored, strict=True) if score >= worst]
     parents, labels = (tree[: nodes.max(initial=0) + 1, i].tolist() for i in (kernels.PARENT, kernels.LABEL))
-    return _k_best([(_spelt(parents, labels, node), score) for node, score in found], k)
+    return _k_best([([labels[each] for each in path_to(node, parents)], score) for node, score in kept], k)
 
 
-def _spelt(parents: list[int], labels: list[int], node: int) -> list[int]:
-    """The labels on the way from the root to a node."""
-    found = []
-    while parents[node] >= 0:
-        found.append(labels[node])
-        node = parents[node]
-    return found[::-1]
-
-
-def _k_best(found: list[tuple[list[int], float]], k: int) -> list[tuple[list[int], float]]:
-    possible = [each for each in found if each[1] > NEG_INF]
+def _k_best(strings: list[tuple[list[int], float]], k: int) -> list[tuple[list[int], float]]:
+    possible = [each for each in strings if each[1] > NEG_INF]
     return sorted(possible, key=lambda each: (-each[1], each[0]))[:k]
 
 
@@ -201,7 +193,7 @@ def _extend(
 
 
 def _best(seen: list[Hypothesis], fresh: list[Fresh], size: Size) -> list[Hypothesis]:
-    """The best strings; only those that are kept become objects, the others lose their paths."""
+    """Return the best strings; only those that are kept become objects, the others lose their paths."""
     for hypothesis in seen:
         hypothesis.advance()
     old: list[Fresh] = [(each.score, each, KNOWN, 0.0) for each in seen]
@@ -229,7 +221,7 @@ def _at_the_start(models: Models) -> Standing:
 
 
 def _after(standing: Standing, label: int, models: Models) -> Standing:
-    """One more label; -inf if a model forbids it."""
+    """Return what the models say of one more label; -inf if one forbids it."""
     extra, label_state, word_state = standing.extra + models.label_bonus, standing.label_state, standing.word_state
     node = None
     if models.scorer is not None:
@@ -245,7 +237,7 @@ def _after(standing: Standing, label: int, models: Models) -> Standing:
 
 
 def _word_ends(standing: Standing, models: Models) -> tuple[float, Any]:
-    """The word model's score of the word that is spelt out, and its state behind it."""
+    """Return the word model's score of the word that is spelt out, and its state behind it."""
     if models.word_scorer is None or standing.node is None:
         return 0.0, standing.word_state
     log_p, state = models.word_scorer.score(standing.word_state, standing.node.word)
@@ -253,7 +245,7 @@ def _word_ends(standing: Standing, models: Models) -> tuple[float, Any]:
 
 
 def _ending(hypothesis: Hypothesis, models: Models) -> float:
-    """What the models say of the whole string; -inf if it stops within a word."""
+    """Return what the models say of the whole string; -inf if it stops within a word."""
     standing = hypothesis.standing
     extra, word_state = standing.extra, standing.word_state
     if standing.node is not None and hypothesis.labels:

@@ -23,7 +23,7 @@ WEIGHTS = 4
 
 @kernel(EXACT)
 def beam_strings(scores, blank, width, threshold, bonus):
-    """(tree, nodes, weights): the nodes in the beam behind the last frame, best first, and their log weights."""
+    """Return (tree, nodes, weights): the nodes in the beam behind the last frame, best first, and their weights."""
     n_frames, c = scores.shape
     tree, nodes, weights = np.empty((64, NODE_FIELDS), np.int64), np.empty(1, np.int64), np.empty((1, WEIGHTS))
     n_nodes, nodes[0] = _plant(tree, 0, -1, -1), 0
@@ -71,7 +71,7 @@ def _plant(tree, node, parent, label):
 
 @kernel(EXACT)
 def _grown(tree):
-    """The same tree with room for twice as many nodes."""
+    """Return the tree with room for twice as many nodes."""
     room = np.empty((2 * len(tree), NODE_FIELDS), np.int64)
     for node in range(len(tree)):
         for i in range(NODE_FIELDS):
@@ -81,7 +81,7 @@ def _grown(tree):
 
 @kernel(EXACT)
 def _child(tree, parent, label, free):
-    """The node of a string with one more label; node `free` becomes it if there is none."""
+    """Return the node of a string with one more label; node `free` becomes it if there is none."""
     node = tree[parent, CHILD]
     while node >= 0:
         if tree[node, LABEL] == label:
@@ -94,13 +94,13 @@ def _child(tree, parent, label, free):
 
 @kernel(EXACT)
 def _onset(weights, place, label, last):
-    """Paths behind which a label may begin: after a blank only, if it is the last one again."""
+    """Return the weight of paths behind which a label may begin: after a blank only, if it is the last one again."""
     return weights[place, BLANK] if label == last else weights[place, ANY]
 
 
 @kernel(EXACT)
 def _stay(frame, blank, tree, nodes, weights, stayed, known):
-    """Strings that stay: by a blank, by their last label again, or come to by a string of the beam that is one shorter.
+    """Fill in strings that stay: by a blank, by their last label again, or from a string of the beam one shorter.
 
     `known` marks the latter by the shorter string's place and the label.
     """
@@ -118,7 +118,7 @@ def _stay(frame, blank, tree, nodes, weights, stayed, known):
 
 @kernel(EXACT)
 def _best_labels(frame, blank, best, labels):
-    """Scores and numbers of the best labels of a frame above -inf, best first; returns how many there are.
+    """Fill in the best labels of a frame above -inf, best first, and return how many there are.
 
     There is room for one more than the beam has: of a string and width + 2 labels, all but the last label again are at
     least as good as the string with the worst of them.

@@ -47,13 +47,13 @@ class Lexicon:
             node.word = word
 
     def labels_after(self, node: Node) -> Iterator[int]:
-        """The labels that may come next."""
+        """Yield the labels that may come next."""
         yield from node.children
         if node.word is not None and self.separator is not None:
             yield self.separator
 
     def words_of(self, labels: Sequence[int]) -> list[str | None]:
-        """The words of a label string; None for one that is not in the lexicon."""
+        """Return the words of a label string; None for one that is not in the lexicon."""
         words, node = [], self.root if labels else None
         for label in labels:
             if label == self.separator:

@@ -75,7 +75,7 @@ class Room(NamedTuple):
 
 @kernel(EXACT)
 def _room(size):
-    """Tables for `size` items."""
+    """Make tables for `size` items."""
     return Room(
         Items(
             np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size),
@@ -92,7 +92,7 @@ def _room(size):
 
 @kernel(EXACT)
 def _continue(model, lattice, steps, room, round, head):
-    """Write what a beginning can write next; the share of walks that end, or -1 if there is too little room.
+    """Write what a beginning can write next; return the share of walks that end, or -1 if there is too little room.
 
     An item is found by its state, and the symbol that it wrote or the place of the next one of its chunk. One that has
     written nothing waits at its position.
@@ -177,8 +177,10 @@ def _continue(model, lattice, steps, room, round, head):
 
 @kernel(EXACT)
 def _grow(room, n_heap, round, beginning, ended):
-    """Enter what a beginning was continued with; whole targets have no items. The size of the queue, or `NONE` if
-    there is too little room."""
+    """Enter what a beginning was continued with; whole targets have no items.
+
+    Returns the size of the queue, or `NONE` if there is too little room.
+    """
     tree, heap, totals, heads, touched = room.tree, room.heap, round.totals, round.heads, round.touched
     parent, symbol_of, length, log_prob, head_of = tree.parent, tree.symbol, tree.length, tree.log_prob, tree.head
     share, following = room.items.share, room.items.next
@@ -206,7 +208,7 @@ def _grow(room, n_heap, round, beginning, ended):
 
 @kernel(EXACT)
 def _begin(items, tree, heap):
-    """The empty beginning."""
+    """Enter the empty beginning."""
     items.state[0], items.pending[0], items.until[0], items.share[0], items.next[0] = START, NONE, NONE, 1.0, NONE
     tree.parent[0], tree.symbol[0], tree.length[0], tree.log_prob[0], tree.head[0] = NONE, NONE, 0, 0.0, 0
     items.used[0] = tree.used[0] = 1
@@ -215,7 +217,7 @@ def _begin(items, tree, heap):
 
 @kernel(EXACT)
 def _most_written(model, lattice):
-    """How many symbols a target has at most."""
+    """Return how many symbols a target has at most."""
     first, longest = model.target_first, 0
     for pair in range(first.shape[0] - 1):
         longest = max(longest, first[pair + 1] - first[pair])
@@ -224,10 +226,10 @@ def _most_written(model, lattice):
 
 @kernel(EXACT)
 def _search(model, lattice, room, round, leaves, widest):
-    """The k best targets, as leaves of a tree of beginnings: how many, and whether they are certain to be the best.
+    """Fill in the k best targets, as leaves of a tree of beginnings; return how many, and whether they are certain.
 
     They are unless more than `widest` beginnings of one length had to be continued: the others are then given up.
-    There are -1 if the room is too small.
+    The number is -1 if the room is too small.
     """
     steps, tree, heap = no_steps(lattice, room.heap.shape[0]), room.tree, room.heap
     head, length_of, log_prob = tree.head, tree.length, tree.log_prob
@@ -255,7 +257,7 @@ def _search(model, lattice, room, round, leaves, widest):
 
 @kernel(EXACT)
 def search(model, lattice, room, leaves, widest):
-    """The same with as much room as it takes; the tables, how many leaves, and whether they are certain."""
+    """Search with as much room as it takes; return the tables, how many leaves, and whether they are certain."""
     size = room.heap.shape[0]
     while True:
         round = Round(
@@ -269,7 +271,7 @@ def search(model, lattice, room, leaves, widest):
         room = _room(size)
 
 
-class Found(NamedTuple):
+class TargetArrays(NamedTuple):
     """The k best targets of some sources, one after the other."""
 
     symbols: Array  # int32
@@ -300,7 +302,7 @@ def _written(tree, leaves, n_leaves, answers, s):
 
 @kernel(EXACT)
 def _with_room(answers, s, n_leaves, n_symbols):
-    """The same with room for more targets and symbols."""
+    """Return the targets with room for more targets and symbols."""
     n_targets = answers.first[s] + n_leaves
     total = answers.offsets[answers.first[s]] + n_symbols
     if total <= answers.symbols.shape[0] and n_targets <= answers.log_probs.shape[0]:
@@ -311,15 +313,15 @@ def _with_room(answers, s, n_leaves, n_symbols):
     symbols[:old], shares[:old] = answers.symbols[:old], answers.shares[:old]
     old = min(answers.log_probs.shape[0], 2 * n_targets)
     offsets[: old + 1], log_probs[:old] = answers.offsets[: old + 1], answers.log_probs[:old]
-    return Found(symbols, shares, offsets, log_probs, answers.first, answers.certain)
+    return TargetArrays(symbols, shares, offsets, log_probs, answers.first, answers.certain)
 
 
 @kernel(EXACT)
 def _exactly(answers):
-    """Without room for more."""
+    """Return the targets without room for more."""
     n_targets = answers.first[-1]
     n_symbols = answers.offsets[n_targets]
-    return Found(
+    return TargetArrays(
         answers.symbols[:n_symbols], answers.shares[:n_symbols], answers.offsets[: n_targets + 1],
         answers.log_probs[:n_targets], answers.first, answers.certain,
     )  # fmt: skip
@@ -327,7 +329,7 @@ def _exactly(answers):
 
 @kernel(EXACT)
 def _none_found(n_sources):
-    return Found(
+    return TargetArrays(
         np.empty(0, np.int32), np.empty(0), np.zeros(1, np.int64), np.empty(0), np.zeros(n_sources + 1, np.int64),
         np.ones(n_sources, np.bool_),
     )  # fmt: skip
@@ -348,13 +350,13 @@ def _answer(model, lattice, room, answers, s, leaves, widest):
 
 @kernel(EXACT)
 def answer(model, lattice, top_k, widest):
-    """The k best targets of a source that has any."""
+    """Return the k best targets of a source that has any."""
     return _exactly(_answer(model, lattice, _room(ROOM), _none_found(1), 0, np.empty(top_k, np.int32), widest)[1])
 
 
 @kernel(EXACT)
 def answer_all(model, spans, first, top_k, widest):
-    """The k best targets of sources, whose positions are spans[first[s] : first[s + 1]]; `widest` is of each."""
+    """Return the k best targets of sources, whose positions are spans[first[s] : first[s + 1]], `widest` of each."""
     n_sources = widest.shape[0]
     room, answers, leaves = _room(ROOM), _none_found(n_sources), np.empty(top_k, np.int32)
     for s in range(n_sources):

@@ -210,7 +210,7 @@ def width_of(n: int, widest: int) -> int:
     return max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // n))
 
 
-def targets_of(answers: search_kernels.Found, symbols: Sequence[str]) -> list[BestTargets]:
+def targets_of(answers: search_kernels.TargetArrays, symbols: Sequence[str]) -> list[BestTargets]:
     """Return the targets of each source of a search."""
     names, shares = [symbols[i] for i in answers.symbols.tolist()], answers.shares.tolist()
     offsets, first = answers.offsets.tolist(), answers.first.tolist()
