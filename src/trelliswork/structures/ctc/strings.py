@@ -183,4 +183,4 @@ def example(scores: Scores) -> dict[str, Any]:
     return {"log_probs": scores(2, 4, 3)}
 
 
-STRUCTURE = Structure("ctc strings", Strings, StringKernels, example)
+STRUCTURE = Structure("ctc strings", Strings, StringKernels, example, scores_by_kernel=True)
