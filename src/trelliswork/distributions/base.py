@@ -47,7 +47,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention; scores are checked with sentences
-    backend: Literal["kernel", "torch"]
+    backend: Backend  # "auto" where the scores are on another device: chosen for each solver, by its size
     dtype: torch.dtype  # of the caller's scores, and of all results
     _structure: ClassVar[Structure]
     _noun: ClassVar[str] = "structure"  # what messages call a value
@@ -57,7 +57,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
 
     def __init__(self, like: Tensor, batch_shape: Sequence[int], event_shape: Sequence[int], backend: Backend):
         """`like` is one of the scores: its device and dtype are those of the results."""
-        self.dtype, self.backend = like.dtype, "kernel" if uses_kernels(backend, like) else "torch"
+        self.dtype, self.backend = like.dtype, resolve_backend(backend, like.device)
         super().__init__(torch.Size(batch_shape), torch.Size(event_shape), validate_args=False)
 
     # --- hooks -----------------------------------------------------------------------------------------------
@@ -376,14 +376,17 @@ def _first(values: Tensor) -> str:
     return shown + (f", ... ({len(flat):,})" if len(flat) > FEW_SHOWN else "")
 
 
-def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel", "torch"]:
+def resolve_backend(backend: Backend, device: torch.device) -> Backend:
+    """Return what computes on scores of a device; "auto" stays open on a device that kernels cannot read."""
     if backend not in ("auto", "kernel", "torch"):
         raise ScoreError(f'backend must be "auto", "kernel" or "torch"; got {backend!r}')
     if backend == "kernel" and device.type != "cpu":
         raise ScoreError(f'backend "kernel" runs on the CPU; the scores are on {device}; use "auto" or "torch"')
-    if backend == "auto" and (device.type != "cpu" or bridge.out_of_reach()):
-        return "torch"
-    return "torch" if backend == "torch" else "kernel"
+    if backend == "auto" and device.type != "cpu":
+        return "torch" if bridge.must_stay(device) else "auto"
+    if backend == "auto":
+        return "torch" if bridge.out_of_reach() else "kernel"
+    return backend
 
 
 def uses_kernels(backend: Backend, scores: Tensor) -> bool:

@@ -220,10 +220,11 @@ class WeightedCFG(StructuredDistribution[Nested]):
         lexical: Tensor | None = None,
         root: Tensor | None = None,
     ) -> tuple[Tensor | None, ...]:
+        device = self._parts.lexical.device
         given = inputs.productions(
             self.grammar, self._parts.table, torch.zeros_like(self._parts.lexical) if lexical is None else lexical,
-            torch.zeros_like(self.grammar.rule_scores) if rules is None else rules,
-            torch.zeros_like(self.grammar.root_scores) if root is None else root, nodes, self.lengths,
+            torch.zeros_like(self.grammar.rule_scores, device=device) if rules is None else rules,
+            torch.zeros_like(self.grammar.root_scores, device=device) if root is None else root, nodes, self.lengths,
         )  # fmt: skip
         return given.scores
 

@@ -129,13 +129,18 @@ def by_reference(
     moved = [tensor is not None and tensor.requires_grad for tensor in scores]
     needed = [tensor for tensor in scores if tensor is not None and tensor.requires_grad]
     with torch.enable_grad():
-        results = reference(*(None if tensor is None else tensor.double() for tensor in scores))
+        results = reference(*(None if tensor is None else _precise(tensor) for tensor in scores))
         results = results if isinstance(results, tuple) else (results,)
         pairs = zip(results, grads, strict=True)
         moving = [(result, grad.to(result.dtype)) for result, grad in pairs if result.requires_grad]
         ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
         gradients = iter(torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True))
     return tuple(next(gradients) if each else None for each in moved)
+
+
+def _precise(scores: Tensor) -> Tensor:
+    """Scores in float64, where the device has it."""
+    return scores if scores.device.type == "mps" else scores.double()
 
 
 def rows_by_reference(

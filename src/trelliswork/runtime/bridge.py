@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling, is_exporting
 
+from trelliswork import logs
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime import buffers
 from trelliswork.runtime.arrays import Array
@@ -70,7 +73,33 @@ def is_recording() -> bool:
 
 def values_are_hidden() -> bool:
     """Return whether no decision may depend on the numbers in a tensor: under vmap, and while a program is recorded."""
-    return is_recording() or (torch._C._are_functorch_transforms_active() and _under_vmap())
+    if is_recording() or (torch._C._are_functorch_transforms_active() and _under_vmap()):
+        return True
+    return is_capturing()
+
+
+def must_stay(device: torch.device) -> bool:
+    """Return whether scores of a device may not be copied to the host.
+
+    So it is where they are `out_of_reach`, in `torch.compile` regions, and while a CUDA graph is captured. The last is
+    logged once.
+    """
+    if is_dynamo_compiling() or out_of_reach():
+        return True
+    if device.type != "cuda" or not is_capturing():
+        return device.type == "meta"
+    if device not in _CAPTURED:
+        _CAPTURED.add(device)
+        logs.tell(f"a CUDA graph is captured on {device}: sums stay on the device, by torch", level=logging.DEBUG)
+    return True
+
+
+_CAPTURED: set[torch.device] = set()
+
+
+def is_capturing() -> bool:
+    """Return whether a CUDA graph is captured, during which the host may not wait for the device."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def _under_vmap() -> bool:

@@ -183,4 +183,4 @@ def example(scores: Scores) -> Example:
     return {"log_probs": scores(2, 4, 3)}
 
 
-STRUCTURE = Structure("ctc strings", StringReference, StringKernels, example)
+STRUCTURE = Structure("ctc strings", StringReference, StringKernels, example, scores_by_kernel=True)
