@@ -220,7 +220,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     state = out / "checkpoint" / "state.safetensors"
     whole = state.read_bytes()
     state.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ModelError, match="missing or damaged file; train anew without --resume"):
+    with pytest.raises(ModelError, match="missing or damaged file; train again without --resume"):
         start(out, resume=True)
     state.write_bytes(safetensors.torch.save({}, {"state": "{}"}))
     with pytest.raises(ModelError, match="written by another version"):
@@ -239,7 +239,7 @@ def test_every_bit_of_a_checkpoint_counts(name: str, tmp_path: Path, monkeypatch
         damaged = bytearray(whole)
         damaged[place] ^= 1
         path.write_bytes(damaged)
-        with pytest.raises(ModelError, match="missing or damaged file; train anew without --resume"):
+        with pytest.raises(ModelError, match="missing or damaged file; train again without --resume"):
             start(out, resume=True)
     path.write_bytes(whole)
     start(out, resume=True)
