@@ -23,7 +23,7 @@ from trelliswork.training.shares import answered
 
 Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
 GivenPins = Pins | Mapping[int, tuple[int, str | None]]
-BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most so many words
+BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most this many words
 BUDGET = 2048  # tokens that are answered at a time: what an encoder holds of them fits into the cache of a processor
 _PIN = re.compile(r"(\d{1,9})(?::(.+))?")
 

@@ -45,7 +45,7 @@ from trelliswork.nn.scorers.biaffine import BestLabels, BiaffineScorer
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Float, Int
 
-BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most so many words
+BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most this many words
 Value = Sequence[tuple[int, int]]  # head and label of each word
 
 
