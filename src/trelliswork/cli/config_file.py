@@ -143,7 +143,7 @@ class TomlFile:
         self.path = path
         with open_text(path) as lines:
             self.text = "".join(f"{line}\n" for line in lines)
-        self.sections = _parsed(self.text, path)
+        self.sections = _parse(self.text, path)
 
     def error(self, problem: str, name: str) -> DataError:
         """Return an error about a section or a key, with its line."""
@@ -164,7 +164,7 @@ class TomlFile:
         return tuple(value) if isinstance(value, list) else value
 
 
-def _parsed(text: str, path: str) -> dict[str, object]:
+def _parse(text: str, path: str) -> dict[str, object]:
     place: dict[str, int] = {}
     try:
         return tomllib.loads(text)

@@ -311,10 +311,10 @@ class PairSurvey:
         lines = [f"  {len(self.pairs):,} pairs of {len({pair.words for pair in self.pairs}):,} sources{several}"]
         for side, symbols, sizes in zip(("source", "target"), (self.sources, self.targets), lengths, strict=True):
             lines.append(f"  {side} symbols: {_shown(symbols)}; {min(sizes)} to {max(sizes)} in a {side}")
-        lines += _listed("lines in both Unicode normal forms, or neither", self.mixed, self.file)
-        lines += _listed("odd symbols", self.odd, self.file)
-        lines += _listed("lengths unlike the others", self.unlike, self.file)
-        return lines + _listed("repeated pairs", self.repeated, self.file)
+        lines += _finding_lines("lines in both Unicode normal forms, or neither", self.mixed, self.file)
+        lines += _finding_lines("odd symbols", self.odd, self.file)
+        lines += _finding_lines("lengths unlike the others", self.unlike, self.file)
+        return lines + _finding_lines("repeated pairs", self.repeated, self.file)
 
     def compared(self, train: PairSurvey) -> list[str]:
         """Return the comparison with the training file, line by line: what both have, and what is new."""
@@ -354,7 +354,7 @@ def _shown(counter: Counter[str]) -> str:
     return f"{len(counter)} ({most}{', ...' if len(counter) > SHOWN else ''}), {rare} of them seen once"
 
 
-def _listed(title: str, findings: Sequence[Finding], file: str, shown: int = 3) -> list[str]:
+def _finding_lines(title: str, findings: Sequence[Finding], file: str, shown: int = 3) -> list[str]:
     """Return a count, and the first findings with their places."""
     if not findings:
         return [f"  {title}: none"]

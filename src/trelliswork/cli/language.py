@@ -31,9 +31,9 @@ def answer_lines(model: LanguageModel, file: str, options: Options) -> Iterator[
     if wanted.sample and wanted.beam:
         raise TrellisworkError("--sample draws and --beam searches; choose one")
     if wanted.constraint is not None:
-        answers = _constrained(model, file, wanted, top_k)
+        answers = _constrained_texts(model, file, wanted, top_k)
     elif wanted.sample or wanted.beam:
-        answers = _continued(model, file, wanted, top_k)
+        answers = _continuations(model, file, wanted, top_k)
     else:
         yield from _scores(model, file, as_json=as_json)
         return
@@ -63,7 +63,7 @@ def _scores(model: LanguageModel, file: str, *, as_json: bool) -> Iterator[str]:
 Written = tuple[Sequence[str], float, dict[str, object]]
 
 
-def _continued(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
+def _continuations(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
     sampling = "trelliswork.models.language.sampling"
     for prefix in _prefixes(model, file):
         if wanted.sample:
@@ -82,7 +82,7 @@ def _prefixes(model: LanguageModel, file: str) -> list[Sequence[str]]:
     return [model.format.cut(Sentence(tuple(model.format.words(line)))) for line in lines] or [()]
 
 
-def _constrained(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
+def _constrained_texts(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
     if not hasattr(model, "machine"):
         raise TrellisworkError(f"--constraint is for n-gram models, got a {type(model).__name__}")
     if file != "-" or top_k or wanted.nucleus != 1:

@@ -55,7 +55,7 @@ class Commands(PlainHelp, TyperGroup):  # type: ignore[misc]
         name, _, rest = super().resolve_command(ctx, arguments)
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
         function = function_of(str(name))
-        guarded = _guarded(function)
+        guarded = _guard(function)
         alone.command(name, cls=getattr(function, "command_class", PlainCommand))(guarded)
         command = typer.main.get_command(alone)
         take_plain_values(command, guarded)
@@ -101,7 +101,7 @@ def options(
     """
 
 
-def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+def _guard(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the options of all; signals and a closed pipe end it quietly, whatever it does."""
 
     @functools.wraps(command)

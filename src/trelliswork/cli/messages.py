@@ -160,8 +160,8 @@ def visible(text: str) -> str:
     >>> print(visible("\x1b[2Jred"))
     \x1b[2Jred
     """
-    return _CONTROL.sub(_escaped, text)
+    return _CONTROL.sub(_escape, text)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")

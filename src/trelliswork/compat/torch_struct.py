@@ -74,7 +74,7 @@ class StructDistribution(Distribution):
         return (self.log_potentials,)
 
     @abstractmethod
-    def _made(self, *potentials: Tensor) -> StructuredDistribution:
+    def _make_distribution(self, *potentials: Tensor) -> StructuredDistribution:
         """Return the distribution of this library that has these log-potentials."""
 
     def _event(self, *parts: Tensor) -> Event:
@@ -86,7 +86,7 @@ class StructDistribution(Distribution):
     @cached_property
     def distribution(self) -> StructuredDistribution:
         """The distribution of this library."""
-        return self._made(*self._potentials())
+        return self._make_distribution(*self._potentials())
 
     @property
     def partition(self) -> Tensor:
@@ -150,22 +150,22 @@ class StructDistribution(Distribution):
     def topk(self, k: int) -> Event:
         """Return the events of the k best structures [k, batch, ...]."""
         values, _ = self.distribution.top_k(k)
-        return self._stacked([self._event_of(each) for each in values])
+        return self._stack([self._event_of(each) for each in values])
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Event:
         """Return the events of exact samples [*sample_shape, batch, ...]."""
         shape = torch.Size(sample_shape)
         values = self.distribution.sample((shape.numel(),))
         events = [self._event_of(each) for each in values]
-        return self._stacked(events, shape)
+        return self._stack(events, shape)
 
     def _event_of(self, value: Event) -> Event:
         """Return the event of a value of this library."""
         return self._gradient(lambda inner: inner.score(value))
 
-    def _stacked(self, events: list[Event], shape: Sequence[int] = (-1,)) -> Event:
+    def _stack(self, events: list[Event], shape: Sequence[int] = (-1,)) -> Event:
         if isinstance(events[0], tuple):
-            return tuple(self._stacked(list(each), shape) for each in zip(*events, strict=True))
+            return tuple(self._stack(list(each), shape) for each in zip(*events, strict=True))
         return torch.stack(events).reshape((*shape, *events[0].shape))
 
     @cached_property
@@ -175,7 +175,7 @@ class StructDistribution(Distribution):
         if all(each.requires_grad for each in given):
             return list(given), self.distribution
         tracked = [each if each.requires_grad else each.detach().clone().requires_grad_() for each in given]
-        return tracked, self._made(*tracked)
+        return tracked, self._make_distribution(*tracked)
 
     def _gradient(self, quantity: Callable[[Any], Tensor], differentiable: bool = False) -> Event:
         """Return the gradient of a quantity [batch] as an event."""
@@ -202,7 +202,7 @@ class LinearChainCRF(StructDistribution):
 
     _axes = 4
 
-    def _made(self, *potentials: Tensor) -> StructuredDistribution:
+    def _make_distribution(self, *potentials: Tensor) -> StructuredDistribution:
         (edges,) = potentials
         batch, n, c, _ = edges.shape
         return LinearChain(edges.new_zeros(batch, n + 1, c), edges.transpose(-1, -2), lengths=self.lengths)
@@ -250,7 +250,7 @@ class SemiMarkovCRF(StructDistribution):
 
     _axes = 5
 
-    def _made(self, *potentials: Tensor) -> StructuredDistribution:
+    def _make_distribution(self, *potentials: Tensor) -> StructuredDistribution:
         (edges,) = potentials
         c = edges.shape[-1]
         meet = torch.eye(c, device=edges.device, dtype=torch.bool)[:, None, None, :].expand(c, c, c, c)
@@ -284,7 +284,7 @@ class DependencyCRF(StructDistribution):
         self.multiroot, self._axes = multiroot, 4 if log_potentials.dim() == 4 else 3
         super().__init__(log_potentials, lengths)
 
-    def _made(self, *potentials: Tensor) -> StructuredDistribution:
+    def _make_distribution(self, *potentials: Tensor) -> StructuredDistribution:
         (arcs,) = potentials
         roots = arcs.diagonal(dim1=1, dim2=2)  # [batch, N] or [batch, L, N]
         roots = roots.transpose(1, 2) if arcs.dim() == 4 else roots
@@ -334,7 +334,7 @@ class TreeCRF(StructDistribution):
 
     _axes = 4
 
-    def _made(self, *potentials: Tensor) -> StructuredDistribution:
+    def _make_distribution(self, *potentials: Tensor) -> StructuredDistribution:
         return SpanTree(potentials[0], lengths=self.lengths)
 
 
@@ -360,7 +360,7 @@ class SentCFG(StructDistribution):
         (batch, n, n_terms), n_phrases = terms.shape, roots.shape[1]
         return terms.new_zeros(batch, n, n, n_phrases + n_terms)
 
-    def _made(self, *potentials: Tensor) -> StructuredDistribution:
+    def _make_distribution(self, *potentials: Tensor) -> StructuredDistribution:
         terms, rules, roots, nodes = potentials
         root = torch.cat([roots, roots.new_full((len(roots), terms.shape[-1]), -INF)], 1)
         grammar = _every_rule(roots.shape[-1], terms.shape[-1])

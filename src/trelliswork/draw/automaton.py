@@ -56,11 +56,13 @@ def automaton(arcs: Sequence[tuple[int, int, str]], initial: object, finals: obj
         *(_note(curve, shift, text_) for curve, (_, _, text_) in zip(curves, edges, strict=True)),
         *(_state(places[s] + shift, radius, names[s], s in starts, s in ends) for s in range(n)),
     ]
-    described = f"Start: {_listed(starts)}. End: {_listed(ends)}. " + "; ".join(f"{s} to {e}: {t}" for s, e, t in edges)
+    described = f"Start: {_joined_names(starts)}. End: {_joined_names(ends)}. " + "; ".join(
+        f"{s} to {e}: {t}" for s, e, t in edges
+    )
     return drawing(size.real, size.imag, f"Automaton with {n} states and {len(edges)} arcs", described, parts)
 
 
-def _listed(states: Iterable[int]) -> str:
+def _joined_names(states: Iterable[int]) -> str:
     return ", ".join(map(str, states)) or "none"
 
 

@@ -70,7 +70,7 @@ def dependencies(
     arcs = _arcs(governors, names, _of_arcs(probabilities, governors))
     edges = _edges(words, arcs)
     base = MARGIN + LEVEL * max((arc.level for arc in arcs), default=0) + 14
-    drawn = _placed(arcs, edges, base)
+    drawn = _place(arcs, edges, base)
     parts = [
         *(_line(each, base) for each in drawn),
         *(_label(each, drawn) for each in drawn if each.arc.shown),
@@ -150,7 +150,7 @@ def _edges(words: Sequence[str], arcs: Sequence[Arc]) -> list[float]:
     return list(accumulate(widths, initial=MARGIN))
 
 
-def _placed(arcs: Sequence[Arc], edges: Sequence[float], base: float) -> list[Drawn]:
+def _place(arcs: Sequence[Arc], edges: Sequence[float], base: float) -> list[Drawn]:
     ends: dict[tuple[int, int], float] = {}
     for m in range(len(edges) - 1):
         mine = [arc for arc in arcs if m in (arc.left, arc.right)]

@@ -76,7 +76,7 @@ def _html(piece: Piece) -> str:
         return piece._repr_html_()
     if isinstance(piece, str):
         name = "pre" if "\n" in piece else "div"
-        return f'<{name} style="{LEFT}">{_escaped(piece)}</{name}>'
+        return f'<{name} style="{LEFT}">{_escape(piece)}</{name}>'
     head = _row("th", piece.header) if piece.header else ""
     rows = [_row("td", row) for row in piece.rows[:MOST_ROWS]]
     if len(piece.rows) > MOST_ROWS:
@@ -85,10 +85,10 @@ def _html(piece: Piece) -> str:
 
 
 def _row(name: str, cells: Iterable[object]) -> str:
-    first, *rest = [_escaped(cell(each)) for each in cells]
+    first, *rest = [_escape(cell(each)) for each in cells]
     others = "".join(f'<{name} style="{LEFT}">{each}</{name}>' for each in rest)
     return f'<tr><th style="{LEFT}">{first}</th>{others}</tr>'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "\n".join(escape(clean(line)) for line in text.split("\n"))

@@ -40,7 +40,7 @@ def segments(
     >>> segments(["New", "York", "sleeps"], [(0, 2, "LOC"), (2, 3, "O")], [0.93, 0.98])  # doctest: +SKIP
     """
     words = as_texts(tokens, "tokens")
-    drawn = _checked(segments, probabilities, len(words))
+    drawn = _check(segments, probabilities, len(words))
     edges = _edges(words, drawn)
     parts = [
         *(text((a + b) / 2, BASELINE, w, font_weight=600) for a, b, w in zip(edges, edges[1:], words, strict=False)),
@@ -52,7 +52,7 @@ def segments(
     return drawing(edges[-1] + MARGIN, height, f"Segments of: {' '.join(words)}", described, parts)
 
 
-def _checked(segments: object, probabilities: object, n: int) -> list[Segment]:
+def _check(segments: object, probabilities: object, n: int) -> list[Segment]:
     given = as_list(segments, "segments")
     sure = None if probabilities is None else as_probabilities(probabilities, len(given), "segment")
     checked: list[Segment] = []

@@ -58,7 +58,7 @@ def tree(tree: object, tokens: Sequence[str] | None = None) -> Drawing:
         *(_name(box, bottom) for box in boxes),
     ]
     sentence = " ".join(box.label for box in _leaves(root))
-    return drawing(root.width + 2 * MARGIN, bottom + MARGIN, f"Tree of: {sentence}", _bracketed(root), parts)
+    return drawing(root.width + 2 * MARGIN, bottom + MARGIN, f"Tree of: {sentence}", _bracket_text(root), parts)
 
 
 # --- reading -------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _name(box: Box, bottom: float) -> str:
     return text(box.x, bottom - LEVEL * box.height, box.label, fill=HEAT, font_weight=600)
 
 
-def _bracketed(root: Box) -> str:
+def _bracket_text(root: Box) -> str:
     """Return the tree in brackets, as a description."""
     pieces: list[str] = []
     waiting: list[Box | str] = [root]

@@ -107,7 +107,7 @@ def bracket_scores(gold: Sequence[Parsed], predicted: Sequence[Parsed]) -> Brack
     if len(gold) != len(predicted):
         raise TrellisworkError(f"expected as many predicted as gold sentences ({len(gold)}); got {len(predicted)}")
     pairs = list(zip(gold, predicted, strict=True))
-    compared = [_compared(*pair) if len(pair[0].tags) == len(pair[1].tags) else None for pair in pairs]
+    compared = [_compare(*pair) if len(pair[0].tags) == len(pair[1].tags) else None for pair in pairs]
     known = [each for each in compared if each is not None]
     right, found, wanted = Counter[str](), Counter[str](), Counter[str]()
     for each in known:
@@ -133,7 +133,7 @@ class _Counts(NamedTuple):
     n_tags: int
 
 
-def _compared(gold: Parsed, predicted: Parsed) -> _Counts:
+def _compare(gold: Parsed, predicted: Parsed) -> _Counts:
     places = _places(gold.tags)
     wanted, found = counted(gold, places), counted(predicted, places)
     tags = [(a, b) for a, b in zip(gold.tags, predicted.tags, strict=True) if a not in PUNCTUATION]

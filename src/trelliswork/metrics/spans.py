@@ -112,14 +112,14 @@ class SpanReport(OverallScores):
     @property
     def macro(self) -> Average:
         """Every type counts the same."""
-        return self._averaged([1.0] * len(self.by_type))
+        return self._average([1.0] * len(self.by_type))
 
     @property
     def weighted(self) -> Average:
         """Every type counts by its number of gold spans."""
-        return self._averaged([float(score.gold) for score in self.by_type.values()])
+        return self._average([float(score.gold) for score in self.by_type.values()])
 
-    def _averaged(self, weights: Sequence[float]) -> Average:
+    def _average(self, weights: Sequence[float]) -> Average:
         total = sum(weights)
         scores = list(zip(weights, self.by_type.values(), strict=True))
         return Average(

@@ -175,10 +175,10 @@ def _space_after(misc: str) -> str:
         if part == "SpaceAfter=No":
             return ""
         if part.startswith("SpacesAfter="):
-            return _ESCAPE.sub(_unescaped, part.removeprefix("SpacesAfter="))
+            return _ESCAPE.sub(_unescape, part.removeprefix("SpacesAfter="))
     return " "
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     written = match[1]
     return chr(int(written[1:], 16)) if len(written) == 5 else _SPACES.get(written, written)

@@ -94,13 +94,13 @@ class _Part:
 
     def finished(self) -> list[Sentence]:
         """Return all sentences; nothing is left."""
-        return self._taken(keep_last=False)
+        return self._take(keep_last=False)
 
     def begun(self) -> list[Sentence]:
         """Return all sentences but the last, which may go on; nothing yet of a part that is not long."""
-        return self._taken(keep_last=True) if self.n_characters > self.limit else []
+        return self._take(keep_last=True) if self.n_characters > self.limit else []
 
-    def _taken(self, *, keep_last: bool) -> list[Sentence]:
+    def _take(self, *, keep_last: bool) -> list[Sentence]:
         text = "".join(self.lines)
         sentences = [tokens for tokens in self.tokeniser.tokenise(text) if tokens]
         if keep_last and len(sentences) < 2:

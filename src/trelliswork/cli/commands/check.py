@@ -94,8 +94,8 @@ def _trees(treebank: TreeSurvey | None, file: str) -> list[str]:
     return [
         f"  trees      {treebank.n_trees:,}, {share}; deepest {treebank.deepest} (line {treebank.deepest_line})",
         f"  labels     {_counts(treebank.labels)}",
-        *_listed("sentences that are no tree", treebank.broken, file),
-        *_listed("words without a label", treebank.unlabelled, file, shown=3),
+        *_finding_lines("sentences that are no tree", treebank.broken, file),
+        *_finding_lines("words without a label", treebank.unlabelled, file, shown=3),
         f"  labels seen once: {', '.join(treebank.rare[:SHOWN]) or 'none'}",
     ]
 
@@ -111,10 +111,10 @@ def _description(survey: Survey) -> list[str]:
     ]
     if survey.scheme != "plain":
         lines.append(f"  spans      {_counts(survey.spans)}")
-        lines += _listed(f"tags that break {survey.scheme}", survey.violations, survey.file)
-    lines += _listed("sentences far longer than the rest", survey.long_sentences, survey.file)
-    lines += _listed("odd words", survey.odd_words, survey.file)
-    lines += _listed("repeated sentences", survey.duplicates, survey.file, shown=3)
+        lines += _finding_lines(f"tags that break {survey.scheme}", survey.violations, survey.file)
+    lines += _finding_lines("sentences far longer than the rest", survey.long_sentences, survey.file)
+    lines += _finding_lines("odd words", survey.odd_words, survey.file)
+    lines += _finding_lines("repeated sentences", survey.duplicates, survey.file, shown=3)
     lines.append(f"  tags seen once: {', '.join(survey.rare_tags[:SHOWN]) or 'none'}")
     return lines
 
@@ -125,7 +125,7 @@ def _counts(counter: Counter[str]) -> str:
     return f"{len(counter)}: {shown}{more}" if counter else "none"
 
 
-def _listed(title: str, findings: Sequence[Finding], file: str, *, shown: int = SHOWN) -> list[str]:
+def _finding_lines(title: str, findings: Sequence[Finding], file: str, *, shown: int = SHOWN) -> list[str]:
     """Return a count, and the first findings with their places."""
     if not findings:
         return [f"  {title}: none"]

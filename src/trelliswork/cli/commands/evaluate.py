@@ -139,7 +139,7 @@ def evaluate(
     function = given_function(features)
     columns |= {"raw": raw, "from_text": from_text, "device": device}
     evaluated, sizes = _evaluate_model(model, files, threshold, function, columns, quiet)
-    about = "" if len(files) == 1 else f"{_named(files)}\n"
+    about = "" if len(files) == 1 else f"{_names_of(files)}\n"
     print(f"{visible(about)}{sizes}\n\n{visible(evaluated.report.text)}")
     both: list[Comparison] = []
     record = (
@@ -155,11 +155,11 @@ def evaluate(
     if html is not None:
         with atomic_write(html) as target:
             names = [Path(name_of(file)).name for file in files]
-            target.write(evaluation_page(evaluated, _named(names), sizes, both, against or ""))
+            target.write(evaluation_page(evaluated, _names_of(names), sizes, both, against or ""))
         say(f"written: {html}", quiet=quiet)
 
 
-def _named(files: Sequence[str]) -> str:
+def _names_of(files: Sequence[str]) -> str:
     """Return the names of some files, the first of many."""
     more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
     names = ", ".join(map(name_of, files[:SHOWN])) + more

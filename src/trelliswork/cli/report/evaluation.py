@@ -54,7 +54,7 @@ def evaluation_page(
 
 def _without_labels(report: Report) -> str:
     """Return the text of a report without the lines of labels that have a table of their own on the page."""
-    labels = {label for each in report.examined.values() for label in _tabled(each)}
+    labels = {label for each in report.examined.values() for label in _scores_by_label(each)}
     return "\n".join(line for line in report.text.splitlines() if _label_of(line) not in labels)
 
 
@@ -68,7 +68,7 @@ def _label_of(line: str) -> str | None:
     return None if row is None else row[1]
 
 
-def _tabled(examined: Examined) -> dict[str, Score]:
+def _scores_by_label(examined: Examined) -> dict[str, Score]:
     """Return the scores by label that a page shows; one label alone has those of all."""
     labels = dict(islice(examined.by_label().items(), MOST_ROWS))
     return labels if len(labels) > 1 else {}
@@ -76,7 +76,7 @@ def _tabled(examined: Examined) -> dict[str, Score]:
 
 def _sections_of(examined: Examined, knows: Callable[[str], bool | None]) -> Iterator[str]:
     calibration = examined.calibration()
-    yield by_label(examined.by_label(), examined.parts) if _tabled(examined) else ""
+    yield by_label(examined.by_label(), examined.parts) if _scores_by_label(examined) else ""
     yield confusions(examined.confusion) if examined.confusion is not None else ""
     yield _by_word(examined, knows) if examined.confusion is not None else ""
     yield trust(calibration, examined.parts) if calibration is not None else ""

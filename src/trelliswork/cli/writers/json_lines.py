@@ -143,15 +143,15 @@ class ArrayWriter(Writer):
         self.lines, self.between = lines, "[\n"
 
     def begin(self) -> str:
-        return self._joined(self.lines.begin())
+        return self._join(self.lines.begin())
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
-        return self._joined(self.lines.write(sentence, answer))
+        return self._join(self.lines.write(sentence, answer))
 
     def end(self) -> str:
-        return f"{self._joined(self.lines.end())}\n]\n"
+        return f"{self._join(self.lines.end())}\n]\n"
 
-    def _joined(self, text: str) -> str:
+    def _join(self, text: str) -> str:
         records = []
         for line in filter(str.strip, text.split("\n")):
             records.append(self.between + line.strip())

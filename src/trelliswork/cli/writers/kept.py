@@ -83,7 +83,7 @@ class KeptConllu(KeptColumns):
         if not isinstance(next(iter(answers_by_task(answer).values())).value, list):
             return super().write(sentence, answer)
         if not (answer.has_arcs and answer.alternatives):
-            fast = self.kept.changed_together(sentence, lambda lines: self._changed_lines(lines, answer))
+            fast = self.kept.changed_together(sentence, lambda lines: self._change_lines(lines, answer))
             return self.kept.changed(sentence, self._change(answer)) if fast is None else fast
         before, block = self.kept.whole(sentence)
         analyses = answer.analyses
@@ -91,7 +91,7 @@ class KeptConllu(KeptColumns):
             self._again(block, each, analysis_comments(i, len(analyses), each)) for i, each in enumerate(analyses, 1)
         )
 
-    def _changed_lines(self, lines: list[str], answer: Answer) -> str | None:
+    def _change_lines(self, lines: list[str], answer: Answer) -> str | None:
         """Return the lines of all words with an answer; None unless they have all cells, and MISC stays as it is."""
         if misc_entries(answer, with_tags=self.columns[0] is None):
             return None
@@ -102,7 +102,7 @@ class KeptConllu(KeptColumns):
             if place == MISC:
                 return None  # its cell has the end of the line
             for row, value in zip(rows, values, strict=True):
-                row[place] = filled(place, row[place], value)
+                row[place] = fill_cell(place, row[place], value)
         return "".join(["\t".join(row) for row in rows])
 
     def _change(self, answer: Answer) -> Change:
@@ -116,9 +116,9 @@ class KeptConllu(KeptColumns):
             cells = body.split("\t")
             cells += ["_"] * (n_cells - len(cells))
             for place, values in places.items():
-                cells[place] = filled(place, cells[place], values[i])
+                cells[place] = fill_cell(place, cells[place], values[i])
             if entries:
-                cells[MISC] = with_entries(cells[MISC], [each[i] for each in entries])
+                cells[MISC] = add_entries(cells[MISC], [each[i] for each in entries])
             return "\t".join(cells) + line[len(body) :]
 
         return changed
@@ -131,15 +131,15 @@ class KeptConllu(KeptColumns):
         return f"{text}\n\n"
 
 
-def filled(place: int, given: str, predicted: str) -> str:
+def fill_cell(place: int, given: str, predicted: str) -> str:
     """Return a cell of CoNLL-U: what is predicted replaces what is given, but a lemma that is given stays."""
     return given if place == LEMMA and given != "_" else predicted
 
 
-def with_entries(misc: str, entries: Sequence[str]) -> str:
+def add_entries(misc: str, entries: Sequence[str]) -> str:
     """Return the column MISC with further entries, which take the place of those of the same name.
 
-    >>> with_entries("SpaceAfter=No|TagProb=0.1", ["TagProb=0.9312", ""])
+    >>> add_entries("SpaceAfter=No|TagProb=0.1", ["TagProb=0.9312", ""])
     'SpaceAfter=No|TagProb=0.9312'
     """
     if misc == "_":
@@ -219,16 +219,18 @@ class KeptRecords(Writer):
         if not self.waiting:
             return ""
         sentence = self.waiting[0][0]
-        lines = self.kept.changed(sentence, lambda i, line: self._changed(line, Place(sentence.file, sentence.line)))
+        lines = self.kept.changed(
+            sentence, lambda i, line: self._change_line(line, Place(sentence.file, sentence.line))
+        )
         self.waiting = []
         return lines
 
-    def _changed(self, line: str, place: Place) -> str:
+    def _change_line(self, line: str, place: Place) -> str:
         record = parse_record(line.removeprefix("\ufeff"), *place)
         before, line, behind = pair_parts(line)
-        return f"{before}{self._changed_object(line, record, shape_of(record, place, self.reading))}{behind}"
+        return f"{before}{self._change_object(line, record, shape_of(record, place, self.reading))}{behind}"
 
-    def _changed_object(self, line: str, record: Record, shape: Shape) -> str:
+    def _change_object(self, line: str, record: Record, shape: Shape) -> str:
         first = self.waiting[0][1]
         if not isinstance(first.value, list | Mapping):
             return replaced_member(line, "value", first.value)

@@ -49,7 +49,7 @@ class PageWriter(Writer):
         lines = []
         for task, each in answers_by_task(answer).items():
             title = f"<b>{escape(task)}</b> " if task else ""
-            lines.append(f'<p dir="auto">{title}{self._marked(sentence, each, task)}</p>\n')
+            lines.append(f'<p dir="auto">{title}{self._mark_spans(sentence, each, task)}</p>\n')
             others = "".join(self._other(sentence, each, i, task) for i in range(len(each.alternatives)))
             lines.append(f"<ol>{others}</ol>\n" if others else "")
         return "".join(lines)
@@ -57,13 +57,13 @@ class PageWriter(Writer):
     def _other(self, sentence: Sentence, answer: Answer, i: int, task: str) -> str:
         """Return one of the best analyses."""
         other = answer.alternatives[i]
-        shown = self._marked(sentence, replace(answer, value=other.value, parts=(), spans=()), task)
+        shown = self._mark_spans(sentence, replace(answer, value=other.value, parts=(), spans=()), task)
         return f"<li>{100 * other.probability:.1f}% {shown}</li>"
 
     def end(self) -> str:
         return "</main>\n</body>\n</html>\n"
 
-    def _marked(self, sentence: Sentence, answer: Answer, task: str) -> str:
+    def _mark_spans(self, sentence: Sentence, answer: Answer, task: str) -> str:
         if not isinstance(answer.value, list):
             shown = in_a_line(answer.value)
             text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)

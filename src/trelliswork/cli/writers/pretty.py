@@ -50,10 +50,10 @@ class PrettyWriter(Writer):
 
     def _lines(self, words: Sequence[str], answer: Answer, task: str) -> str:
         scheme = self.schemes[task]
-        lines = [_marked(words, answer.value, scheme, answer.parts, answer.spans)]
+        lines = [_mark_spans(words, answer.value, scheme, answer.parts, answer.spans)]
         for i, each in enumerate(answer.alternatives, 1):
             heading = Text(f"{i:3d}. {100 * each.probability:5.1f}%  ", style="dim")
-            lines.append(heading + _marked(words, each.value, scheme))
+            lines.append(heading + _mark_spans(words, each.value, scheme))
         return "".join(self.render(line) for line in lines)
 
 
@@ -83,7 +83,7 @@ def _tree_lines(words: Sequence[str], answer: Answer) -> Iterator[Text]:
         yield Text.assemble((lines, "dim"), shown[i], gap, (f"  {label}{sure}", colour_of(label)), (more, "dim"))
 
 
-def _marked(
+def _mark_spans(
     words: Sequence[str],
     tags: Sequence[str],
     scheme: str,
@@ -118,7 +118,7 @@ def _span_pieces(
 
 def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, spans: Sequence[PartProbability]) -> str:
     """Return a sentence with its spans in brackets, without colour."""
-    return _marked(words, tags, scheme, spans=spans).plain
+    return _mark_spans(words, tags, scheme, spans=spans).plain
 
 
 def colour_of(label: str) -> str:
