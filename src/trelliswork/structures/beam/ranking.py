@@ -10,7 +10,7 @@ from torch import Tensor
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
-from trelliswork.structures.beam.search import Choice, Hypotheses, search
+from trelliswork.structures.beam.search import Choice, Hypotheses, choose, search
 from trelliswork.structures.beam.system import Scorer, State, TransitionSystem, check_limit, exact, pick
 from trelliswork.structures.frontier_kernels import NOTHING
 
@@ -49,25 +49,17 @@ class RankedChoice:
 
     def __call__(self, scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
         lengths = torch.zeros_like(scores, dtype=torch.long) if self.lengths is None else self.lengths
-        choice = self._choose(scores, added, done, lengths)
+
+        def rank(candidates: Tensor, n_moves: int) -> Tensor:
+            after = lengths[:, :, None] + 1
+            if candidates.shape[-1] > n_moves:  # finished hypotheses stay as long as they are
+                after = torch.cat([after.expand(-1, -1, n_moves), after - 1], -1)
+            return self.rank(candidates, after)
+
+        choice = choose(scores, added, done, self.beam_size, rank)
         kept = lengths.gather(1, choice.parents)
         self.lengths = kept + 1 if choice.moving is None else kept + choice.moving
         return choice
-
-    def _choose(self, scores: Tensor, added: Tensor, done: Tensor | None, lengths: Tensor) -> Choice:
-        gained, symbols = added.topk(min(self.beam_size, added.shape[-1]), dim=-1)
-        totals = scores[:, :, None] + exact(gained)
-        keys = self.rank(totals, lengths[:, :, None] + 1)
-        if done is not None:
-            stay = torch.where(done, scores, -INF)[:, :, None]
-            totals = torch.cat([totals, stay], -1)
-            keys = torch.cat([keys, self.rank(stay, lengths[:, :, None])], -1)
-            symbols = torch.cat([symbols, torch.full_like(symbols[:, :, :1], NOTHING)], -1)
-        index = keys.flatten(1).topk(min(self.beam_size, keys[0].numel()), dim=-1).indices
-        best, taken = totals.flatten(1).gather(1, index), symbols.flatten(1).gather(1, index)
-        taken = torch.where(best > -INF, taken, NOTHING)
-        moving = taken != NOTHING
-        return Choice(index // totals.shape[-1], taken, best, None if bool(moving.all()) else moving)
 
 
 def ranked_beam_search(

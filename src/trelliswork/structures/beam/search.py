@@ -67,22 +67,26 @@ def choose(
     added: Float[Tensor, "batch beam a"],
     done: Bool[Tensor, "batch beam"] | None,
     beam_size: int,
+    rank: Callable[[Tensor, int], Tensor] | None = None,
 ) -> Choice:
     """Choose the `beam_size` best continuations of each row; one that is `done` (None: none is) competes as it is.
 
     Of many decisions each hypothesis sends its own best `beam_size` only, which is enough: what is merged does not grow
-    with the number of decisions. Places that no row fills are cut off.
+    with the number of decisions. Places that no row fills are cut off, unless there is a `rank`: it gives what is
+    compared in place of the scores of candidates [batch, beam, n], of which so many take a decision.
     """
     decisions = None
-    if added.shape[-1] > MANY * beam_size:
-        added, decisions = added.topk(beam_size, dim=-1)
+    if rank is not None or added.shape[-1] > MANY * beam_size:
+        added, decisions = added.topk(min(beam_size, added.shape[-1]), dim=-1)
     candidates = scores[:, :, None] + exact(added)
     if done is not None:
         candidates = torch.cat([candidates, torch.where(done, scores, -INF)[:, :, None]], -1)
     n_each, n_moves = candidates.shape[-1], added.shape[-1]
-    best, index = candidates.flatten(1).topk(min(beam_size, candidates.shape[1] * n_each), dim=-1)
+    keys = candidates if rank is None else rank(candidates, n_moves)
+    best, index = keys.flatten(1).topk(min(beam_size, candidates.shape[1] * n_each), dim=-1)
+    best = best if rank is None else candidates.flatten(1).gather(1, index)
     filled = best > -INF
-    if not bool(filled.all()):
+    if rank is None and not bool(filled.all()):
         width = max(1, int(filled.sum(1).max()))
         best, index, filled = best[:, :width], index[:, :width], filled[:, :width]
     parents = index // n_each
