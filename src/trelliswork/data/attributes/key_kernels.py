@@ -78,7 +78,7 @@ def hash_joined(text, keys):
 
 @kernel(EXACT)
 def _slot(table, key):
-    """Return the slot of a key, or where it would go, in an open-addressing table of a power of two of slots."""
+    """Where a key is, or would go, in an open-addressing table of a power of two of slots."""
     mask = np.uint64(table.shape[0] - 1)
     slot = (key ^ (key >> np.uint64(29))) & mask
     while table[slot] != EMPTY and table[slot] != key:
