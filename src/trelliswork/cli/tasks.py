@@ -11,7 +11,7 @@ from trelliswork.data import Choices, Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models import load
 from trelliswork.models.loading import place
-from trelliswork.models.taggers.networks.config import MULTI_TASK
+from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 
 if TYPE_CHECKING:
     from trelliswork.data.attributes import FeatureFunction
