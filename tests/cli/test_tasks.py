@@ -13,7 +13,7 @@ from trelliswork.cli.main import run
 from trelliswork.data import Sentence, VectorSequence, open_conll
 from trelliswork.errors import ModelError
 from trelliswork.models import MultiTagger, Tagger, VectorTagger, VectorTaggerConfig, load_tagger
-from trelliswork.models.taggers.networks.config import task_names
+from trelliswork.models.taggers.networks.tasks import task_names
 
 TASKS = ["--model", "multi-task", "--tag-columns", "2,4", "--tasks", "pos,entity"]
 QUICK = ["--epochs", "2", "--quiet", *SMALL]

@@ -32,7 +32,7 @@ from trelliswork.models.loading import FolderTokeniser, tokeniser_in
 from trelliswork.models.recipe import Material, Note, Options
 from trelliswork.models.storage import CONFIG
 from trelliswork.models.taggers.column_taggers import predicted_columns
-from trelliswork.models.taggers.networks.config import MULTI_TASK
+from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts
 from trelliswork.models.tokenisers.recipe import learn_from_tokens, learn_tokeniser, spaced_documents
 from trelliswork.reading import numbered_lines, open_text

@@ -16,7 +16,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.catalogue import SHARED, entry_of, models_with, nearest_model
-from trelliswork.models.taggers.networks.config import MULTI_TASK
+from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 
 if TYPE_CHECKING:
     from trelliswork.models.recipe import Options

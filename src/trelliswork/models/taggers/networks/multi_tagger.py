@@ -27,8 +27,9 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.taggers.labels import Labels, Pins, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.building import stored_labels
-from trelliswork.models.taggers.networks.config import TaggerConfig, task_names
+from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.tagger import Tagger
+from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.networks.word_votes import TaskExplanation
 from trelliswork.models.taggers.sentence_tagger import is_one
 from trelliswork.runtime.shapes import Float, Int
