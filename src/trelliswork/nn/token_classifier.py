@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import safetensors.torch
 import torch
@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.errors import ModelError, ScoreError, TrellisworkError
 from trelliswork.nn.crf import CRF, UNKNOWN
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder, import_transformers
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder, config_of, import_transformers
 from trelliswork.nn.encoders.subwords import Subwords
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import spans_of
@@ -59,7 +59,13 @@ class TokenClassifierWithCRF(nn.Module):
     """
 
     def __init__(
-        self, encoder: nn.Module, tokenizer: Any, labels: Sequence[str], *, scheme: str = "IOB2", dropout: float = 0.1
+        self,
+        encoder: nn.Module,
+        tokenizer: object,
+        labels: Sequence[str],
+        *,
+        scheme: str = "IOB2",
+        dropout: float = 0.1,
     ) -> None:
         super().__init__()
         self.encoder = PretrainedEncoder(encoder, tokenizer)
@@ -166,9 +172,9 @@ class TokenClassifierWithCRF(nn.Module):
         return tags
 
     @property
-    def config(self) -> Any:
+    def config(self) -> object:
         """The settings of the transformer, where tools of Hugging Face look for them."""
-        return self.encoder.model.config
+        return config_of(self.encoder.model)
 
     # Answers
 
@@ -219,7 +225,7 @@ class TokenClassifierWithCRF(nn.Module):
         """Write config.json and the tokenizer as transformers do, the weights, and the labels of the head."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
-        self.config.save_pretrained(folder)
+        config_of(self.encoder.model).save_pretrained(folder)
         self.encoder.subwords.tokenizer.save_pretrained(folder)
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
         safetensors.torch.save_file(weights, folder / WEIGHTS, {"format": "pt"})

@@ -66,8 +66,8 @@ class PretrainedEncoder(nn.Module):
     ):
         super().__init__()
         self.model, self.subwords = model, Subwords(tokenizer)
-        self.dim = int(_config(model).hidden_size)
-        self.longest = longest or _longest(tokenizer, _config(model))
+        self.dim = int(config_of(model).hidden_size)
+        self.longest = longest or _longest(tokenizer, config_of(model))
         room = self.longest - self.subwords.n_special
         self.overlap = min(OVERLAP, room // 4) if overlap is None else overlap
         if not 0 <= self.overlap < room:
@@ -79,7 +79,7 @@ class PretrainedEncoder(nn.Module):
                 f'words must be "first" or "mean", layers "last" or "mix"; got {words!r}, {layers!r}'
             )
         self.words, self.layers = words, layers
-        self.mix = LayerMix(int(_config(model).num_hidden_layers) + 1) if layers == "mix" else None
+        self.mix = LayerMix(int(config_of(model).num_hidden_layers) + 1) if layers == "mix" else None
         self.frozen = False
         self.cache: EncodingCache | None = None
 
@@ -214,7 +214,7 @@ class PretrainedEncoder(nn.Module):
     def to_dict(self) -> dict[str, object]:
         """Return everything but the weights as JSON values, so that `from_dict` works offline."""
         return {
-            "model": _config(self.model).to_dict(),
+            "model": config_of(self.model).to_dict(),
             "tokenizer": self.subwords.to_dict(),
             "overlap": self.overlap,
             "longest": self.longest,
@@ -317,7 +317,8 @@ def parameters_by_layer(model: nn.Module) -> list[list[nn.Parameter]]:
     return [group for group in groups if group]
 
 
-def _config(model: nn.Module) -> Any:
+def config_of(model: nn.Module) -> Any:
+    """Return the settings of a transformer, an object of transformers."""
     return model.config
 
 
