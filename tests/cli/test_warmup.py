@@ -80,20 +80,20 @@ def test_the_command_says_what_it_does(one_kernel: None, cli: Cli, names: list[s
     assert cli("warmup", *names, "--quiet").out == ""
 
 
-def test_kernels_of_a_command_are_compiled_beside_it(
+def test_kernels_of_a_command_are_compiled_in_the_background(
     one_kernel: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(compiling, "PATIENCE", 0.5)
     with show_messages():
-        compiling.compile_beside("train crf")
+        compiling.compile_in_background("train crf")
     assert re.fullmatch(r"compiling 1 kernels for this machine, once, for about \d s\n", capsys.readouterr().err)
     until = time.monotonic() + 60
     while SMALL.state == "missing":
         assert time.monotonic() < until
         time.sleep(0.05)
     with show_messages():
-        compiling.compile_beside("train crf")
-        compiling.compile_beside("predict crf")
+        compiling.compile_in_background("train crf")
+        compiling.compile_in_background("predict crf")
     assert capsys.readouterr().err == "", "there is nothing to compile"
 
 
