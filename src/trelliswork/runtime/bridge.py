@@ -73,8 +73,10 @@ def values_are_hidden() -> bool:
 
 
 def must_stay(device: torch.device) -> bool:
-    """Whether scores of a device may not be copied to the host: where `out_of_reach`, in `torch.compile` regions, and
-    while a CUDA graph is captured. The last is logged once."""
+    """Return whether scores of a device may not be copied to the host.
+
+    That is where they are `out_of_reach`, in `torch.compile` regions, and while a CUDA graph is captured (logged once).
+    """
     if is_dynamo_compiling() or out_of_reach():
         return True
     if device.type != "cuda" or not is_capturing():
@@ -89,7 +91,9 @@ _CAPTURED: set[torch.device] = set()
 
 
 def is_capturing() -> bool:
-    """Whether a CUDA graph is captured, during which the host may not wait for the device."""
+    """Return whether a CUDA graph is captured, during which the host may not wait for the device."""
+    if is_dynamo_compiling():
+        return False
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
