@@ -6,6 +6,7 @@ JSON: which structure, which query, and what was wrong with the answer (nothing,
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import os
@@ -22,8 +23,9 @@ from trelliswork.distributions import LinearChain, kl_divergence
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.distributions.registry import OF_STRUCTURE
 from trelliswork.errors import TrellisworkError
+from trelliswork.nn import CRF, CTC
 from trelliswork.runtime import transfer
-from trelliswork.structures.host_solver import HostSolver
+from trelliswork.structures.host_solver import HostSolver, solver_for
 from trelliswork.structures.record import Structure
 from trelliswork.structures.reference import Reference
 from trelliswork.structures.registry import STRUCTURES
@@ -154,7 +156,7 @@ def cases(structure: Structure, transfers: Transfers) -> Iterator[tuple[str, str
         log_z = solver.log_partition().float()
     yield "log_partition in inference mode", same(log_z, near._solver.log_partition().float(), 2e-5)
     os.environ["TRELLISWORK_DEVICE_COSTS"] = "launch=0,device_rate=1e30"
-    there = far._structure.solver(far.backend, *far._solved)
+    there = solver_for(far._structure, far.backend, *far._solved)
     yield "the reference where it is cheaper", "by kernel" * isinstance(there, HostSolver)
     os.environ["TRELLISWORK_DEVICE_COSTS"] = CHEAP
 
@@ -184,7 +186,7 @@ def _second_gradient(structure: Structure, query: str) -> str:
 
 def _transfers(structure: Structure, query: str, transfers: Transfers) -> str:
     far, leaves = example(structure, torch.float32, to_far)
-    solved = far._structure.solver(far.backend, *far._solved)
+    solved = solver_for(far._structure, far.backend, *far._solved)
     transfers.reset()
     answer = solved.log_partition() if query == "log_partition" else solved.marginals()
     forth = transfers.to_host, transfers.to_device, far_device.COPIES["to_host"], far_device.COPIES["to_far"]
@@ -200,7 +202,7 @@ def _transfers(structure: Structure, query: str, transfers: Transfers) -> str:
 
 def _one_copy(structure: Structure, transfers: Transfers) -> str:
     far, _ = example(structure, torch.float32, to_far, "none")
-    solver = far._structure.solver(far.backend, *far._solved)
+    solver = solver_for(far._structure, far.backend, *far._solved)
     transfers.reset()
     solver.log_partition(), solver.marginals(), solver.best(), solver.top_k(2)
     found = transfers.to_host, transfers.to_device
@@ -253,7 +255,29 @@ def main() -> None:
     for structure in STRUCTURES:
         if structure.name != "automata":  # machines are on the CPU, and say so
             report(structure.name, cases(structure, transfers))
+    report("layers", layers())
     report("messages", messages())
+
+
+def layers() -> Iterator[tuple[str, str]]:
+    """Losses of layers and their gradients, there and here."""
+    emissions, log_probs = torch.randn(2, 5, 3), torch.randn(6, 2, 4).log_softmax(-1)
+    tags, targets = torch.tensor([[0, 1, 2, 1, 0], [2, 2, 0, -100, 1]]), torch.tensor([[1, 2], [3, 0]])
+    layer, frames = CRF(3, batch_first=True), (torch.tensor([6, 5]), torch.tensor([2, 1]))
+    far_layer = copy.deepcopy(layer)
+    for name in ("transitions", "start_transitions", "end_transitions"):
+        setattr(far_layer, name, torch.nn.Parameter(to_far(getattr(layer, name).detach())))
+    for name, (given, losses) in {
+        "nn.CRF": (emissions, [lambda x: -layer(x, tags), lambda x: -far_layer(x, to_far(tags))]),
+        "nn.CTC": (
+            log_probs,
+            [lambda x: CTC()(x, targets, *frames), lambda x: CTC()(x, to_far(targets), *map(to_far, frames))],
+        ),
+    }.items():
+        near, far = given.clone().requires_grad_(), to_far(given).requires_grad_()
+        here, there = losses[0](near), losses[1](far)
+        here.backward(), there.backward()
+        yield f"loss of {name}", same(there, here, 1e-5) or same(far.grad, near.grad, 1e-5)
 
 
 def report(name: str, found: Iterator[tuple[str, str]]) -> None:

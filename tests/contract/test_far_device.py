@@ -42,3 +42,7 @@ def test_what_is_said_and_refused_names_the_device(problems: dict[str, dict[str,
     cases = problems["messages"]
     assert len(cases) >= 5
     assert not {query: problem for query, problem in cases.items() if problem}
+
+
+def test_layers(problems: dict[str, dict[str, str]]) -> None:
+    assert problems["layers"] == {"loss of nn.CRF": "", "loss of nn.CTC": ""}

@@ -26,6 +26,7 @@ from trelliswork.runtime import bridge
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Int
 from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.record import Solver, Structure
 
 Backend = Literal["auto", "kernel", "torch"]
@@ -140,7 +141,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     def _rescored(self, scores: Sequence[Tensor | None]) -> Solver:
         """A solver of the same structures with other scores, shaped like `_scores`."""
         parts, *rest = self._solved
-        return self._structure.solver(self.backend, parts.with_scores(*scores), *rest)
+        return solver_for(self._structure, self.backend, parts.with_scores(*scores), *rest)
 
     def _allows(self, marks: tuple[Tensor | None, ...]) -> Tensor:
         """Return for each row whether a structure above -inf has a marked part [rows], however improbable.
@@ -191,7 +192,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     @cached_property
     def _solver(self) -> Any:
         """By kernel or by the reference: the one place where that is chosen."""
-        return self._structure.solver(self.backend, *self._solved)
+        return solver_for(self._structure, self.backend, *self._solved)
 
     @property
     def _log_z(self) -> Tensor:

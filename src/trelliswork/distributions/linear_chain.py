@@ -35,6 +35,7 @@ from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood import log_likelihood
 from trelliswork.structures.chain.solver import STRUCTURE, ChainArrays, run_best
 from trelliswork.structures.chain.structure import ArcsBy, Chain, ChainScores
+from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.masks import Layout
 
 GROUP_SCORES = 1 << 22  # 32 MB
@@ -108,7 +109,7 @@ class LinearChain(StructuredDistribution[Tensor]):
     def _solver(self) -> Any:
         if self._plan is not None:
             return self._structure.kernels(self._chain, self._plan)
-        return self._structure.solver(self.backend, self._chain)
+        return solver_for(self._structure, self.backend, self._chain)
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_layout": self._layout, "_plan": None}

@@ -31,6 +31,7 @@ from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
@@ -285,7 +286,7 @@ class SemiMarkov(SegmentScores):
         return self._with_solver((moved_along(segments, by_segment.double() + at_edges, t), transitions, start, end))
 
     def _rescored(self, scores: Any) -> Solver:
-        return self._structure.solver(self.backend, self._parts.with_scores(*scores))
+        return solver_for(self._structure, self.backend, self._parts.with_scores(*scores))
 
     def _centred(self) -> SemiMarkov:
         return SemiMarkov(

@@ -9,14 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork import distributions
-from trelliswork.distributions.base import Backend, uses_kernels
+from trelliswork.distributions.base import Backend, resolve_backend, uses_kernels
 from trelliswork.distributions.checks import check_tensor, flat_lengths
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer
 from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.device_costs import Size, copy_is_cheaper
 from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.transfer import by_copy, to_host
 from trelliswork.structures.ctc import solver
 from trelliswork.structures.ctc.kernels import frames_are_scores
 from trelliswork.structures.ctc.structure import Labelling
@@ -104,6 +106,9 @@ class CTC(StructuredLayer):
         if not uses_kernels(self.backend, log_probs):
             parts = parts_of(scores)
             check_scores(scores.transpose(0, 1), parts.frame_mask)
+            size, device = Size.of([scores.transpose(0, 1)]), scores.device
+            if resolve_backend(self.backend, device) == "auto" and copy_is_cheaper("ctc", size, device):
+                return self._losses_by_copy(scores, targets, lengths, sizes).to(log_probs.dtype)
             return solver.reference_loss(parts).to(log_probs.dtype)
         frames, counts = scores.detach().numpy(), lengths.numpy()
         if not frames_are_scores(frames, counts):
@@ -111,6 +116,19 @@ class CTC(StructuredLayer):
         arrays = solver.LabelArrays.of(frames.transpose(1, 0, 2), as_array(targets), counts, sizes.numpy(), self.blank)
         losses = solver.loss(scores, arrays, parts_of)
         return losses.to(log_probs.dtype) if half else losses
+
+    def _losses_by_copy(
+        self, scores: Tensor, targets: Tensor, lengths: Tensor, sizes: Tensor
+    ) -> Float[Tensor, "batch"]:
+        """Losses by kernel of scores on another device, in one transfer each way."""
+        near, *others = to_host([scores, targets, lengths, sizes])
+        near.requires_grad_(scores.requires_grad)
+
+        def reference(moved: Tensor) -> Tensor:
+            return solver.reference_loss(_parts(moved, targets=targets, lengths=lengths, sizes=sizes, blank=self.blank))
+
+        losses: Tensor = by_copy((scores,), (near,), scores.device, lambda: self._losses(near, *others), reference)
+        return losses
 
     def _reduced(self, losses: Tensor, sizes: Tensor, single: bool) -> Tensor:
         if self.reduction == "sum":

@@ -6,6 +6,7 @@ turns.py, compile_all.py, entries.py               many kernels, compiled by sev
 shipped.py, build.py                               kernels that wheels carry
 kernel_math.py, kernel_random.py                   what several kernels call
 bridge.py, autograd.py, shapes.py, buffers.py      between tensors and arrays
+transfer.py, device_costs.py                       scores of another device on the host and back; when that pays
 threads.py, devices.py, scratch.py                 threads, what networks compute on, arrays in mapped files
 parents.py                                         processes that end with the one that started them
 """

@@ -81,8 +81,7 @@ def values_are_hidden() -> bool:
 def must_stay(device: torch.device) -> bool:
     """Return whether scores of a device may not be copied to the host.
 
-    So it is where they are `out_of_reach`, in `torch.compile` regions, and while a CUDA graph is captured. The last is
-    logged once.
+    That is where they are `out_of_reach`, in `torch.compile` regions, and while a CUDA graph is captured (logged once).
     """
     if is_dynamo_compiling() or out_of_reach():
         return True
@@ -99,6 +98,8 @@ _CAPTURED: set[torch.device] = set()
 
 def is_capturing() -> bool:
     """Return whether a CUDA graph is captured, during which the host may not wait for the device."""
+    if is_dynamo_compiling():
+        return False
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 

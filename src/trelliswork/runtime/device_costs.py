@@ -28,8 +28,9 @@ COSTS = {
     "launch": 6e-6,  # seconds of the host for one operation of the device
     "transfer": 2e-5,  # seconds of one transfer and its synchronisation, whatever its size
     "bandwidth": 1e10,  # bytes each second
-    "device_rate": 1e11,  # units of work each second on the device, in float64
-    "host_rate": 5e8,  # units of work each second on one core, gradients included
+    "device_rate": 1e10,  # units of work each second on the device, in float64, which most cards do at 1/64 of float32
+    "host_rate": 6e8,  # units of work each second on one core, gradients included
+    "scan_work": 1e6,  # units of work of one position, up to which chains are scanned on the device (`chain/scan.py`)
 }
 
 
@@ -48,30 +49,38 @@ class Size(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What a structure makes of a size: units of work (multiply-adds) and launches of its reference, both ways."""
+    """Units of work (multiply-adds) of kernels, and launches and work of the reference, gradients included."""
 
     work: float
     launches: float
+    scanned: float = 0.0  # of the reference, where it does more than kernels
 
 
 def _chain(shape: tuple[int, ...]) -> Extent:
-    """Emissions [batch, n, c] or transitions [batch, n-1, c, c]."""
-    if len(shape) == 4:
-        return Extent(math.prod(shape), 60 + 26 * shape[1])
-    return Extent(math.prod(shape) * shape[-1], 60 + 26 * shape[1] if len(shape) == 3 else 2000)
+    """Emissions [batch, n, c], or transitions [batch, n-1, c, c] if they are larger: by scan, or in a loop."""
+    batch, n, c = (*shape, 1, 1)[:3]
+    products = batch * c**3
+    if products <= COSTS["scan_work"]:
+        return Extent(batch * n * c * c, 70 + 16 * math.ceil(math.log2(n + 1)), products * n)
+    return Extent(batch * n * c * c, 60 + 26 * n)
 
 
 def _segments(shape: tuple[int, ...]) -> Extent:
-    """Segments [batch, n, k, c]; a factored batch has tokens [batch, n, c]."""
-    return Extent(math.prod(shape) * (1 + shape[-1]), 60 + 45 * shape[1] if len(shape) > 2 else 2000)
+    """Segments [batch, n, k, c]; of what is factored, tokens [batch, n, c]."""
+    batch, n, *others = (*shape, 1, 1)
+    size = math.prod(others)
+    products = batch * size**3 / 4
+    if products <= 4 * COSTS["scan_work"]:
+        return Extent(batch * n * size * (1 + shape[-1]), 190 + 20 * math.ceil(math.log2(n + 1)), products * n)
+    return Extent(batch * n * size * (1 + shape[-1]), 60 + 45 * n)
 
 
 def _cubic(per_width: float) -> Callable[[tuple[int, ...]], Extent]:
     """Charts [batch, n, n, ...] whose spans are split at every place."""
 
     def extent(shape: tuple[int, ...]) -> Extent:
-        n = shape[1] if len(shape) > 1 else 1
-        return Extent(shape[0] * n**3 + math.prod(shape), 60 + per_width * n)
+        batch, n = (*shape, 1)[:2]
+        return Extent(batch * n**3 + 10 * math.prod(shape), 60 + per_width * n)
 
     return extent
 
@@ -80,7 +89,7 @@ def _stepwise(per_step: float) -> Callable[[tuple[int, ...]], Extent]:
     """Lattices [batch, steps, ...] that are walked once."""
 
     def extent(shape: tuple[int, ...]) -> Extent:
-        return Extent(2 * math.prod(shape), 60 + per_step * (shape[1] if len(shape) > 1 else 1))
+        return Extent(10 * math.prod(shape), 60 + per_step * (*shape, 1)[1])
 
     return extent
 
@@ -88,14 +97,14 @@ def _stepwise(per_step: float) -> Callable[[tuple[int, ...]], Extent]:
 EXTENTS: dict[str, Callable[[tuple[int, ...]], Extent]] = {
     "chain": _chain,
     "segments": _segments,
-    "constituency": _cubic(117),
-    "projective": _cubic(525),
-    "spanning": _cubic(8),
-    "grammar": _cubic(150),
-    "ctc": _stepwise(30),
-    "ctc strings": _stepwise(30),
-    "edit": _stepwise(40),
-    "factors": _stepwise(40),
+    "constituency": _cubic(23),
+    "projective": _cubic(48),
+    "spanning": _cubic(107),
+    "grammar": _cubic(50),
+    "ctc": _stepwise(55),
+    "ctc strings": _stepwise(55),
+    "edit": _stepwise(124),
+    "factors": _stepwise(30),
 }
 
 
@@ -107,8 +116,8 @@ def copy_is_cheaper(structure: str, size: Size, device: torch.device) -> bool:
     costs = _costs(os.environ.get(VARIABLE, ""))
     if structure not in EXTENTS:
         return True
-    work, launches = EXTENTS[structure](size.shape)
-    there = max(launches * costs["launch"], work / costs["device_rate"])
+    work, launches, scanned = EXTENTS[structure](size.shape)
+    there = max(launches * costs["launch"], max(work, scanned) / costs["device_rate"])
     here = 2 * (costs["transfer"] + size.n_bytes / costs["bandwidth"]) + work / costs["host_rate"]
     chosen = here < there
     if logs.LOGGER.isEnabledFor(logging.DEBUG):

@@ -25,7 +25,7 @@ def is_elsewhere(tensor: Tensor) -> bool:
     return not tensor.is_cpu
 
 
-def tensors_in(part: Any) -> Iterator[Tensor]:
+def tensors_in(part: object) -> Iterator[Tensor]:
     """Yield the tensors of another device in a part: a tensor, or a tuple or dataclass that holds some."""
     if isinstance(part, Tensor):
         if is_elsewhere(part):
@@ -112,7 +112,7 @@ def by_copy(
     scores: tuple[Tensor, ...],
     copies: tuple[Tensor, ...],
     device: torch.device,
-    answer: Callable[[], Any],
+    answer: Callable[[], Results | None],
     reference: Callable[..., Results],
 ) -> Any:
     """Answer a query on the host, and give its results on the device, differentiable by the scores to every order.
@@ -138,7 +138,7 @@ class _Query(NamedTuple):
 
     copies: tuple[Tensor, ...]
     device: torch.device
-    answer: Callable[[], Any]
+    answer: Callable[[], Results | None]
     reference: Callable[..., Results]
 
 
@@ -146,7 +146,7 @@ class _ByCopy(torch.autograd.Function):
     """See `by_copy`."""
 
     @staticmethod
-    def forward(ctx: Any, query: _Query, *scores: Tensor) -> Any:
+    def forward(ctx: Any, query: _Query, *scores: Tensor) -> Results | None:
         with torch.enable_grad():
             results = query.answer()
         if results is None:
@@ -160,7 +160,7 @@ class _ByCopy(torch.autograd.Function):
         return moved
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         scores, query = ctx.saved_tensors, ctx.query
         if torch.is_grad_enabled():
             return None, *by_reference(query.reference, scores, grads)
@@ -176,10 +176,10 @@ class _ByCopy(torch.autograd.Function):
         )
         places = [place for place, gradient in zip(needed, gradients, strict=True) if gradient is not None]
         there = to_device([gradient for gradient in gradients if gradient is not None], query.device)
-        found: list[Tensor | None] = [None] * len(scores)
+        by_place: list[Tensor | None] = [None] * len(scores)
         for place, gradient in zip(places, there, strict=True):
-            found[place] = gradient
-        return None, *found
+            by_place[place] = gradient
+        return None, *by_place
 
 
 def _moved(results: Results, device: torch.device) -> Results:

@@ -20,12 +20,12 @@ def logsumexp(scores: Tensor, dim: int) -> Tensor:
     """
     # [S2, softmax]
     # The shift by the maximum cancels, so derivatives stay exact although it is detached.
-    highest = scores.detach().amax(dim, keepdim=True)
-    shift = torch.where(highest > -INF, highest, torch.zeros_like(highest))
-    total = (scores - shift).exp().sum(dim)
-    empty = total == 0
-    log_total = torch.where(empty, torch.ones_like(total), total).log() + shift.squeeze(dim)
-    return torch.where(empty, torch.full_like(total, -INF), log_total)
+    limits, highest = torch.finfo(scores.dtype), scores.detach().amax(dim, keepdim=True)
+    total = (scores - highest.clamp(min=limits.min)).exp().sum(dim)
+    # The highest score adds 1 to the sum, which an eighth of the smallest step from 1 leaves as it is. Of a row of only
+    # -inf the sum is 0, which the logarithm must not see; -inf comes from the shift. As few operations as possible,
+    # forwards and backwards: a GPU takes as long to start each as to compute it.
+    return (total + limits.eps / 8).log() + highest.squeeze(dim)
 
 
 def log_ratio(log_part: Tensor, log_whole: Tensor) -> Tensor:

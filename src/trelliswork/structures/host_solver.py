@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -15,11 +15,13 @@ from trelliswork.runtime.transfer import by_copy, tensors_in, with_tensors
 from trelliswork.structures.record import Decoded, Solver, Structure
 
 
-def solver_elsewhere(structure: Structure, *parts: Any) -> Solver:
-    """Return the solver of parts on another device that takes less time there, as far as it can be foretold.
+def solver_for(structure: Structure, backend: Literal["auto", "kernel", "torch"], *parts: object) -> Solver:
+    """Return the solver of a backend; "auto" is that of parts on another device, by the way that takes less time there.
 
     Where a program is recorded, a CUDA graph captured, or torch.func at work, nothing may leave the device.
     """
+    if backend != "auto":
+        return structure.solver(backend, *parts)
     tensors = list(tensors_in(parts))
     if not tensors:  # such as machines, whose weights are on the CPU
         return structure.solver("torch" if bridge.out_of_reach() else "kernel", *parts)
@@ -33,7 +35,7 @@ def solver_elsewhere(structure: Structure, *parts: Any) -> Solver:
 class HostSolver(Solver):
     """By kernel on a copy that is made once, with the first query; what needs no kernel is done on the device."""
 
-    def __init__(self, structure: Structure, *parts: Any) -> None:
+    def __init__(self, structure: Structure, *parts: object) -> None:
         self._structure, self._parts = structure, parts
         self._tensors = tuple(tensors_in(parts))
         self._scores = tuple(tensor for tensor in self._tensors if tensor.is_floating_point())
@@ -52,7 +54,7 @@ class HostSolver(Solver):
         return self._structure.reference(*self._parts)
 
     def __getattr__(self, name: str) -> Any:
-        """What only some solvers have, such as arcs with labels."""
+        """Return what only some solvers have, such as arcs with labels."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._reference, name)
@@ -63,7 +65,7 @@ class HostSolver(Solver):
         log_z: Tensor = self._ask("log_partition")
         return log_z
 
-    def marginals(self, *options: Any) -> Any:
+    def marginals(self, *options: object) -> Any:
         return self._ask("marginals", *options)
 
     def score(self, values: Tensor) -> Tensor:
@@ -93,7 +95,7 @@ class HostSolver(Solver):
 
     # --- the copy --------------------------------------------------------------------------------------------
 
-    def _ask(self, query: str, *arguments: Any) -> Any:
+    def _ask(self, query: str, *arguments: object) -> Any:
         """The answer of the kernels to a query, on the device of the scores."""
         host_arguments = self._copy_with(arguments)
         assert self._copies is not None
@@ -113,14 +115,14 @@ class HostSolver(Solver):
             reference,
         )
 
-    def _copy_with(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _copy_with(self, arguments: tuple[object, ...]) -> tuple[object, ...]:
         """The arguments on the host, in one transfer with the parts if these have not been copied yet."""
         wanted = [*(self._tensors if self._copies is None else ()), *tensors_in(arguments)]
         with torch.inference_mode(False):  # the copy may be differentiated later
             copies = iter(transfer.to_host(wanted))
             if self._copies is None:
                 self._copies = tuple(self._leaves(copies))
-        host_arguments: tuple[Any, ...] = with_tensors(arguments, copies)
+        host_arguments: tuple[object, ...] = with_tensors(arguments, copies)
         return host_arguments
 
     def _leaves(self, copies: Iterator[Tensor]) -> Iterator[Tensor]:

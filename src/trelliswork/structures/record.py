@@ -82,12 +82,7 @@ class Structure:
     example: Callable[[Scores], Example]
 
     scores_by_kernel: bool = False
-    """Whether `score` is a sum of its own, which kernels compute, and not a few parts that are added up."""
+    """True if `score` is a sum of its own, which kernels compute, and not a few parts that are added up."""
 
-    def solver(self, backend: Literal["auto", "kernel", "torch"], *parts: object) -> Solver:
-        """Return the solver of a backend; "auto" is for parts on another device than the CPU."""
-        if backend == "auto":
-            from trelliswork.structures.host_solver import solver_elsewhere
-
-            return solver_elsewhere(self, *parts)
+    def solver(self, backend: Literal["kernel", "torch"], *parts: object) -> Solver:
         return (self.kernels if backend == "kernel" else self.reference)(*parts)

@@ -18,6 +18,7 @@ from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Expectation, Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio, logsumexp
+from trelliswork.structures.chain import scan
 
 ArcsBy = Literal["batch", "row", "position"]
 SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
@@ -122,6 +123,8 @@ def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> lis
 
     α_1(j) = start_j ⊗ e_1(j);   α_t(j) = (⊕_i α_{t-1}(i) ⊗ a_t(i, j)) ⊗ e_t(j)
     """  # [S4.63, 88-92, 109, 122; S3.9]
+    if scan.applies(chain, semiring):
+        return list(scan.alphas(chain, semiring, costs).unbind(-2))
     parts = chain.lift(semiring, costs)
     alpha = semiring.times(parts.start, parts.emissions[0])
     alphas = [alpha]
@@ -138,6 +141,8 @@ def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
 
     β_t(i) = ⊕_j a_{t+1}(i, j) ⊗ e_{t+1}(j) ⊗ β_{t+1}(j);   the total is ⊕_j start_j ⊗ e_1(j) ⊗ β_1(j)
     """  # [S4.64, 94-96, 110, 123; S2, backward; S4.97]
+    if scan.applies(chain, semiring):
+        return list(scan.betas(chain, semiring).unbind(-2))
     parts = chain.lift(semiring)
     last = semiring.times(parts.end, semiring.one((len(chain.lengths), chain.c), chain.emissions))
     betas = [last]
@@ -150,6 +155,8 @@ def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
 
 def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
     """⊕ over all tag sequences of ⊗ of their parts: log Z."""  # [S4.61, 74, 87, 93, 99, 108, 126; S2, normalizer]
+    if scan.applies(chain, semiring):
+        return scan.total(chain, semiring, costs)
     parts, alphas = chain.lift(semiring, costs), forward(chain, semiring, costs)
     return semiring.sum(semiring.times(alphas[-1], parts.end), dim=-1)
 
@@ -192,12 +199,11 @@ def marginals(chain: Chain, arcs_by: ArcsBy = "position") -> tuple[Float[Tensor,
     alphas, betas = forward(chain, Log()), backward(chain, Log())
     real = chain.token_mask[:, :, None]
     unary = _posteriors(torch.stack(alphas, 1) + torch.stack(betas, 1), real)
-    log_pairs = [
-        alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :]
-        for t in range(1, chain.n)
-    ]
-    if log_pairs:
-        pairs = _posteriors(torch.stack(log_pairs, 1).flatten(2), real[:, 1:]).unflatten(2, (chain.c, chain.c))
+    if chain.n > 1:
+        arcs = chain.transitions[None, None] if chain.transitions.dim() == 2 else chain.transitions
+        arrived = chain.emissions[:, 1:] + torch.stack(betas[1:], 1)
+        log_pairs = torch.stack(alphas[:-1], 1)[..., None] + arcs + arrived[:, :, None]
+        pairs = _posteriors(log_pairs.flatten(2), real[:, 1:]).unflatten(2, (chain.c, chain.c))
     else:
         pairs = chain.emissions.new_zeros(len(unary), 0, chain.c, chain.c)
     return unary, pairs.sum(SUMMED_AXES[arcs_by], keepdim=True) if arcs_by != "position" else pairs
@@ -219,6 +225,8 @@ def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"
     """  # [S4.100-103, 111; S2, Viterbi]
     deltas = forward(chain, Max())
     score, tag = (deltas[-1] + chain.end).max(-1)  # [S4.102]
+    if scan.applies(chain, Max()):
+        return torch.where(chain.token_mask, scan.backtrack(chain, torch.stack(deltas, 1), tag), 0), score
     tags = []  # of the last position first
     for t in range(chain.n - 1, -1, -1):
         if t < chain.n - 1:

@@ -17,6 +17,7 @@ from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.diagonals import diagonals, narrowed, widened
 from trelliswork.structures.reference import posteriors
 
 
@@ -58,24 +59,24 @@ class Spans:
 def total(parts: Spans, semiring: Semiring) -> Tensor:
     """⊕ over all trees of ⊗ of their nodes: log Z for `Log`. Padding is not read.
 
-    Labels are summed first; `right[w][..., i]` are all trees over tokens i..i+w, `left[w][..., i]` those that may be a
-    left child or the root, whose label is not `empty`.
+    Labels are summed first. `starts` and `ends` are all trees over narrower spans as `diagonals` says: `starts` those
+    that may be a left child or the root, whose label is not `empty`.
     """
     read = semiring.lift(torch.where(parts.span_mask[..., None], parts.spans.double(), -INF))
-    all_labels = some_labels = semiring.sum(read, dim=-1)
+    all_labels = semiring.sum(read, dim=-1)
+    any_label = diagonals(all_labels)
+    some_label = any_label
     if parts.empty is not None:
         kept = [y for y in range(read.shape[-1]) if y != parts.empty]
-        some_labels = semiring.sum(read[..., kept], dim=-1)
-    right = [all_labels.diagonal(0, -2, -1)]
-    left = list(right)
+        some_label = diagonals(semiring.sum(read[..., kept], dim=-1))
+    starts = ends = any_label[0][..., None]
     for w in range(1, parts.n):
-        n_spans = parts.n - w
-        lefts = torch.stack([left[s][..., :n_spans] for s in range(w)], -1)
-        rights = torch.stack([right[w - 1 - s][..., s + 1 : s + 1 + n_spans] for s in range(w)], -1)
-        splits = semiring.sum(semiring.times(lefts, rights), dim=-1)
-        right.append(semiring.times(splits, all_labels.diagonal(w, -2, -1)))
-        left.append(semiring.times(splits, some_labels.diagonal(w, -2, -1)))
-    whole_rows = torch.stack([each[..., 0] for each in left], -1)
+        starts, ends = narrowed(starts, ends)
+        splits = semiring.sum(semiring.times(starts, ends), dim=-1)
+        right = semiring.times(splits, any_label[w])
+        left = right if parts.empty is None else semiring.times(splits, some_label[w])
+        starts, ends = widened(starts, ends, left, right)
+    whole_rows = starts[..., 0, :]  # spans from the first token on
     index = (parts.lengths - 1).expand(whole_rows.shape[:-1])
     return whole_rows.gather(-1, index[..., None]).squeeze(-1)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.arcs import Arcs, is_tree
+from trelliswork.structures.diagonals import diagonals_of_both_sides, narrowed, widened
 from trelliswork.structures.reference import posteriors
 
 
@@ -21,51 +22,38 @@ def total(trees: Arcs, semiring: Semiring) -> Tensor:
     """⊕ over all projective trees of ⊗ of their arcs: log Z for `Log`. Padding is not read.
 
     Scores may have a last axis for labels, [batch, n+1, n+1, l]: then over all trees with labels.
-    Lists by width: `right[w][..., i]` is C→(i, i + w), and so on; nodes 0..n, the root 0 has no words to its left.
+    Both sides are done together, [..., 2, batch, span, width]: what hangs to the right of a head and, in a mirror, what
+    hangs to the left. With a single root the spans are of words, and the root takes its one word when all is done.
     """  # [S2, projective trees]
-    arcs, n = trees.arcs, trees.n
+    single, batch = trees.single_root, len(trees.arcs)
+    arcs = _padded(trees) if single else trees.arcs
     forth = semiring.lift(arcs) if arcs.dim() == 3 else semiring.sum(semiring.lift(arcs), dim=-1)
-    back = forth.transpose(-1, -2)  # [i, j]: arcs i -> j in `forth`, j -> i here
-    right = [semiring.one((len(arcs), n + 1), arcs)]
-    left = [semiring.one((len(arcs), n + 1), arcs)]
-    open_right: list[Tensor] = [right[0]]
-    open_left: list[Tensor] = [left[0]]
-    for w in range(1, n + 1):
-        joined = _sum_of_splits(semiring, right, left, w, range(w), 1)  # C→(i, r) C←(r+1, j)
-        inner = joined
-        if trees.single_root:  # the root takes its one word when all is done
-            inner = torch.cat([semiring.zero((len(arcs), 1), arcs), joined[..., 1:]], -1)
-        open_right.append(semiring.times(inner, forth.diagonal(w, -2, -1)))
-        open_left.append(semiring.times(joined, back.diagonal(w, -2, -1)))
-        right.append(_sum_of_splits(semiring, open_right, right, w, range(1, w + 1), 0))  # I→(i, r) C→(r, j)
-        left.append(_sum_of_splits(semiring, left, open_left, w, range(w), 0))  # C←(i, r) I←(r, j)
-    if not trees.single_root:
-        return _at_length([each[..., 0] for each in right], trees)  # C→(0, j)
-    ends = [semiring.zero((len(arcs),), arcs)]
-    for j in range(1, n + 1):  # ⊕_r arcs[0, r] C←(1, r) C→(r, j)
-        parts = [
-            semiring.times(semiring.times(left[r - 1][..., 1], right[j - r][..., r]), forth[..., 0, r])
-            for r in range(1, j + 1)
-        ]
-        ends.append(semiring.sum(torch.stack(parts, -1), dim=-1))
-    return _at_length(ends, trees)
+    both_sides = diagonals_of_both_sides(forth[..., 1:, 1:] if single else forth)
+    n = trees.n if single else trees.n + 1
+    starts = ends = semiring.one((2, batch, n, 1), arcs)  # C
+    begun = starts[..., :0]  # I, from their starts
+    for w in range(1, n):
+        starts, ends = narrowed(starts, ends)
+        right, left = starts.unbind(-4)
+        joined = semiring.sum(semiring.times(right, left.flip(-2, -1)), dim=-1)  # C→(i, r) C←(r+1, j)
+        opened = semiring.times(torch.stack([joined, joined.flip(-1)], -3), both_sides[w])
+        begun = torch.cat([begun[..., :-1, :], opened[..., None]], -1)
+        closed = semiring.sum(semiring.times(begun, ends), dim=-1)  # I→(i, r) C→(r, j), and mirrored
+        starts, ends = widened(starts, ends, closed, closed)
+    if not single:
+        whole_rows = starts.select(-4, 0)[..., 0, :]  # C→(0, j)
+        return whole_rows.gather(-1, trees.lengths.expand(whole_rows.shape[:-1])[..., None]).squeeze(-1)
+    right, left = ends.squeeze(-2).unbind(-3)  # C→(r, n), and in the mirror C←(1, r)
+    return semiring.sum(semiring.times(semiring.times(left.flip(-1), right), forth[..., 0, 1:]), dim=-1)
 
 
-def _sum_of_splits(
-    semiring: Semiring, first: list[Tensor], second: list[Tensor], w: int, splits: range, gap: int
-) -> Tensor:
-    """⊕_s first(i, i+s) ⊗ second(i+s+gap, i+w) for all spans of width w."""
-    n_spans = first[0].shape[-1] - w
-    ones = torch.stack([first[s][..., :n_spans] for s in splits], -1)
-    others = torch.stack([second[w - s - gap][..., s + gap : s + gap + n_spans] for s in splits], -1)
-    return semiring.sum(semiring.times(ones, others), dim=-1)
-
-
-def _at_length(ends: list[Tensor], trees: Arcs) -> Tensor:
-    """ends[lengths[b]][..., b]."""
-    by_length = torch.stack(ends, -1)
-    index = trees.lengths.expand(by_length.shape[:-1])
-    return by_length.gather(-1, index[..., None]).squeeze(-1)
+def _padded(trees: Arcs) -> Tensor:
+    """Arcs by which each padded word hangs from the word before, and nothing else: all rows have one length then."""
+    place = torch.arange(trees.n + 1, device=trees.arcs.device)
+    follows = (place[:, None] + 1 == place) & (place > trees.lengths[:, None, None])
+    if trees.arcs.dim() == 4:
+        follows = follows[..., None] & (torch.arange(trees.arcs.shape[-1], device=place.device) == 0)
+    return torch.where(follows, 0.0, trees.arcs)
 
 
 def log_partition(trees: Arcs) -> Float[Tensor, "batch"]:

@@ -17,11 +17,12 @@ from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
+from trelliswork.semirings import Max
 from trelliswork.structures.chain.kernels import shifted_exp
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
 from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
-from trelliswork.structures.segments import dual_kernels, kernels, path_kernels, scaled_kernels, structure
+from trelliswork.structures.segments import dual_kernels, kernels, path_kernels, scaled_kernels, scan, structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.likelihood import log_likelihood
 from trelliswork.structures.segments.structure import Segments
@@ -336,6 +337,8 @@ class SegmentReference(Reference):
         super().__init__(structure, parts.double().whole())
 
     def best(self) -> Decoded:
+        if scan.applies(self._parts[0], Max()):
+            return super().best()
         starts, scores = structure.viterbi(*self._parts)
         return starts, scores.detach() > -np.inf
 

@@ -19,6 +19,7 @@ from trelliswork.runtime.arrays import INF
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.segments import scan
 
 
 class SegmentationScores(NamedTuple):
@@ -187,6 +188,8 @@ def _at_end(parts: Segments, tables: list[Tensor]) -> Tensor:
 
 def total(parts: Segments, semiring: Semiring) -> Tensor:
     """⊕ over all segmentations of ⊗ of their parts, at T (erratum 3): log Z for `Log`."""  # [S0.5]
+    if scan.applies(parts, semiring):
+        return scan.total(parts, semiring)
     alphas, _ = forward(parts, semiring)
     return semiring.sum(semiring.times(_at_end(parts, alphas), semiring.lift(parts.end[None])), dim=-1)
 
