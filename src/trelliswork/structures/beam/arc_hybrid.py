@@ -44,7 +44,7 @@ class ArcHybrid(DependencySystem):
         return torch.where(left, state.next, state.below_top(0))
 
     def costs(self, state: ParseState, heads: Int[Tensor, "batch n"]) -> Int[Tensor, "batch beam 3"]:
-        """How many gold arcs SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; they need not be allowed.
+        """Count the gold arcs that SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; they need not be allowed.
 
         The gold trees must be projective and have one root. Exact: the best tree that can still be built after a
         decision has so many fewer gold arcs than the best before. Goldberg and Nivre (2013), Training deterministic

@@ -132,7 +132,7 @@ class _GoldPath(NamedTuple):
         return _GoldPath(slot, slot.bool(), exact(torch.zeros(slot.shape, device=slot.device)), (gold >= 0).sum(1))
 
     def of(self, each: Tensor) -> Tensor:
-        """What the gold path has in a tensor [batch, beam, ...]."""
+        """Return the entries of the gold path in a tensor [batch, beam, ...]."""
         return each[torch.arange(len(each), device=each.device), self.slot]
 
     def follow(

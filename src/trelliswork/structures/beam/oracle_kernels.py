@@ -157,7 +157,7 @@ def put_in_order(n, gold):
 
 @kernel(EXACT)
 def hybrid_costs(parse, heads, n, costs):
-    """How many gold arcs SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; `ArcHybrid.costs` for one sentence."""
+    """Count the gold arcs that SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; `ArcHybrid.costs` for one sentence."""
     height, front = parse.at[HEIGHT], parse.at[FRONT]
     top = parse.stack[height - 1]
     second = parse.stack[height - 2] if height > 1 else -1

@@ -1,4 +1,4 @@
-"""What transition systems for dependency trees share: the state, the start, the end, and the static oracle."""
+"""Common parts of transition systems for dependency trees: the state, the start, the end, and the static oracle."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ class DependencySystem(ABC):
         return ~self.has_more(state) & (state.height == 1)
 
     def has_more(self, state: ParseState) -> Bool[Tensor, "batch beam"]:
-        """Whether the buffer has a word."""
+        """Return whether the buffer has a word."""
         return state.front <= self.lengths[:, None]
 
     def may_hang(self, state: ParseState) -> Bool[Tensor, "batch beam"]:
-        """Whether the top may hang on the word below it: on the root, if single, when all else is done."""
+        """Return whether the top may hang on the word below it: on the root, if single, when all else is done."""
         if not self.single_root:
             return state.height > 1
         return (state.height > 2) | ((state.height == 2) & ~self.has_more(state))
 
     def by_label(self, *moves: Bool[Tensor, "batch beam"]) -> Bool[Tensor, "batch beam a"]:
-        """What is said of SHIFT, LEFT-ARC, RIGHT-ARC (and others) for each decision."""
+        """Return the values of SHIFT, LEFT-ARC, RIGHT-ARC (and others) for each decision."""
         shift, left, right, *others = moves
         return torch.stack([shift, *[left] * self.n_labels, *[right] * self.n_labels, *others], -1)
 
@@ -153,7 +153,7 @@ def attached(
 
 
 def take(tensor: Tensor, place: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch beam"]:
-    """What stands in these columns; in the nearest one, if there is no such column."""
+    """Return the contents of these columns; of the nearest one, if there is no such column."""
     return tensor.gather(2, place.clamp(0, tensor.shape[2] - 1)[:, :, None]).squeeze(2)
 
 

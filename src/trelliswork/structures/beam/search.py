@@ -32,7 +32,7 @@ MANY = 4  # times as many decisions as places: from there on it pays to choose a
 
 @dataclass(frozen=True)
 class Hypotheses(Generic[State]):
-    """What a search found, best first in each row.
+    """Hypotheses of a search, best first in each row.
 
     `decisions` hold -1 behind a hypothesis's last one; where a row has fewer hypotheses than others, `scores` are -inf.
     `finished` is False for hypotheses that `max_steps` cut off. `state` holds the state of each one.
@@ -45,7 +45,7 @@ class Hypotheses(Generic[State]):
 
     @property
     def lengths(self) -> Int[Tensor, "batch beam"]:
-        """How many decisions each has taken."""
+        """Return the number of decisions that each has taken."""
         return (self.decisions != NOTHING).sum(-1)
 
 

@@ -1,4 +1,4 @@
-"""What a transition system and a scorer are, and how states are moved about in a batch of beams."""
+"""Transition systems, scorers, and the movement of states in a batch of beams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TransitionSystem(Protocol[State]):
 
     @property
     def n_decisions(self) -> int:
-        """How many decisions there are in all: a."""
+        """Return the number of all decisions, a."""
 
     def initial(self) -> State:
         """The start state of each row, [batch, 1, ...]."""

@@ -18,7 +18,7 @@ from trelliswork.structures.beam.system import check_whole, exact
 
 
 class TaggingState(NamedTuple):
-    """How many tags were given, and the last one (-1: none yet)."""
+    """Number of tags given, and the last one (-1: none yet)."""
 
     position: Int[Tensor, "batch beam"]
     tag: Int[Tensor, "batch beam"]

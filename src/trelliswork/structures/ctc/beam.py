@@ -37,7 +37,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Models:
-    """What is added to the frames' own scores: models that read label by label, or the lexicon's words."""
+    """Additions to the frames' own scores: models that read label by label, or the lexicon's words."""
 
     scorer: Scorer | None = None
     scorer_weight: float = 1.0
@@ -48,7 +48,7 @@ class Models:
 
     @property
     def silent(self) -> bool:
-        """Whether the frames decide alone."""
+        """Return whether the frames decide alone."""
         return self.scorer is None and self.word_scorer is None and self.lexicon is None
 
 
@@ -64,7 +64,7 @@ class ModelOptions(TypedDict, total=False):
 
 
 class Size(NamedTuple):
-    """How much is kept of a frame: the `width` best strings, but none that scores `threshold` less than the best."""
+    """Size of the beam at a frame: the `width` best strings, but none that scores `threshold` less than the best."""
 
     width: int
     threshold: float = math.inf
@@ -72,7 +72,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Standing:
-    """What the models say of a label string so far: their scores together, and where each of them is."""
+    """State of the models after a label string: their scores together, and where each of them is."""
 
     extra: float
     label_state: Any

@@ -107,7 +107,7 @@ def cells(steps: Int[Tensor, "batch k"]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def is_script(parts: EditLattice, steps: Int[Tensor, "batch k"]) -> Bool[Tensor, "batch"]:
-    """Whether steps lead from (0, 0) to the row's last cell."""
+    """Return whether steps lead from (0, 0) to the row's last cell."""
     _, i, j = cells(steps)
     if steps.shape[1] == 0:
         return (parts.lengths == 0) & (parts.target_lengths == 0)

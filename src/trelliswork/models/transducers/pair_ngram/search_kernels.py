@@ -25,7 +25,7 @@ ROOM = 4096  # items, to begin with
 
 
 class Items(NamedTuple):
-    """What beginnings are made of: states with their shares, and what is yet to be written of the last chunk."""
+    """Parts of beginnings: states with their shares, and what is yet to be written of the last chunk."""
 
     state: Array  # int32
     pending: Array  # int32: the next symbol among `target_symbols`, or -1
@@ -55,7 +55,7 @@ class Entries(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What one beginning is continued with: the items of longer ones by symbol, and its own by position."""
+    """Continuations of one beginning: the items of longer ones by symbol, and its own by position."""
 
     heads: Array  # int32 [symbol]: the first item
     totals: Array  # float64 [symbol]

@@ -12,7 +12,7 @@ from trelliswork.errors import ConstraintError
 
 
 class Kind(IntEnum):
-    """What an action does."""
+    """Effect of an action."""
 
     SHIFT = 0
     STOP = 1
