@@ -149,7 +149,7 @@ class FrameSystem:
 
 
 class _Marks:
-    """Parts that are there already, in places of attention: roles, constants, and mentions that begin at the next token.
+    """Parts that exist already, in places of attention: roles, constants, and mentions that begin at the next token.
 
     All of it is one row of truths; `codes` says where in it an action looks whether what it makes is there. The last
     one is never true.
