@@ -61,7 +61,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """
     remember(number)
     if _is_inside(frame, "co_name", "__del__"):
-        _thread.start_new_thread(_interrupt_later, (number,))
+        _thread.start_new_thread(_interrupt_later, (number, _thread.get_ident()))
         return
     if not _is_inside(frame, "co_filename", _IMPORT):
         raise KeyboardInterrupt
@@ -94,9 +94,13 @@ def say_interrupted() -> None:
     print(f"error: {sentence()}", file=sys.stderr, flush=True)
 
 
-def _interrupt_later(number: int) -> None:
+def _interrupt_later(number: int, thread: int) -> None:
+    """Send the signal to the thread again, which wakes it if it waits."""
     time.sleep(_LATER)
-    _thread.interrupt_main(signal.Signals(number))
+    if sys.platform == "win32":
+        _thread.interrupt_main(signal.Signals(number))
+    else:
+        signal.pthread_kill(thread, number)
 
 
 def _is_inside(frame: FrameType | None, attribute: str, value: str) -> bool:

@@ -38,10 +38,9 @@ with exclusive(Path("a/m")), atomic_write("a/out.txt") as file:
 """
 
 
-def ran(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=cwd, capture_output=True, text=True, check=False
-    )
+def ran(code: str, *arguments: str, cwd: Path, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=timeout)
 
 
 NAMES = ("typer", "trelliswork.cli.commands.train", "numpy", "torch", "torch.nn", "numba", "llvmlite")
@@ -81,7 +80,7 @@ class Pressing:
         time.sleep(0)
 Pressing()
 try:
-    time.sleep(60)
+    time.sleep(600)
 except KeyboardInterrupt:
     ctrl_c.say_interrupted()
     raise SystemExit(ctrl_c.status())
@@ -89,5 +88,5 @@ except KeyboardInterrupt:
 
 
 def test_in_a_destructor(tmp_path: Path) -> None:
-    answer = ran(DESTROYED, cwd=tmp_path)
+    answer = ran(DESTROYED, cwd=tmp_path, timeout=60)
     assert (answer.returncode, answer.stderr) == (130, LINE)

@@ -71,7 +71,7 @@ def test_members_must_fit_together(taggers: list[Tagger], sentences: list[Senten
     with pytest.raises(TrellisworkError, match="got none"):
         Ensemble([])
     other = Tagger.from_data([Sentence(("a", "b"), ("N", "V"))], config)
-    with pytest.raises(TrellisworkError, match="others in number 2"):
+    with pytest.raises(TrellisworkError, match="those of number 2 are different"):
         Ensemble([taggers[0], other])
     segmenter = Segmenter.from_data(sentences, replace(config, max_length=4))
     with pytest.raises(TrellisworkError, match="got a Segmenter as number 2"):

@@ -155,6 +155,13 @@ SCORERS: tuple[torch.nn.Module, ...] = (
     nn.LinearScorer(8, 3), nn.NeuralTensor(8, 8), nn.PyramidScorer(8, 8, 3, 4), nn.TensorScorer(8, 3),
     nn.TransitionScorer(8, 3),
 )  # fmt: skip
+
+
+def head(encoder: torch.nn.Module, tokenizer: object) -> nn.TokenClassifierWithCRF:
+    """A head over an encoder of one's own."""
+    return nn.TokenClassifierWithCRF(encoder, tokenizer, ["O", "B-X", "I-X"], scheme="IOB2")
+
+
 INPUTS: tuple[torch.nn.Module, ...] = (
     nn.CharacterCNN(30), nn.CharacterLSTM(30), nn.DirectConnections(100, 3), nn.LookupTables([100], [8]),
     nn.NgramBag(1000), nn.TokenInputs(nn.LookupTables([100], [8])), nn.VariationalDropout(0.1), nn.WordDropout(0.1),

@@ -53,8 +53,9 @@ class HiddenUnitCRF(FeatureCRF):
 
 
 class Units(NamedTuple):
-    """The model of [S4.142]: attributes drive units by W and b, units and labels meet in V, labels follow by A."""
+    """Weights: attributes drive units by W and b, units and labels meet in V, labels follow each other by A."""
 
+    # [S4.142]
     w: Array  # [attributes, units] float32, the others are float64
     b: Array  # [units]
     v: Array  # [labels, units]

@@ -119,10 +119,10 @@ sparse, linalg = lazy_module("scipy.sparse"), lazy_module("scipy.sparse.linalg")
 
 
 def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tuple[Array, Array]:
-    """Return projections A [sizes[0], k] and B [sizes[1], k] of one-hot samples (x_l, y_l), given by number [S4, CCA].
+    """Return projections A [sizes[0], k] and B [sizes[1], k] of one-hot samples (x_l, y_l), given by number.
 
-    D counts pairs [S4.209], u and v what occurs [S4.210-211]; A = diag(u)^-½ U and B = diag(v)^-½ V project by
-    [S4.207-208], with the singular vectors of diag(u)^-½ D diag(v)^-½. The first of these is constant (correlation 1,
+    D counts pairs, u and v what occurs; A = diag(u)^-½ U and B = diag(v)^-½ V project,
+    with the singular vectors of diag(u)^-½ D diag(v)^-½. The first of these is constant (correlation 1,
     whatever the data) and says nothing: the k after it are taken (erratum 28). Fewer samples have fewer; the rest is 0.
 
     Args:
@@ -135,6 +135,7 @@ def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tu
     Returns:
         Projections [numbers, k] of both.
     """
+    # [S4, CCA], [S4.207-211]
     pairs = sparse.coo_matrix((np.ones(len(x)), (x, y)), shape=sizes).tocsr()
     u, v = np.bincount(x, minlength=sizes[0]), np.bincount(y, minlength=sizes[1])
     scale_x, scale_y = (1 / np.sqrt(np.maximum(count, 1)) for count in (u, v))

@@ -162,7 +162,8 @@ class Trajectory:
 
     @property
     def moment_error(self) -> float:
-        """‖mean of gold features - mean of predicted features‖ over all T steps, right ones included [S4.222]."""
+        """‖mean of gold features - mean of predicted features‖ over all T steps, right ones included."""
+        # [S4.222]
         return self.distances[-1] / self.steps[-1] if self.steps else float("nan")
 
     @property
@@ -207,8 +208,8 @@ def herd(features: Array, data: Array, steps: int, start: Array | None = None) -
     """Draw states whose average features are those of the data, without random numbers.
 
     `features` are φ(x) [x, d], or φ(x, z) [x, z, d] with values z that are not seen; `data` is p_data(x). The energy is
-    -w · φ [S4.223]; each step takes the state of lowest energy [S4.226, 229] and moves w by the data's average features
-    less its own [S4.224-225, 228], hidden values of the data being the best ones for w [S4.227].
+    -w · φ; each step takes the state of lowest energy and moves w by the data's average features less its own, hidden
+    values of the data being the best ones for w.
 
     Args:
         features: [x, d], or [x, z, d].
@@ -222,6 +223,7 @@ def herd(features: Array, data: Array, steps: int, start: Array | None = None) -
     >>> herd(np.eye(2), np.array([0.5, 0.5]), 4).states
     array([0, 1, 0, 1])
     """
+    # [S4.223-229]
     phi = features[:, None] if features.ndim == 2 else features
     if phi.ndim != 3 or data.shape != phi.shape[:1]:
         raise ScoreError(f"features must be [x, d] or [x, z, d] and data [x]; got {features.shape} and {data.shape}")

@@ -106,7 +106,7 @@ class LocalLikelihood:
     """`loss, gradient = likelihood(weights)`: Σ -log p(y_t | y_{t-1}, x), without regularizer.
 
     Every label is judged given the gold label before it, so that sentences need no recursion. Without transitions it is
-    logistic regression, the conditional twin of naive Bayes [S4.68, 70].
+    logistic regression, the conditional twin of naive Bayes.
 
     Args:
         rows: attributes of the tokens.
@@ -114,6 +114,8 @@ class LocalLikelihood:
         parameters: the weights that there are.
         scratch: the place of what grows with the data.
     """
+
+    # [S4.68, 70]
 
     def __init__(self, rows: AttributeRows, gold: Array, parameters: Parameters, scratch: Scratch = IN_MEMORY) -> None:
         if len(gold) and gold.min() < 0:
