@@ -72,7 +72,9 @@ def test_no_part_is_forgotten() -> None:
     classes = {
         name for module in (encoders, scorers) for name in module.__all__ if isinstance(getattr(module, name), type)
     }
-    assert classes <= known, "add new encoders and scorers here"
+    assert classes <= known, (
+        "add new encoders and scorers here, and encoders to ENCODERS of test_encoders.py (gradients, padding)"
+    )
 
 
 @pytest.mark.parametrize("name", ENCODERS)

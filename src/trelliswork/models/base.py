@@ -5,8 +5,8 @@
     >>> answer.value, answer.probability                                  # doctest: +SKIP
     (['B-PER', 'O', 'O', 'B-LOC', 'O'], 0.91)
 
-A new kind of model inherits from `Model` and has an entry in `models.catalogue`. The commands ask these questions
-and never which class it is.
+A new kind of model inherits from `Model` and has an entry in `models.catalogue`; `docs/extending.md` lists what it
+writes. The commands ask these questions and never which class it is.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class Entry:
     Attributes:
         name: what `--model` calls it.
         phrase: what `--help` says of it.
-        title: the group that it is listed in.
+        title: the group that it is listed in, by `--help` and by the pages of settings; one of those that there are,
+            as a rule, since the tests choose the options of a training by it.
         home: its class.
         settings: its dataclass of settings, the section `[model]` of a TOML file.
         learns_from: what its files hold: tags, heads, brackets, events, pairs, text or plain text.

@@ -177,7 +177,10 @@ class CountingResult(LearningResult):
 
 
 class CountingRecipe(Recipe):
-    """A model is counted in one go by its `fit`: there is nothing to resume, and no seed."""
+    """A model is counted in one go by its `fit(train, config)`: there is nothing to resume, and no seed.
+
+    A model that also reads the dev data or the tag scheme (`material.scheme`) overrides `fitted`.
+    """
 
     steps, what, result = "passes", "a grammar is", CountingResult
 

@@ -30,7 +30,8 @@ class Part:
         return named(f"trelliswork.nn.{self.home}")(*sizes, **arguments, **more)
 
 
-# Made with the width of what goes in.
+# Classes by name, made with the width of what goes in. The words are the settings that are handed on; where argument
+# and setting have different names, `argument="setting"`.
 ENCODERS = {
     "window": Part("encoders:WindowEncoder", "window hidden initialization"),
     "sentence": Part("encoders:SentenceConvolution", "window hidden initialization"),

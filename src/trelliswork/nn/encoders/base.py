@@ -13,7 +13,12 @@ from trelliswork.runtime.shapes import Bool, Float
 class TokenEncoder(nn.Module):
     """Base class: maps vectors of tokens to vectors of width `dim` that depend on their context.
 
-    Inputs where `mask` is False never affect the result; the output there is 0.
+    Inputs where `mask` is False never affect the result; the output there is 0. Where such a position lies between
+    others, an encoder may skip it, as the recurrent one does, or treat it as the outside, as a window does.
+
+    A subclass takes the width of what comes in first, further settings as keyword-only arguments with the names of the
+    settings of networks (`hidden`, `layers`, ...), and sets `dim`, the width of what goes out. It is traced for ONNX: a
+    decision that depends on the numbers or lengths of a batch is not kept.
     """
 
     __call__: Callable[..., Tensor]
