@@ -16,7 +16,7 @@ from tests.contract.base import BACKENDS, INF, chi_square_fits, close, log_sum
 from tests.oracles.ctc import collapsed, strings
 from trelliswork.distributions import CTC, CTCAlignment, kl_divergence
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.structures.ctc.lexicon import Lexicon
+from trelliswork.structures.ctc.beam import Lexicon
 from trelliswork.structures.ctc.strings import count_strings
 
 LENGTHS = torch.tensor([5, 1, 4])

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from tests.nn.test_edit_scores import N_TARGETS, UNKNOWN, network
 from tests.oracles.edit_scripts import SlowTransducer
-from trelliswork.nn.edit import search, windows
+from trelliswork.nn.edit import search
 from trelliswork.nn.edit.network import EditNetwork
 from trelliswork.nn.edit.search import SearchResult, best_strings, search_inputs
 
@@ -137,7 +137,7 @@ def test_windows_lose_nothing_that_they_do_not_tell(monkeypatch: pytest.MonkeyPa
     """With room for few deletions in a row, answers are those of whole columns, or not certain."""
     model = shy(0)
     whole = answers(model, 1, 64)
-    monkeypatch.setattr(windows, "AHEAD", 1)
+    monkeypatch.setattr(search, "AHEAD", 1)
     results = answers(model, 1, 64)
     assert not all(row.certain for row in results)
     for one, other in zip(results, whole, strict=True):
@@ -149,8 +149,8 @@ def test_windows_lose_nothing_that_they_do_not_tell(monkeypatch: pytest.MonkeyPa
 def test_what_weighs_nothing_is_left_out() -> None:
     """Windows begin at the first place of weight, end `AHEAD` behind the last one, and hold what arrives there."""
     arriving = np.array([[-100.0, -2.0, -1.0, -100.0], [0.0, -np.inf, -np.inf, -np.inf]])
-    around = windows.Windows.around(np.array([5, 0]), arriving, np.array([300, 3]))
-    assert around.first.tolist() == [6, 0] and around.last.tolist() == [7 + windows.AHEAD, 3]
+    around = search.Windows.around(np.array([5, 0]), arriving, np.array([300, 3]))
+    assert around.first.tolist() == [6, 0] and around.last.tolist() == [7 + search.AHEAD, 3]
     assert around.whole.tolist() == [False, True]
     assert around.arriving[0, :3].tolist() == [-2.0, -1.0, -100.0]
     assert np.isneginf(around.arriving[0, 3:]).all() and around.arriving[1, 0] == 0.0

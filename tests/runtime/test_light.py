@@ -23,7 +23,7 @@ from trelliswork.runtime import light
 from trelliswork.runtime.compilation import EXACT, Kernel, kernel
 from trelliswork.runtime.entries import read_entries
 from trelliswork.runtime.kernel_cache import PACKAGE, SUFFIX, numba_version
-from trelliswork.runtime.object_code import symbols_of
+from trelliswork.runtime.light import symbols_of
 from trelliswork.runtime.type_names import UnknownTypeError, check_of, written
 
 pytestmark = pytest.mark.skipif(not light.is_possible(), reason="numba calls the kernels of this machine")

@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.contract.base import INF, close
 from trelliswork.distributions import ProjectiveTree, SpanningTree, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.structures.arc_rows import ArcRows
+from trelliswork.structures.arc_solver import ArcRows
 from trelliswork.structures.projective import scaled_kernels
 from trelliswork.structures.projective.kernels import log_row, workspace
 from trelliswork.structures.projective.solver import FAMILY

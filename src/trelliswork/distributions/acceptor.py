@@ -21,7 +21,7 @@ from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import build, rational, search, structure
 from trelliswork.structures.automata import compose as composition
 from trelliswork.structures.automata import determinise as smaller
-from trelliswork.structures.automata.encode import decode, encode
+from trelliswork.structures.automata.determinise import decode, encode
 from trelliswork.structures.automata.epsilon import remove_epsilon
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols, unify

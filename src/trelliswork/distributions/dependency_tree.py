@@ -10,10 +10,18 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.base import Backend, StructuredDistribution
 from trelliswork.distributions.centring import centred_by_word
-from trelliswork.distributions.checks import check_tensor, flat_lengths, named_place, refuse_not_scores
+from trelliswork.distributions.checks import (
+    check_floating,
+    check_tensor,
+    check_tensors,
+    flat_lengths,
+    known_values,
+    named_place,
+    real_values,
+    refuse_not_scores,
+)
 from trelliswork.distributions.costs import weighted_sum
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF
@@ -21,9 +29,93 @@ from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.arc_kernels import labels_are_scores
 from trelliswork.structures.arc_labels import LabelledArcs
-from trelliswork.structures.arc_rows import ArcRows
+from trelliswork.structures.arc_solver import ArcRows
 from trelliswork.structures.arcs import is_tree
 from trelliswork.structures.record import Solver
+
+# Checks of the arguments of distributions over dependency trees, each with a sentence that explains the error.
+
+
+def check_shape(arcs: Tensor, labels: Tensor | None) -> None:
+    check_tensors(arcs=arcs, labels=labels)
+    if arcs.dim() < 2 or arcs.shape[-1] != arcs.shape[-2] or arcs.shape[-1] < 2:
+        raise ScoreError(
+            f"arcs must be [batch, n+1, n+1] with n >= 1 words; got {tuple(arcs.shape)}; "
+            "index them [head, dependent], 0 being the root"
+        )
+    if labels is not None and (labels.shape[:-1] != arcs.shape or not labels.shape[-1]):
+        raise ScoreError(
+            f"labels must be [batch, n+1, n+1, l], the shape of arcs {tuple(arcs.shape)} and l >= 1; "
+            f"got {tuple(labels.shape)}"
+        )
+    for scores in (arcs, labels):
+        if scores is not None:
+            check_floating(scores.dtype)
+
+
+def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]) -> Int[Tensor, "samples rows n"]:
+    """Return heads [*samples, *batch, n] as [samples, rows, n], 0 at padding; each in 0..length of its row."""
+    samples = real_values("heads", value, batch_shape, real)
+    lengths = real.sum(1)[:, None]
+    wrong = (samples < 0) | (samples > lengths)
+    if any_seen(wrong):
+        sample, row, word = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"heads must lie in 0..{int(lengths[row])}; got {int(samples[sample, row, word])} at row {row}, "
+            f"word {word + 1}; count words from 1 and give the root word the head 0"
+        )
+    return samples
+
+
+def split_value(value: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Return (heads, labels) of a labelled value [..., n, 2]."""
+    if value.dim() < 2 or value.shape[-2:] != (n, 2):
+        raise ScoreError(
+            f"with labels a value is [..., {n}, 2], (head, label) of each word; got {tuple(value.shape)}; "
+            "use torch.stack([heads, labels], -1)"
+        )
+    return value[..., 0], value[..., 1]
+
+
+def check_labels(labels: Tensor, n_samples: int, real: Bool[Tensor, "rows n"], n_labels: int) -> Tensor:
+    """Return labels as [samples, rows, n], 0 at padding."""
+    samples = torch.where(real, labels.long().reshape(n_samples, *real.shape), 0)
+    wrong = (samples < 0) | (samples >= n_labels)
+    if any_seen(wrong):
+        sample, row, word = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"labels must lie in 0..{n_labels - 1}; got {int(samples[sample, row, word])} at row {row}, word {word + 1}"
+        )
+    return samples
+
+
+def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1"]:
+    """Read allowed arcs from heads with negatives for unknown [*batch, n], or from a mask [*batch, n+1, n+1] itself."""
+    if partial.dtype == torch.bool:
+        if partial.shape != arcs.shape:
+            raise ScoreError(f"allowed arcs must be {tuple(arcs.shape)}, True = allowed; got {tuple(partial.shape)}")
+        return partial
+    n = arcs.shape[-1] - 1
+    expected = (*arcs.shape[:-2], n)
+    if partial.dtype.is_floating_point or partial.shape != expected:
+        raise ScoreError(
+            f"partial heads must be whole numbers {expected}, -100 = unknown; "
+            f"got {partial.dtype} {tuple(partial.shape)}"
+        )
+    known = known_values("partial heads", partial, real, n + 1)
+    heads = torch.arange(n + 1, device=partial.device)[:, None]
+    agree = (known[..., None, :] < 0) | (known[..., None, :] == heads)
+    return torch.cat([torch.ones_like(agree[..., :1]), agree], -1)
+
+
+def allowed_labels(partial: Tensor, labels: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1 l"]:
+    """Return allowed labels from one for each word with negatives for unknown [*batch, n], whatever its head."""
+    n_labels = labels.shape[-1]
+    known = known_values("partial labels", partial, real, n_labels)
+    agree = (known[..., None] < 0) | (known[..., None] == torch.arange(n_labels, device=partial.device))
+    agree = torch.cat([torch.ones_like(agree[..., :1, :]), agree], -2)  # nothing is known of the root's column
+    return agree[..., None, :, :].expand(labels.shape)
+
 
 FIX = "count words without the root, pad the arcs or shorten the row"
 PLACE = named_place("row", "head", "dependent", "label")
@@ -51,7 +143,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
         backend: Backend = "auto",
         validate_args: bool | None = None,
     ):
-        inputs.check_shape(arcs, labels)
+        check_shape(arcs, labels)
         self.arcs, self.labels, self.single_root = arcs, labels, bool(single_root)
         batch_shape, n = arcs.shape[:-2], arcs.shape[-1] - 1
         self._lengths = flat_lengths("lengths", lengths, batch_shape, n, arcs.device, 1, FIX)
@@ -130,13 +222,13 @@ class DependencyTree(StructuredDistribution[Tensor]):
         expected = self.batch_shape + self.event_shape
         if not check and value.dtype == torch.long and value.is_cpu and value.shape == expected:
             return value
-        heads, labels = (value, None) if self.labels is None else inputs.split_value(value, self.n)
-        samples = inputs.check_heads(heads, self.batch_shape, self._word_mask)
+        heads, labels = (value, None) if self.labels is None else split_value(value, self.n)
+        samples = check_heads(heads, self.batch_shape, self._word_mask)
         for each in samples:
             self._require_trees(each)
         if self.labels is None or labels is None:
             return samples.reshape(value.shape)
-        chosen = inputs.check_labels(labels, len(samples), self._word_mask, self.labels.shape[-1])
+        chosen = check_labels(labels, len(samples), self._word_mask, self.labels.shape[-1])
         return torch.stack([samples, chosen], -1).reshape(value.shape)
 
     def _require_trees(self, heads: Int[Tensor, "rows n"]) -> None:
@@ -235,9 +327,9 @@ class DependencyTree(StructuredDistribution[Tensor]):
         if labels is not None and partial.dtype == torch.bool and partial.shape == labels.shape:
             return self._like(arcs, torch.where(partial, labels, -INF), self.lengths)
         if labels is not None and partial.dtype != torch.bool and partial.dim() == arcs.dim():
-            partial, known = inputs.split_value(partial, self.n)
-            labels = torch.where(inputs.allowed_labels(known, labels, self.valid), labels, -INF)
-        return self._like(torch.where(inputs.allowed_arcs(partial, arcs, self.valid), arcs, -INF), labels, self.lengths)
+            partial, known = split_value(partial, self.n)
+            labels = torch.where(allowed_labels(known, labels, self.valid), labels, -INF)
+        return self._like(torch.where(allowed_arcs(partial, arcs, self.valid), arcs, -INF), labels, self.lengths)
 
     def _like(self, arcs: Tensor, labels: Tensor | None, lengths: Tensor) -> Self:
         return type(self)(

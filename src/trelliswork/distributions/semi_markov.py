@@ -25,8 +25,7 @@ from trelliswork.distributions.checks import (
     whole_values,
 )
 from trelliswork.distributions.costs import moved_along, weighted_sum
-from trelliswork.distributions.segment_inputs import check_factors, promote
-from trelliswork.distributions.segment_scores import SegmentScores
+from trelliswork.distributions.segment_scores import SegmentScores, check_factors, promote
 from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF

@@ -1,7 +1,7 @@
 """Foundations of every kernel, whatever it computes: compilation, the bridge to torch, threads, buffers, arithmetic.
 
 compilation.py, compiler.py, kernel_cache.py       kernels: their arithmetic, numba, machine code on disk
-light.py, object_code.py, type_names.py            kernels from disk without numba
+light.py, type_names.py     kernels from disk without numba
 turns.py, compile_all.py, entries.py               many kernels, compiled by several processes, each once
 shipped.py, build.py                               kernels that wheels carry
 kernel_math.py, kernel_random.py                   what several kernels call

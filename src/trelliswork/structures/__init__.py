@@ -7,8 +7,8 @@ record.py, reference.py, kernel_solver.py    what a structure is; its queries in
 host_solver.py              scores of another device, asked by kernel on a copy
 masks.py                    masks with holes
 diagonals.py                charts by the width of their spans
-arcs.py, arc_rows.py, arc_labels.py    the parts of dependency trees, projective or not, and labels on arcs
+arcs.py, arc_labels.py      the parts of dependency trees, projective or not, and labels on arcs
 arc_solver.py, arc_kernels.py    their queries
 frontier.py, frontier_kernels.py    searches: what is continued, what is dropped, the way back, what is certain
-derivations.py              the k best derivations of any chart, found lazily; `search.py` of a folder has the chart
+derivations.py              the k best derivations of any chart, found lazily; `solver.py` of a folder has the chart
 """

@@ -12,7 +12,8 @@ projective trees complex ones with an imaginary part so small that its square is
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from types import ModuleType
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable, rows_by_reference
 from trelliswork.runtime.bridge import any_seen, as_array, as_tensor
 from trelliswork.runtime.compilation import Kernel
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.runtime.threads import over_rows
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_kernels import (
@@ -32,15 +34,56 @@ from trelliswork.structures.arc_kernels import (
     fold_labels,
     label_gradients,
     likelihood_gradient,
+    read_arcs,
     tree_scores,
 )
 from trelliswork.structures.arc_labels import LabelledArcs, add_labels, below, label_log_probs
-from trelliswork.structures.arc_rows import ArcArrays, ArcRows
 from trelliswork.structures.arcs import Arcs, tree_score
 from trelliswork.structures.derivations import top_of_rows
 from trelliswork.structures.kernel_solver import best_by, draw_by, seeds
 from trelliswork.structures.record import CountingSolver, Decoded, Example, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
+
+# A batch of arc scores as a caller gives it, in the two forms that are computed on.
+
+
+class ArcArrays(NamedTuple):
+    """The arrays that kernels read: float64 scores [batch, n+1, n+1], -inf where there is no arc; if all are scores."""
+
+    scores: Array
+    lengths: Array
+    single_root: bool
+    are_scores: bool
+
+
+@dataclass(frozen=True)
+class ArcRows:
+    """Scores of float32 or float64 on any device; column 0, the diagonal and padding are not read."""
+
+    scores: Float[Tensor, "batch n+1 n+1"]
+    lengths: Int[Tensor, "batch"]
+    single_root: bool = True
+
+    @property
+    def word_mask(self) -> Bool[Tensor, "batch n"]:
+        """True at real words."""
+        return torch.arange(self.scores.shape[1] - 1, device=self.lengths.device) < self.lengths[:, None]
+
+    @property
+    def trees(self) -> Arcs:
+        """For the reference, differentiable by the scores; made anew, so that each result has a graph of its own."""
+        return Arcs.of(self.scores, self.lengths, self.single_root)
+
+    @cached_property
+    def arrays(self) -> ArcArrays:
+        """For the kernels, read once; scores that are NaN or +inf are only noted."""
+        raw, lengths = as_array(self.scores), as_array(self.lengths)
+        arcs = buffers.empty(raw.shape)
+        return ArcArrays(arcs, lengths, self.single_root, read_arcs(raw, lengths, arcs))
+
+    def with_scores(self, scores: Tensor) -> ArcRows:
+        return replace(self, scores=scores)
+
 
 NO_MARGINALS = np.empty((0, 0, 0))
 

@@ -4,7 +4,6 @@ structure.py, solver.py     machines, and the sum over their paths for any semir
 symbols.py, build.py        symbol tables; machines from strings, lists of strings and emissions
 rational.py, compose.py     union, concatenation, star, projection; composition and intersection
 epsilon.py, determinise.py  smaller machines of the same strings: without epsilon, deterministic, pushed, minimal
-encode.py                   transducers as acceptors of pairs, and back
 levels.py, closure.py       the order of a sum over paths; all paths of a machine with cycles
 search.py                   the k best paths and strings
 ngram_counts.py, ngram_arrays.py, ngram_pruning.py, ngram_tries.py    n-gram models as flat tries: counts, smoothing,

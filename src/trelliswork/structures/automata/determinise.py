@@ -14,6 +14,22 @@ from trelliswork.runtime.arrays import INF, Array
 from trelliswork.semirings import Max, Semiring
 from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, forward, reverse, trim
 
+# Transducers as acceptors of pairs: input and output become one symbol, and back.
+
+
+def encode(machine: Machine) -> tuple[Machine, Array]:
+    """Return an acceptor of numbered pairs, and the pairs [numbers, 2]; number 0 is ε:ε."""
+    both = np.stack([machine.input, machine.output], 1)
+    pairs, number = np.unique(np.concatenate([[[0, 0]], both]), axis=0, return_inverse=True)
+    number = number.reshape(-1)[1:]
+    return replace(machine, input=number, output=number), pairs
+
+
+def decode(machine: Machine, pairs: Array) -> Machine:
+    """Return the way back from `encode`."""
+    return replace(machine, input=pairs[machine.input, 0], output=pairs[machine.output, 1])
+
+
 DIGITS = 9  # weights that agree so far are one weight
 JoinWeights = Callable[[list[float]], float]
 Subset = tuple[tuple[int, float], ...]  # states with what their paths still owe

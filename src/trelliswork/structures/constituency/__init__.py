@@ -6,5 +6,4 @@ scaled_kernels.py, kernels.py    log Z and marginals: in exp space, in log space
 nary_kernels.py             the same for trees of any arity
 label_kernels.py            the best label of a span, and sums over labels
 tree_kernels.py             argmax and samples
-search.py                   top_k
 """

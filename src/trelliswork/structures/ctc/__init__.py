@@ -4,5 +4,5 @@ structure.py                alignments with a known string over any semiring: co
 solver.py, kernels.py       log p of a string and its gradient
 path_kernels.py             the best, the k best and sampled alignments
 strings.py, search.py       a distribution over all strings; the best ones, exactly
-beam.py, beam_kernels.py, lexicon.py    beam search with language models and words
+beam.py, beam_kernels.py    beam search with language models and words
 """
