@@ -9,7 +9,7 @@ from torch import Tensor
 from trelliswork.distributions import Approximation, CliqueTemplate, FactorGraph, unroll
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures.factors import projection_kernels, search
-from trelliswork.structures.factors.adjacency import graph_arrays
+from trelliswork.structures.factors.graph import graph_arrays
 
 INF = float("inf")
 TREE = [(0, 1), (1, 2), (1, 3), (3, 4), (3, 5)]

@@ -1,6 +1,6 @@
 """Factor graphs: discrete variables, factors over any of them; exact by junction tree, and three approximations.
 
-graph.py, adjacency.py      the shape of a graph, and the same as flat arrays
+graph.py                    the shape of a graph, and the same as flat arrays
 structure.py, elimination.py    exact sums along a junction tree
 solver.py, kernels.py, path_kernels.py    both solvers of the queries; the same by numba; the k best assignments
 propagation.py              loopy belief propagation

@@ -12,7 +12,7 @@ from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.factors import ad3_kernels, gibbs_kernels
-from trelliswork.structures.factors.adjacency import graph_arrays
+from trelliswork.structures.factors.graph import graph_arrays
 from trelliswork.structures.factors.propagation import propagate
 from trelliswork.structures.factors.structure import Factors
 

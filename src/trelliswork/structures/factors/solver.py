@@ -14,8 +14,8 @@ from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.factors import kernels, path_kernels, structure
-from trelliswork.structures.factors.adjacency import starts_of, whole_numbers
 from trelliswork.structures.factors.elimination import JunctionTree
+from trelliswork.structures.factors.graph import starts_of, whole_numbers
 from trelliswork.structures.factors.structure import Factors
 from trelliswork.structures.kernel_solver import KernelSolver, draw_by, top_by, uniforms
 from trelliswork.structures.record import Decoded, Example, Scores, Structure
