@@ -3,8 +3,8 @@
 Each row is a process of its own, interleaved with the others; processor seconds of the whole process, medians. The
 limits were set on a machine that takes 2.5 s to import torch, and are scaled by what that import takes in this run.
 With the folder of an earlier checkout, whose sources are then measured in between, a column has what each row took
-before. With `--tests`, `make test` of this tree is timed as well, in a fresh clone where nothing is compiled, and a wheel is
-built for its size: half an hour. Writes docs/results/first-use.md.
+before. With `--tests`, `make test` of this tree is timed as well, in a fresh clone where nothing is compiled, and a
+wheel is built for its size: half an hour. Writes docs/results/first-use.md.
 """
 
 from __future__ import annotations
