@@ -20,6 +20,7 @@ from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows, row_ranges
 from trelliswork.semirings import Max
 from trelliswork.structures.chain.kernels import shifted_exp
+from trelliswork.structures.chain.scan import kind_of
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
 from trelliswork.structures.record import Decoded, Example, Scores, Structure
 from trelliswork.structures.reference import Reference
@@ -374,7 +375,8 @@ class SegmentReference(Reference):
         super().__init__(structure, parts.double().whole())
 
     def best(self) -> Decoded:
-        if scan.applies(self._parts[0], Max()):
+        """Return the best segmentations; ties are broken as by kernel on the CPU, elsewhere in any way."""
+        if kind_of(self._parts[0].start.device) != "cpu" and scan.applies(self._parts[0], Max()):
             return super().best()
         starts, scores = structure.viterbi(*self._parts)
         return starts, scores.detach() > -np.inf
