@@ -35,6 +35,8 @@ from trelliswork.runtime.kernel_cache import KernelCache, numba_folder
 from trelliswork.runtime.type_names import UnknownTypeError, check_of, written
 
 # The symbols of an object file, without LLVM: it ends the process when one that it needs is missing.
+#
+# ELF with 64 bits and little-endian numbers, which is what Linux has on x86 and arm64.
 
 _MAGIC = b"\x7fELF\x02\x01"
 _SYMBOLS = 2  # the kind of a section

@@ -7,6 +7,6 @@ likelihood.py               loss and gradient where every label is known
 sets.py                     the same with partly known labels, latent states or attributes of two labels
 local.py                    loss and gradient of locally normalised models
 sgd.py, online.py, margin.py, herding.py   one epoch of each learner
-curvature.py, induction.py  the diagonal of the Hessian; gains of conjunctions
+induction.py                gains of conjunctions; the diagonal of the Hessian
 units.py, adam.py           hidden units
 """

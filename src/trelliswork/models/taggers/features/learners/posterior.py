@@ -19,7 +19,7 @@ from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.kernels.curvature import add_variances
+from trelliswork.models.taggers.features.kernels.induction import add_variances
 from trelliswork.models.taggers.features.learners.config import Method
 from trelliswork.runtime.arrays import Array
 from trelliswork.training.lbfgs import Objective
