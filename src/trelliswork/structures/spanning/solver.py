@@ -1,4 +1,6 @@
-"""Spanning trees: the record that the distributions read."""
+"""Spanning trees: the k best of them, and the record that the distributions read."""
+
+from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
