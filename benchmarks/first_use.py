@@ -31,7 +31,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 RESULTS = CHECKOUT / "docs" / "results" / "first-use.md"
 TORCH_ON_REFERENCE = 2.5  # seconds
 LOADED = 25.0  # milliseconds, not scaled
-PEERS = "What a call takes beside that of a peer: [calls](bench-calls.md).\n"
+PEERS = "What a call takes next to that of a peer: [calls](bench-calls.md).\n"
 DATA = "May B-PER\nLincoln I-PER\nleft O\nChase B-ORG\n\nI O\nlike O\nRome B-LOC\n\n"
 
 
