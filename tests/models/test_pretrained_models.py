@@ -149,16 +149,22 @@ def test_rates_layer_by_layer_and_name_by_name(folder: Path) -> None:
     assert {group["lr"] for group in make_optimizer(frozen, TrainingConfig(lr=1e-3)).param_groups} == {1e-3}
 
 
-def test_defaults_of_fine_tuning_are_chosen_and_shown(cli: Any, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["bf16", "float32"])
+def test_defaults_of_fine_tuning_are_chosen_and_shown(
+    cli: Any, folder: Path, tmp_path: Path, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trelliswork.models.networks.pretrained.multiplies_bf16", lambda: precision == "bf16")
     command = ["train", folder / "train.conll", "--pretrained", folder / "bert", *SMALL, "--tokeniser", "rules"]
     shown = cli(*command, "--out", tmp_path / "m", "--lr", "0.004", "--epochs", "1").err
     assert "model: bilstm-crf" in shown
     assert (
         "pretrained encoder: fine-tuned at rate 5e-05, / 1.1 for each lower layer; all else at 0.004; warm-up over 10% "
-        "of the steps, linear decay, clipped at 1 (--encoder-lr, --lr, --pretrained-training)" in shown
+        f"of the steps, linear decay, clipped at 1; {precision} (--encoder-lr, --lr, --pretrained-training, "
+        "--precision)" in shown
     )
     settings = (tmp_path / "m" / "config.toml").read_text()
     assert all(f"{line}\n" in settings for line in ("warmup = 0.1", "clip = 1.0", "layer_decay = 1.1", "lr = 0.004"))
+    assert f'precision = "{precision}"\n' in settings
     shown = cli(*command, "--out", tmp_path / "f", "--pretrained-training", "frozen", "--epochs", "1",
                 "--pretrained-cache", tmp_path / "kept").err  # fmt: skip
     assert "pretrained encoder: frozen; all else at rate 0.002" in shown and "warmup = 0.0" not in shown

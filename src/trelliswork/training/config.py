@@ -88,7 +88,10 @@ class TrainingConfig(Settings):
         False, "Unfreeze gradually: train the top group of layers first, and one more group in each following epoch."
     )
     clip: float = setting(5.0, "Maximum gradient norm.", above=0)
-    precision: Precision = setting("float32", "Floating-point precision of the network", choices=get_args(Precision))
+    precision: Precision = setting(
+        "float32", "Floating-point precision of the products in a network while it learns", choices=get_args(Precision),
+        option=True,
+    )  # fmt: skip
     average: Average = setting("none", "Weight averaging", choices=get_args(Average), option=True)
     ema_decay: float = setting(0.999, "Decay of the moving average (average ema).", at_least=0, below=1, option=True)
     swa_start: float = setting(0.5, "Fraction of the epochs after which SWA begins.", at_least=0, below=1)
