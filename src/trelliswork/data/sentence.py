@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from trelliswork.data.json_values import Json
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import TrellisworkError
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 if TYPE_CHECKING:
     from torch import Tensor

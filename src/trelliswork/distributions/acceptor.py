@@ -14,8 +14,7 @@ from trelliswork.distributions.automaton import Automaton, Path
 from trelliswork.distributions.automaton_inputs import Ends, Label, Spelling, Table, names_of, numbers_of, symbols_of
 from trelliswork.distributions.base import Backend
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Array, Float
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import build, rational, search, structure
@@ -224,8 +223,15 @@ class Acceptor(_Algebra):
     ) -> tuple[list[Spelling], Float[Tensor, "found"]]:
         """Return the k best strings, without duplicates, and their scores, best first; fewer if there are fewer.
 
-        A string's score is the log of its paths' summed weights, or with `summed=False` that of its best path. Exact;
-        where that needs more than `limit` prefixes it is an error.
+        Args:
+            k: how many strings to return, at least 1.
+            summed: whether a string scores the log of the summed weights of its paths; if False it scores its best
+                path.
+            limit: how many prefixes the search may look at. The result is exact; if it needs more prefixes, it is an
+                error.
+
+        Returns:
+            The strings as tuples of symbols, and their scores [found], `found` at most k.
         """
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best string or more")
@@ -271,6 +277,16 @@ class Transducer(_Algebra):
     def from_machine(
         cls, machine: Machine, input_symbols: Symbols | None = None, output_symbols: Symbols | None = None
     ) -> Transducer:
+        """Return the transducer of a machine.
+
+        Args:
+            machine: states and arcs, as the functions of `structures.automata` make them.
+            input_symbols: the names of the labels that arcs read; None for plain numbers.
+            output_symbols: the names of the labels that arcs write; None for plain numbers.
+
+        Returns:
+            A transducer that shares the weights of the machine.
+        """
         return _built(cls, machine, (input_symbols, output_symbols), "auto")
 
     @property
@@ -319,7 +335,18 @@ class Transducer(_Algebra):
     def top_k_strings(
         self, k: int, *, given: String | None = None, summed: bool = True, limit: int = PREFIXES
     ) -> tuple[list[Spelling], Float[Tensor, "found"]]:
-        """Return the k best outputs (of an input, if given) and their scores; see `Acceptor.top_k_strings`."""
+        """Return the k best outputs (of an input, if given) and their scores; see `Acceptor.top_k_strings`.
+
+        Args:
+            k: how many outputs to return, at least 1.
+            given: the input whose outputs are asked for; None for the outputs of all inputs together.
+            summed: whether an output scores the log of the summed weights of its paths; if False it scores its best
+                path.
+            limit: how many prefixes the search may look at; if it needs more, it is an error.
+
+        Returns:
+            The outputs as tuples of symbols, and their scores [found], `found` at most k.
+        """
         machine = self if given is None else self.given(given)
         return machine.project("output").top_k_strings(k, summed=summed, limit=limit)
 

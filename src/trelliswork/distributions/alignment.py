@@ -10,8 +10,7 @@ from torch import Tensor
 
 from trelliswork.distributions.base import StructuredDistribution
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 
 class Alignment(StructuredDistribution[Tensor]):

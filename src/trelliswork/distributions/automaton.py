@@ -20,8 +20,7 @@ from trelliswork.distributions.segment_values import nested
 from trelliswork.draw import automaton as draw_automaton
 from trelliswork.draw.notebook import Piece
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import INF, Array, Bool, Float
 from trelliswork.semirings import Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import passes, structure

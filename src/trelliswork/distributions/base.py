@@ -23,8 +23,7 @@ from trelliswork.distributions.ranking import in_order, padded
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
 from trelliswork.runtime import bridge
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Int
+from trelliswork.runtime.arrays import INF, Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.record import Solver, Structure

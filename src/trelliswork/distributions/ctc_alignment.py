@@ -24,7 +24,7 @@ from trelliswork.distributions.ctc_inputs import (
 )
 from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.ctc import structure
 from trelliswork.structures.ctc.solver import STRUCTURE
 from trelliswork.structures.ctc.structure import Labelling

@@ -20,8 +20,7 @@ from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import allowed_values
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.factors import structure
 from trelliswork.structures.factors.elimination import JunctionTree, cheapest_elimination, junction_tree
 from trelliswork.structures.factors.graph import Graph

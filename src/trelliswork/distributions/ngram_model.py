@@ -57,9 +57,18 @@ class NGramModel:
     ) -> NGramModel:
         """Train it from text: sentences are lists of words, or strings of characters.
 
-        `method` is "witten-bell", "kneser-ney" (modified, with three discounts for each length), "absolute" (one for
-        each length; `discount` replaces the estimates of both) or "stupid". `symbols` is the vocabulary, else the words
-        seen; `unknown` stands for all others. N-grams of length n seen fewer than cutoffs[n - 1] times are left out.
+        Args:
+            sentences: lists of words, or strings of characters.
+            order: the length of the longest n-grams.
+            method: "witten-bell", "kneser-ney" (modified, with three discounts for each length), "absolute" (one for
+                each length) or "stupid".
+            discount: what is taken off each count, in place of the estimates of "kneser-ney" and "absolute".
+            symbols: the vocabulary; None for the words seen.
+            unknown: the word that stands for all others; None if there are no others.
+            cutoffs: n-grams of length n seen fewer than cutoffs[n - 1] times are left out.
+
+        Returns:
+            The trained model.
         """
         check_smoothing(method, order, discount, cutoffs)
         corpus = [list(sentence) for sentence in sentences]

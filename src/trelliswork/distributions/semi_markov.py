@@ -28,8 +28,7 @@ from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.segment_scores import SegmentScores, check_factors, promote
 from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
@@ -99,6 +98,22 @@ class SemiMarkov(SegmentScores):
         The kernels compute it when they read it, so log Z, its gradient, the best and the k best segmentations,
         samples and probabilities need no tensor [n, k, c]: a long text is no problem. Queries about single segments
         (`marginals`, `expected`, `entropy`, `span_probability`) make one.
+
+        Args:
+            tokens: the score of each token in a segment of each label.
+            durations: the score of each duration, d at index d-1, in a segment of each label.
+            starts: what a segment of each label adds if it starts at a token; None for 0.
+            ends: what a segment of each label adds if it ends at a token; None for 0.
+            transitions: scores of pairs of labels, indexed [from, to]; None for 0.
+            start: scores of the first label; None for 0.
+            end: scores of the last label; None for 0.
+            lengths: the number of tokens of each row; None if all rows are full.
+            max_lengths: the longest segment of each label; None for k.
+            backend: "kernel", "torch" or "auto".
+            validate_args: whether scores are checked; None as torch.distributions does.
+
+        Returns:
+            The same distribution as from the sums themselves.
         """
         c = tokens.shape[-1]
         start = tokens.new_zeros(c) if start is None else start
@@ -212,7 +227,14 @@ class SemiMarkov(SegmentScores):
     ) -> Float[Tensor, "*batch"]:
         """Return E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]].
 
-        Costs are shaped like scores.
+        Args:
+            costs: costs of segments: start, duration less 1, label; None for 0, here and below.
+            transitions: costs of pairs of labels, indexed [from, to].
+            start: costs of the first label.
+            end: costs of the last label.
+
+        Returns:
+            The expected sum of costs of each row.
         """
         return self._batched(self._expected(self._costs(costs, transitions, start, end)))
 
@@ -331,9 +353,16 @@ class SemiMarkov(SegmentScores):
     ) -> SemiMarkov:
         """Return only the segmentations that agree: everything else scores -inf.
 
-        `partial` is True for each allowed segment; or holds the label of each token, -100 (any negative) where it is
-        unknown; or lists for each row the segments (start, end, label) that are known, a label of None for any.
-        `transitions`, `start`, `end` are True where allowed.
+        Args:
+            partial: True for each allowed segment; or the label of each token, -100 (any negative) where it is unknown;
+                or for each row the segments (start, end, label) that are known, a label of None for any. None if
+                nothing is known.
+            transitions: True for pairs of labels that may follow one another, indexed [from, to].
+            start: True for labels that may be the first.
+            end: True for labels that may be the last.
+
+        Returns:
+            The distribution with -inf for all other scores.
         """
         own = self.transitions if transitions is None else self._first_order().transitions
         own = None if own is None else keep_allowed("transitions", own, transitions, 2)

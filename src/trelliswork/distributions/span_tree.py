@@ -29,8 +29,7 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.constituency import structure
 from trelliswork.structures.constituency.solver import STRUCTURE
 from trelliswork.structures.constituency.structure import Spans

@@ -17,8 +17,7 @@ from trelliswork.distributions.costs import weighted_sum
 from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Boolean
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar import structure

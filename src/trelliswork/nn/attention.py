@@ -21,10 +21,9 @@ from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import cast
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.structured import StructuredLayer
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import out_of_reach
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.runtime.threads import n_threads, one_thread_if_small
 
 Heads = Literal["projective", "spanning", "independent"]

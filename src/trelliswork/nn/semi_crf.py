@@ -13,7 +13,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.checks import check_tensor
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 Segment = tuple[int, int, int | str]  # start, end (exclusive) and label, by its number or its name
 Segmentations = Sequence[Sequence[Segment]] | Int[Tensor, "batch n"]  # a list for each row, or starts

@@ -12,8 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.arcs import Arcs
 

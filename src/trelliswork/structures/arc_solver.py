@@ -22,11 +22,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.arrays import Array, Bool, Float, Int
 from trelliswork.runtime.autograd import differentiable, rows_by_reference
 from trelliswork.runtime.bridge import any_seen, as_array, as_tensor
 from trelliswork.runtime.compilation import Kernel
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.runtime.threads import over_rows
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_kernels import (

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 
 @dataclass(frozen=True)

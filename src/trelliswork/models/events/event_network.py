@@ -27,7 +27,7 @@ from trelliswork.models.networks.word_network import EncodedSentence, WordNetwor
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.crf import CRF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 from trelliswork.tags.schemes import spans_of, tags_of
 
 Pins = Mapping[str, Sequence[Entity]]  # {"entities": [(start, end, type)]}: all of them, if they are known

@@ -23,8 +23,7 @@ from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents, Inven
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.event_factors import DocumentFactors, WithinEvent
 from trelliswork.nn.scorers import RoleScorer
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import INF, Float
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
 from trelliswork.nn.transitions.unit import RecurrentSystem, unroll
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Mention, Slot, actions_of
 from trelliswork.structures.beam.frames.system import MAKES_MENTION, MAKES_SLOT
 from trelliswork.structures.beam.likelihood import locally_normalised

@@ -15,7 +15,7 @@ from trelliswork.data.events import Entity, Event, arcs_of, entities_of, events_
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.tags.schemes import tags_of
 
 SCHEME = "IOBES"

@@ -27,8 +27,7 @@ from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory
 from trelliswork.nn.scorers.roles import best_events
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 
 EntityRows = Sequence[Sequence[Entity]]  # the entities of each sentence
 Decisions = tuple[Tensor, Tensor]  # types [ways, n] and roles [ways, n, k]

@@ -24,8 +24,7 @@ from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.sparse_features import TemplateFeatures, WordNgrams, parse_templates
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Int
+from trelliswork.runtime.arrays import Array, Int
 
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding
 UNKNOWN_ITEM = "<unknown>"

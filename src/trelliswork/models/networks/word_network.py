@@ -20,7 +20,7 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.models.votes import WITHOUT_WORDS, Reason, Vote, ranked, word_vote
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.rbm import PretrainingConfig
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 SECONDS_PER_WEIGHT = 1.3e-10  # of a pretrained encoder and a word: 700 words a second through MiniLM, on one core
 TIMES_EXPLAINED = 30

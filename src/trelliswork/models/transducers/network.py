@@ -18,7 +18,7 @@ from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.transducer import Symbols, Transducer
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 UNKNOWN, BEGIN, END = "<unk>", "<s>", "</s>"
 

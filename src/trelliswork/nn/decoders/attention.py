@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import INF, Bool, Float
 
 Scoring = Literal["additive", "concat", "dot", "general"]
 Window = Literal["global", "local-m", "local-p"]

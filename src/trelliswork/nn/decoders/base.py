@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 State = tuple[Tensor, ...]
 Remembered = TypeVar("Remembered")  # what a decoder computes once of an encoded input

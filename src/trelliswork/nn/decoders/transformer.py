@@ -12,7 +12,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.transformer import sinusoids
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 Norm = Literal["pre", "post"]
 

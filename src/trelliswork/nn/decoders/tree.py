@@ -17,8 +17,8 @@ from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.kernel_math import can_fuse
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Bool, Float, Int
 
 N_FLAGS = 2  # last numbers of the vector of a symbol: 1 if it opens a subtree, 1 if it closes one
 

@@ -17,10 +17,9 @@ from trelliswork.nn.encoders.lstm_fused import read_forwards
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.nn.kernel_math import can_fuse
-from trelliswork.runtime.arrays import INF, Array
+from trelliswork.runtime.arrays import INF, Array, Float, Int
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
 MOST_CELLS = 1 << 19  # cells whose vectors are in memory at a time, if no gradient is needed

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from trelliswork.nn.edit import search_kernels
 from trelliswork.nn.edit.network import EditNetwork
-from trelliswork.runtime.arrays import NEG_INF, Array
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import NEG_INF, Array, Float, Int
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.frontier import path_to
 

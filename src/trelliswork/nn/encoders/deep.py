@@ -15,7 +15,7 @@ from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.encoders.window import concatenate_window
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.rbm import PretrainingConfig, Visible, pretrain_layers
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 Activation = Literal["sigmoid", "relu"]
 

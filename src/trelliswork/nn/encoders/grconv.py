@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders import grconv_kernels as kernels
 from trelliswork.nn.kernel_math import can_fuse
+from trelliswork.runtime.arrays import Float
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Float
 
 
 class GatedRecursiveConvolution(nn.Module):

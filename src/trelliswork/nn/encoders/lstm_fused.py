@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.kernel_math import can_fuse
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 def read_bidirectional(

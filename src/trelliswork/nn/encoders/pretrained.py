@@ -21,7 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import optional
 from trelliswork.nn.encoders.subwords import Subwords, mean_by_word, owners_of, window_of, windows
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 if TYPE_CHECKING:
     from trelliswork.nn.encoders.encoding_cache import EncodingCache

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import optional
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 _SPECIAL = ("unk_token", "pad_token", "cls_token", "sep_token", "bos_token", "eos_token", "mask_token")
 

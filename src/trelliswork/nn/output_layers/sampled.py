@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.output_layers.softmax import SoftmaxLayer
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 Method = Literal["importance", "candidates"]
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Float, Int
 
 
 class OutputLayer(nn.Module):

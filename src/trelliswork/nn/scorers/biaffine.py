@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class BiaffineScorer(nn.Module):

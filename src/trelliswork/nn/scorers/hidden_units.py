@@ -8,9 +8,9 @@ from torch.nn import functional as F
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.scorers.softplus_kernels import LANES, softplus_gradients, softplus_sums
+from trelliswork.runtime.arrays import Bool, Float
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array, out_of_reach
-from trelliswork.runtime.shapes import Bool, Float
 
 
 class HiddenUnitScorer(nn.Module):

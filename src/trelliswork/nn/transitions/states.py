@@ -17,9 +17,8 @@ from trelliswork.nn.transitions import beam_kernels, kernels, path_kernels
 from trelliswork.nn.transitions.beam_kernels import SEQUENCE, TREE, Right
 from trelliswork.nn.transitions.kernels import ANY_LABEL, WRONG, Net, Pinned, Rules
 from trelliswork.nn.transitions.parsing import ParsingUnit
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import as_array
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam.parse_kernels import N_MOVES, N_SLOTS
 from trelliswork.structures.beam.parse_state import DependencySystem
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.initialization import initialize_fan_in
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.beam.system import State, TransitionSystem, advance, decision_scores
 from trelliswork.structures.frontier_kernels import NOTHING
 

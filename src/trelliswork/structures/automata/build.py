@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import INF, Float
 from trelliswork.structures.automata.structure import LOG, Machine
 
 

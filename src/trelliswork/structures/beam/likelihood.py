@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import log_ratio, logsumexp
 from trelliswork.structures.beam.search import Choice, choose
 from trelliswork.structures.beam.system import (

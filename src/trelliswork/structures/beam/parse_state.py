@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.structures.beam import oracle_kernels
 from trelliswork.structures.beam.system import check_whole
 from trelliswork.structures.frontier_kernels import NOTHING

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.beam.search import Choice, Hypotheses, choose, search
 from trelliswork.structures.beam.system import Scorer, State, TransitionSystem, check_limit, exact, pick
 from trelliswork.structures.frontier_kernels import NOTHING

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import as_array, out_of_reach
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam import kernels
 from trelliswork.structures.beam.system import (
     Scorer,

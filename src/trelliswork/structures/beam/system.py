@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 State = TypeVar("State", bound=tuple[Tensor, ...])
 Read = TypeVar("Read", bound=tuple[Tensor, ...], contravariant=True)

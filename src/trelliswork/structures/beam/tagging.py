@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import as_array
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam import kernels
 from trelliswork.structures.beam.search import Hypotheses, for_kernels
 from trelliswork.structures.beam.system import check_whole, exact

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.runtime.device_costs import COSTS
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings import Expectation, KBest, Semiring
 
 if TYPE_CHECKING:

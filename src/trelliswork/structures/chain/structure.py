@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Expectation, Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio, logsumexp
 from trelliswork.structures.chain import scan

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Array, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
 from trelliswork.structures.ctc.solver import Kernels

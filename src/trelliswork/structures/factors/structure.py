@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Array, Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.factors.elimination import Bucket, JunctionTree

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import INF, Float
 from trelliswork.structures.grammar.rules import (
     FoldedChains,
     Rule,

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.runtime.autograd import recording
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar.grammar import Grammar

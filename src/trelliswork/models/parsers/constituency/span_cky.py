@@ -54,8 +54,7 @@ from trelliswork.models.storage import StoredConfig
 from trelliswork.models.votes import Reason
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 Sure = tuple[float | None, Sequence[float], Sequence[float]]  # of a tree, of its constituents and of its tags
 _UNSURE: Sure = None, (), ()

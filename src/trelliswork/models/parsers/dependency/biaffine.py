@@ -42,8 +42,7 @@ from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.biaffine import BestLabels, BiaffineScorer
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 
 BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most this many words
 Value = Sequence[tuple[int, int]]  # head and label of each word

@@ -36,7 +36,7 @@ from trelliswork.models.parsers.dependency.pins import head_pin
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.training.shares import answered
 
 TAGS = ("UPOS", "XPOS", "FEATS")  # columns that are predicted with the tree, if wanted

@@ -47,7 +47,7 @@ from trelliswork.nn.transitions.states import (
     right_decisions,
     right_trees,
 )
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.beam import (
     ArcHybrid,
     ArcStandard,

@@ -32,7 +32,7 @@ from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.networks.word_votes import TaskExplanation
 from trelliswork.models.taggers.sentence_tagger import is_one
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
 SHARED = ("inputs", "encoder", "input_dropout", "hidden_dropout")

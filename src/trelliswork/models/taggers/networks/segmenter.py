@@ -47,8 +47,7 @@ from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Array, Bool, Float, Int
 from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
 from trelliswork.nn.scorers import HiddenUnitScorer, LinearScorer, TransitionScorer
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.threads import one_thread_if_small
 from trelliswork.training.shares import answered
 

@@ -22,7 +22,7 @@ from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import COVERED, Generation
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.beam.ranking import coverage_penalty, length_penalty, ranked_beam_search
 from trelliswork.structures.beam.search import Hypotheses, sample
 

@@ -34,7 +34,7 @@ from trelliswork.nn.output_layers import (
     SoftmaxLayer,
 )
 from trelliswork.nn.output_layers.sampled import Method, SamplingLayer
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
 

@@ -38,7 +38,7 @@ from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import GrammarConstraint
 from trelliswork.nn.query_parts import execution_reward, reinforce_loss
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.beam import sample
 from trelliswork.structures.beam.search import Hypotheses
 from trelliswork.training.shares import answered

@@ -47,8 +47,7 @@ from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.structures.beam import beam_search
 from trelliswork.training.shares import answered
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.structures.beam.frames.actions import Actions, Kind
 from trelliswork.structures.beam.frames.graph import FrameGraph, Mention, Slot
 from trelliswork.structures.beam.frames.oracle import actions_of

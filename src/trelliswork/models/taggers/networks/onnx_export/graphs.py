@@ -25,7 +25,7 @@ from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 from trelliswork.tags.schemes import SpanPattern, span_patterns, split_tag
 
 Given = dict[str, Any]  # tensors by the names of the inputs
