@@ -33,8 +33,8 @@ def productions(
         grammar: the grammar, whose own scores are used where none are given.
         table: its rules by number.
         lexical: scores [batch, n, n_lexical] of the symbols that stand above each word.
-        rules: scores of the binary rules: [rules], [batch, rules] or by span [batch, n, n, rules]; None for those of the
-            grammar.
+        rules: scores of the binary rules: [rules], [batch, rules] or by span [batch, n, n, rules]; None for those of
+            the grammar.
         root: scores of the root symbols; None for those of the grammar.
         nodes: scores [batch, n, n, symbols] that every node adds; None for 0.
         lengths: the number of words of each row [batch]; None if all rows are full.

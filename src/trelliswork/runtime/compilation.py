@@ -86,7 +86,16 @@ def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Functio
 
 
 def overload(function: Function, arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Function], Function]:
-    """Do numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`."""
+    """Do numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`.
+
+    Args:
+        function: the function that kernels call.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        inline: whether the code is copied into the kernels that call it.
+
+    Returns:
+        A decorator of the function that chooses an implementation by types.
+    """
 
     def decorate(choose: Function) -> Function:
         _unregistered.append(lambda: _compiler.add_overload(function, choose, arithmetic, inline))

@@ -111,7 +111,16 @@ class Family(NamedTuple):
         return log_z, marginals
 
     def run_changes(self, rows: ArcRows, log_z: Array, directions: Array) -> Array:
-        """Return the changes of marginals along directions [rows, n+1, n+1]."""
+        """Return the changes of marginals along directions [rows, n+1, n+1].
+
+        Args:
+            rows: the arcs of the rows, as kernels read them.
+            log_z: log Z [rows].
+            directions: how the scores move [rows, n+1, n+1].
+
+        Returns:
+            How the marginals move [rows, n+1, n+1].
+        """
         trees, (batch, size, _) = rows.arrays, directions.shape
         changes, done = np.zeros(directions.shape), np.empty(batch, np.bool_)
         over_rows(self.changes, batch, 2 * batch * size**3, *trees[:3], log_z, directions, changes, done)

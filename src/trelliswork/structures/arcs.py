@@ -26,7 +26,16 @@ class Arcs:
 
     @staticmethod
     def of(scores: Float[Tensor, "batch n+1 n+1"], lengths: Int[Tensor, "batch"], single_root: bool) -> Arcs:
-        """Set -inf into the root, from a word to itself, and at padding, whatever stands there."""
+        """Set -inf into the root, from a word to itself, and at padding, whatever stands there.
+
+        Args:
+            scores: scores of arcs, indexed [head, dependent]; node 0 is the root.
+            lengths: number of words of each row.
+            single_root: whether a single word may depend on the root.
+
+        Returns:
+            The arcs in float64.
+        """
         unread = Arcs(scores, lengths, single_root)
         return unread.with_arcs(torch.where(unread.is_arc, scores.double(), -INF))
 

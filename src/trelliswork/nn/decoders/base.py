@@ -57,7 +57,16 @@ class Decoder(nn.Module, Generic[Remembered]):
 
     @abstractmethod
     def step(self, memory: Remembered, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
-        """Read one more symbol."""
+        """Read one more symbol.
+
+        Args:
+            memory: What `remember` has made of the input.
+            state: Tensors [batch, beam, ...], one state for each hypothesis.
+            symbols: Vector of the last symbol of each hypothesis.
+
+        Returns:
+            The vector that the output layer reads [batch, beam, d], attention [batch, beam, n] and the next state.
+        """
 
     def forward(self, memory: Remembered, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
         """Read given symbols, as in training (teacher forcing)."""

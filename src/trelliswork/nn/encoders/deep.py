@@ -90,6 +90,12 @@ class DeepEncoder(TokenEncoder):
     ) -> list[float]:
         """Initialize the weights by training a stack of RBMs on the tokens; see `pretrain_layers`.
 
+        Args:
+            tokens: Vectors of the tokens.
+            mask: True at valid positions.
+            config: Settings of the training; None for their defaults.
+            visible: What the vectors are to the first machine: binary or gaussian units.
+
         Returns:
             The reconstruction error of each layer.
         """

@@ -78,6 +78,14 @@ def windows(n: int, room: int, overlap: int) -> list[tuple[int, int]]:
 
     >>> windows(10, room=6, overlap=2), windows(5, room=6, overlap=2)
     ([(0, 6), (4, 10)], [(0, 5)])
+
+    Args:
+        n: Number of positions.
+        room: The largest window.
+        overlap: What neighbours share at least, less than `room`.
+
+    Returns:
+        Ranges [first, last).
     """
     if n <= room:
         return [(0, n)]

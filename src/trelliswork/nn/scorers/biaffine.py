@@ -228,7 +228,16 @@ class BestLabels:
         self._is_known: Bool[Tensor, "batch n+1 n+1"] = torch.zeros(shape, dtype=torch.bool, device=nodes.device)
 
     def fix(self, row: int, word: int, label: int) -> Float[Tensor, "n+1"]:
-        """Give all arcs into a word, counted from 0, this label; its log probability under each head."""
+        """Give all arcs into a word, counted from 0, this label; its log probability under each head.
+
+        Args:
+            row: Row of the batch.
+            word: Word whose head is known to have this label, counted from 0.
+            label: The label.
+
+        Returns:
+            One number for each possible head, the root first.
+        """
         at = (row, slice(None), word + 1)
         self.log_shares[at], self.labels[at], self._is_known[at] = 0.0, label, True
         dependents = self._dependents[row, word + 1].expand_as(self._heads[row])

@@ -140,7 +140,17 @@ class DependencySystem(ABC):
 def attached(
     state: ParseState, dependent: Int[Tensor, "batch beam"], head: Int[Tensor, "batch beam"], label: Tensor
 ) -> dict[str, Tensor]:
-    """The fields that an arc changes; a dependent of 0 is no arc."""
+    """Return the fields that an arc changes; a dependent of 0 is no arc.
+
+    Args:
+        state: states of a batch.
+        dependent: the word that gets a head.
+        head: its head.
+        label: label of the arc, shaped like the dependents.
+
+    Returns:
+        The changed tensors by the names of their fields.
+    """
     arc, leftmost, rightmost = dependent > 0, take(state.left, head), take(state.right, head)
     is_left = arc & (dependent < head) & ((leftmost == 0) | (dependent < leftmost))
     is_right = arc & (dependent > head) & (dependent > rightmost)
@@ -158,7 +168,16 @@ def take(tensor: Tensor, place: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch
 
 
 def put(tensor: Tensor, place: Int[Tensor, "batch beam"], value: Int[Tensor, "batch beam"]) -> Tensor:
-    """The same with other values in these columns."""
+    """Return a tensor with other values in one column of each hypothesis.
+
+    Args:
+        tensor: [batch, beam, columns].
+        place: the column.
+        value: what stands there.
+
+    Returns:
+        A new tensor.
+    """
     return tensor.scatter(2, place.clamp(0, tensor.shape[2] - 1)[:, :, None], value[:, :, None])
 
 

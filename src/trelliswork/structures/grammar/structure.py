@@ -103,6 +103,17 @@ class Productions:
     def with_scores(
         self, rules: Tensor | None, lexical: Tensor | None, root: Tensor | None, nodes: Tensor | None
     ) -> Productions:
+        """Return the same rows with other scores.
+
+        Args:
+            rules: scores of the binary rules; they and the next two are tensors here, whatever a batch of scores may hold.
+            lexical: scores of the symbols above each word.
+            root: scores of the root symbols.
+            nodes: scores that every node adds; None for 0.
+
+        Returns:
+            New productions.
+        """
         assert rules is not None and lexical is not None and root is not None
         return replace(self, rules=rules, lexical=lexical, root=root, nodes=nodes)
 

@@ -132,7 +132,16 @@ class FrameSystem:
         return found.to(self.lengths.device)
 
     def graph(self, state: FrameState, row: int, hypothesis: int = 0) -> FrameGraph:
-        """The graph of a state, its frames in the order in which they were made."""
+        """The graph of a state, its frames in the order in which they were made.
+
+        Args:
+            state: states of a batch.
+            row: row of the batch.
+            hypothesis: place in the beam.
+
+        Returns:
+            The frames with their slots.
+        """
         types, mentions, slots = (
             each[row, hypothesis][: int(n[row, hypothesis])].tolist()
             for each, n in (
