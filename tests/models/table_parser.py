@@ -23,8 +23,9 @@ from trelliswork.models.batched import in_batches
 from trelliswork.models.catalogue import CLASSES
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation
-from trelliswork.models.parsers.dependency.parser import arcs_of, report_of
+from trelliswork.models.parsers.dependency.parser import arcs_of
 from trelliswork.models.parsers.dependency.pins import head_pin
+from trelliswork.models.parsers.dependency.report import report_of
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.nn import DependencyCRF
 from trelliswork.training import TrainingConfig

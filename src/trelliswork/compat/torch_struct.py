@@ -208,7 +208,16 @@ class LinearChainCRF(StructDistribution):
         return LinearChain(edges.new_zeros(batch, n + 1, c), edges.transpose(-1, -2), lengths=self.lengths)
 
     def to_event(self, sequence: Tensor, extra: int, lengths: Tensor | None = None) -> Tensor:
-        """Return the event of tags [batch, N] out of `extra`."""
+        """Return the event of tags [batch, N] out of `extra`.
+
+        Args:
+            sequence: Tags [batch, N].
+            extra: Number of tags C.
+            lengths: Number of tags of each row [batch]; None if all rows are full.
+
+        Returns:
+            1 at each pair of neighbours [batch, N-1, C to, C from], 0 elsewhere.
+        """
         to, source = one_hot(sequence[:, 1:], extra), one_hot(sequence[:, :-1], extra)
         inside = torch.arange(sequence.shape[1] - 1) < _given(lengths, sequence)[:, None] - 1
         return to[..., :, None] * source[..., None, :] * inside[..., None, None]
@@ -296,7 +305,16 @@ class DependencyCRF(StructDistribution):
         return self._tree(square, **how)
 
     def to_event(self, sequence: Tensor, extra: None = None, lengths: Tensor | None = None) -> Tensor:
-        """Return the event of heads [batch, N], counted from 1 and 0 for the root."""
+        """Return the event of heads [batch, N], counted from 1 and 0 for the root.
+
+        Args:
+            sequence: Heads [batch, N].
+            extra: Nothing; torch-struct has this argument too.
+            lengths: Number of words of each row [batch]; None if all rows are full.
+
+        Returns:
+            1 at each arc [batch, N head, N child], 0 elsewhere.
+        """
         n = sequence.shape[1]
         words = torch.arange(n, device=sequence.device)
         heads = torch.where(sequence == 0, words, sequence - 1)

@@ -112,7 +112,17 @@ def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tag
 
 
 def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, with_tags: bool = True) -> ColumnFormat:
-    """Return the layout that fits the sampled lines."""
+    """Return the layout that fits the sampled lines.
+
+    Args:
+        sample: (number, line) of the first lines.
+        file: Name of the file, for the sentence of an error.
+        choices: Columns and scheme that the user has named; what is not named is inferred.
+        with_tags: Whether a column of tags is expected.
+
+    Returns:
+        Which column is what.
+    """
     tokens = [line for _, line in sample if line and not line.isspace() and not line.startswith("-DOCSTART-")]
     sure = [line for line in tokens if not line.startswith("#")] or tokens
     if not sure:

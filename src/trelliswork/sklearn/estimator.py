@@ -123,9 +123,17 @@ class CRF(BaseEstimator):
     ) -> Self:
         """Learn from sentences of token attributes and their labels.
 
-        Development data are scored after every iteration (see `training_log_`) and change nothing else. A label may be
-        None (unknown) or a set of labels (one of them), and a sentence counts as often as its entry of `sample_weight`
-        says: both need the algorithm lbfgs or l2sgd.
+        Args:
+            X: Sentences, each a list of dicts or lists of names, one for each token.
+            y: Labels of the sentences. A label may be None (unknown) or a set of labels (one of them), with the
+                algorithms lbfgs and l2sgd.
+            X_dev: Development sentences, which are scored after every iteration (see `training_log_`) and change
+                nothing else.
+            y_dev: Their labels.
+            sample_weight: How often each sentence counts; None for once. With the algorithms lbfgs and l2sgd.
+
+        Returns:
+            The estimator itself.
         """
         if (X_dev is None) != (y_dev is None):
             raise ScoreError("Pass both X_dev and y_dev to use the holdout data")

@@ -164,7 +164,17 @@ class EventNetwork(WordNetwork):
         top_k: int = 1,
         confidence: bool = False,
     ) -> list[Extracted]:
-        """Return entities and events of sentences or documents, as `predict` answers with them."""
+        """Return entities and events of sentences or documents, as `predict` answers with them.
+
+        Args:
+            sentences: Sentences or documents.
+            pins: For each of them what is known, by `entities` and `events`; None if nothing is.
+            top_k: How many alternatives to return; 0 for none.
+            confidence: Whether parts have their probabilities.
+
+        Returns:
+            Entities and events of each sentence or document.
+        """
 
         def answer(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Extracted]:
             encoded = self.encode(batch)

@@ -180,7 +180,16 @@ class Inventory:
     def events(
         self, types: Mapping[int, int], roles: Mapping[tuple[int, int], int], spans: list[Entity]
     ) -> list[Event]:
-        """Return events from the types of triggers and the roles of (trigger, number of the entity)."""
+        """Return events from the types of triggers and the roles of (trigger, number of the entity).
+
+        Args:
+            types: Type of each trigger, by its token.
+            roles: Role of each (trigger, number of the entity).
+            spans: The entities.
+
+        Returns:
+            The events, in order of their triggers.
+        """
         return [
             Event(token, self.types[type_], tuple(
                 (start, end, self.roles[roles[token, j]]) for j, (start, end, _) in enumerate(spans)

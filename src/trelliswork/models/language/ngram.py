@@ -55,7 +55,16 @@ class NgramLanguageModel(LanguageModel):
     def fit(
         cls, text: Corpus | Iterable[str], config: NgramConfig | None = None, *, format: TextReading | None = None
     ) -> Self:
-        """Learn from a corpus, or from sentences whose words have white space between them."""
+        """Learn from a corpus, or from sentences whose words have white space between them.
+
+        Args:
+            text: A corpus, or sentences whose words have white space between them.
+            config: Settings; None for their defaults.
+            format: How text is cut into symbols; None for words.
+
+        Returns:
+            The model.
+        """
         config, format = config or NgramConfig(), format or TextReading(pretokenised=True)
         corpus = text if isinstance(text, Corpus) else corpus_of([line.split() for line in text])
         check_smoothing(config.smoothing, config.order, None, config.least_counts)

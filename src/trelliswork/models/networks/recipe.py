@@ -99,7 +99,16 @@ class NetworkRecipe(Recipe):
         return model.to(self.device)
 
     def initialised(self, model: Any, seed: int, note: Note) -> Any:
-        """Return a new model with the weights that it begins with."""
+        """Return a new model with the weights that it begins with.
+
+        Args:
+            model: A model that has just been made.
+            seed: Seed of the run.
+            note: Called with sentences that are worth telling.
+
+        Returns:
+            The model to train, which may be another one.
+        """
         return model
 
     def _describe_vectors(self, vectors: WordVectors, note: Note) -> None:

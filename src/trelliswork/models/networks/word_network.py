@@ -68,7 +68,17 @@ class WordNetwork(StoredNetwork):
 
     @classmethod
     def initialised(cls, train: Sequence[Sentence], vectors: WordVectors | None, seed: int, *parts: Any) -> Self:
-        """Return a new model of `parts` (what `__init__` takes), whose first weights depend on `seed` alone."""
+        """Return a new model of `parts` (what `__init__` takes), whose first weights depend on `seed` alone.
+
+        Args:
+            train: Sentences to learn from.
+            vectors: Pretrained vectors; None for none.
+            seed: What the first weights depend on.
+            parts: What `__init__` takes.
+
+        Returns:
+            The model, not trained.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cls(*parts)

@@ -128,7 +128,16 @@ class CharacterTokeniser(TokeniserModel):
         *,
         on_progress: Callable[[Progress], bool] | None = None,
     ) -> Self:
-        """Learn from documents; `on_progress` sees every iteration and stops training when it returns True."""
+        """Learn from documents; `on_progress` sees every iteration and stops training when it returns True.
+
+        Args:
+            documents: Texts whose tokens are known.
+            config: Settings of learning.
+            on_progress: Called after every iteration; training stops when it returns True. None to look at none.
+
+        Returns:
+            The tokeniser.
+        """
         gold = np.concatenate([np.empty(0, np.int64), *map(_gold, documents)])
         if not len(gold):
             raise TrellisworkError("expected text with known tokens to learn from, got none; check the data")

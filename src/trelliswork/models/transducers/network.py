@@ -74,7 +74,17 @@ class PairNetwork(Transducer, StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
-        """Return a new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it.
+
+        Args:
+            material: Pairs to learn from.
+            config: Settings of the network.
+            options: What the command line says in addition.
+            seed: What the first weights depend on.
+
+        Returns:
+            The model, not trained.
+        """
         return cls.from_data(material.train, config, format=material.choices.pairs, seed=seed)
 
     # Learning

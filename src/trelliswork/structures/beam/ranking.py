@@ -140,8 +140,6 @@ def diverse_beam_search(
 ) -> Hypotheses[State]:
     """Search with a beam in groups that must differ: a decision costs more for each earlier group that takes it.
 
-    The hypotheses come group by group, each best first; scores are those of the model.
-
     Vijayakumar et al. (2018), Diverse beam search for improved description of complex scenes (Hamming diversity).
 
     Args:

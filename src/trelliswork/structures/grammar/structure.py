@@ -106,7 +106,7 @@ class Productions:
         """Return the same rows with other scores.
 
         Args:
-            rules: scores of the binary rules; they and the next two are tensors here, whatever a batch of scores may hold.
+            rules: scores of the binary rules; not None, and neither are the next two.
             lexical: scores of the symbols above each word.
             root: scores of the root symbols.
             nodes: scores that every node adds; None for 0.

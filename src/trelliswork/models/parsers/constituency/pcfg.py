@@ -222,7 +222,16 @@ class TreebankGrammar(ConstituencyParser):
         return [self.tag_names[i] for i in of_tags.argmax(1).tolist()], brackets
 
     def log_weight(self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]) -> float:
-        """Return log p(tree, words) up to a factor of the words, as in charts; -inf if the grammar lacks a rule."""
+        """Return log p(tree, words) up to a factor of the words, as in charts; -inf if the grammar lacks a rule.
+
+        Args:
+            words: Words of the sentence.
+            tags: Part of speech of each word.
+            brackets: Brackets of the tree.
+
+        Returns:
+            A logarithm.
+        """
         factors = [weight for _, weight in self.factors(words, tags, brackets)]
         return float(np.log(factors).sum()) if min(factors) > 0 else -math.inf
 

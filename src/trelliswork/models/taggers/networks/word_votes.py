@@ -153,10 +153,29 @@ class ExplainableTagger(Protocol[Item, Value]):
         """Return the tags that a value of n tokens stands for."""
 
     def attributed(self, sentence: Item, value: Value, rivals: Sequence[Value], /) -> list[Attribution]:
-        """Return the shares of the words in the difference between the scores of a value and of each rival."""
+        """Return the shares of the words in the difference between the scores of a value and of each rival.
+
+        Args:
+            sentence: What the tagger reads.
+            value: Its best answer.
+            rivals: Answers in which a token has another tag.
+
+        Returns:
+            The shares for each rival.
+        """
 
     def reason(self, sentence: Item, shares: Attribution, rival: str, at: int, /) -> Reason:
-        """Return attributed shares as votes, seen from token `at`."""
+        """Return attributed shares as votes, seen from token `at`.
+
+        Args:
+            sentence: What the tagger reads.
+            shares: Shares of its words.
+            rival: The tag in place of the best one.
+            at: Token whose tag it is, counted from 0.
+
+        Returns:
+            The votes.
+        """
 
 
 def explained_tags(model: ExplainableTagger[Item, Value], sentence: Item) -> WordExplanation:

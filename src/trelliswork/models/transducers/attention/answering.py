@@ -127,13 +127,32 @@ class AttentionSearch(PairNetwork):
     def target_log_probs(
         self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
-        """Return ln p of each symbol of given targets."""
+        """Return ln p of each symbol of given targets.
+
+        Args:
+            read: Sources as the encoder has read them.
+            unrolled: The decoder over the targets.
+            outputs: Symbols of the targets.
+
+        Returns:
+            One log probability for each symbol.
+        """
 
     @abstractmethod
     def target_loss(
         self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
     ) -> Float[Tensor, ""]:
-        """Return the loss of the output layer, summed over all targets."""
+        """Return the loss of the output layer, summed over all targets.
+
+        Args:
+            read: Sources as the encoder has read them.
+            unrolled: The decoder over the targets.
+            outputs: Symbols of the targets.
+            mask: True at symbols that are no padding.
+
+        Returns:
+            A scalar.
+        """
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
         """Return the best of a beam; as many as it has of the `top_k` best."""

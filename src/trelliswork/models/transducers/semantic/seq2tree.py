@@ -327,7 +327,16 @@ class Seq2Tree(PairNetwork):
 
 
 def words_of(questions: Sequence[Sequence[str]], min_count: int, vectors: WordVectors | None) -> tuple[Vocabulary, int]:
-    """Return the words with learned vectors, then the others with pretrained ones; and the number of the former."""
+    """Return the words with learned vectors, then the others with pretrained ones; and the number of the former.
+
+    Args:
+        questions: Words of each question.
+        min_count: Words seen fewer times have no vector of their own.
+        vectors: Pretrained vectors; None for none.
+
+    Returns:
+        The vocabulary, and how many of its words have learned vectors.
+    """
     known = Vocabulary.from_items(
         (word for words in questions for word in words), min_count=min_count, unknown=UNKNOWN
     ).to_list()
