@@ -22,7 +22,7 @@ FOUND = re.compile(r"^\s*found\b(: [^=]+)? = ")
 ALIASES = re.compile(r"^(Array|INF|NEG_INF)\b(: \w+)? = ")
 # Each figure may fall; `test_counts.py` fails if one rises, and asks to lower a limit that a change has left behind.
 LIMITS = {
-    "files": 646,
+    "files": 647,
     "small modules with one importer": 5,
     "files of more than 450 lines": 0,
     "files of fewer than 25 lines": 0,
@@ -67,7 +67,8 @@ def length(file: Path) -> int:
 def small_modules() -> list[str]:
     """Return the modules that belong into the one that imports them.
 
-    Kernel files, modules that a package re-exports and modules that are named by a string stay where they are.
+    Kernel files, the solver of a structure (each folder has one), modules that a package re-exports and modules that
+    are named by a string stay where they are.
     """
     modules = {module_of(file): file for file in FILES}
     needs = {module: needed_by(module, file, set(modules)) for module, file in modules.items()}
@@ -75,7 +76,7 @@ def small_modules() -> list[str]:
     small = []
     for module, file in modules.items():
         importers = [other for other, needed in needs.items() if module in needed]
-        stays = file.name == "__init__.py" or "@kernel" in text_of(file) or module in by_string
+        stays = file.name in ("__init__.py", "solver.py") or "@kernel" in text_of(file) or module in by_string
         if length(file) < SMALL and len(importers) == 1 and not stays:
             small += [module] if modules[importers[0]].name != "__init__.py" else []
     return small

@@ -172,14 +172,16 @@ class TableParser(StoredNetwork):
         return self._n_columns
 
     def describe(self, top: int = 20) -> Description:
-        return Description("a parser by pairs of words", {"labels": self.label_names}, {"labels": self.label_names}, {})
+        return Description(
+            "a parser by pairs of words", {"labels": self.known_labels}, {"labels": self.known_labels}, {}
+        )
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         return self.labels.to_list()
 
     def stored_config(self) -> dict[str, Any]:
-        parts = {"words": self.words.to_list(), "labels": self.label_names, "upos": self.upos}
+        parts = {"words": self.words.to_list(), "labels": self.known_labels, "upos": self.upos}
         return {"settings": {}, **parts, "n_columns": self._n_columns}
 
     @classmethod

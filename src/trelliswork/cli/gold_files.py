@@ -11,7 +11,7 @@ from trelliswork.data.readers import InputKind, open_tagged
 from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.reading import name_of
 

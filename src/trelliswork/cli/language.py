@@ -83,7 +83,7 @@ def _prefixes(model: LanguageModel, file: str) -> list[Sequence[str]]:
 
 
 def _constrained_texts(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
-    if not hasattr(model, "machine"):
+    if not model.is_automaton:
         raise TrellisworkError(f"--constraint is for n-gram models, got a {type(model).__name__}")
     if file != "-" or top_k or wanted.nucleus != 1:
         raise TrellisworkError("--constraint is exact: FILE is - and is not read; leave out --nucleus and --top-k")

@@ -25,7 +25,7 @@ from trelliswork.data.pairs import PairColumns
 from trelliswork.data.readers import open_untagged, read_pretokenised
 from trelliswork.data.spilled import keep_sentences
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.catalogue import TOKENISER
 from trelliswork.models.lemmatiser import Lemmatiser, is_lemma, words_with_lemmas
 from trelliswork.models.loading import FolderTokeniser, tokeniser_in

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from trelliswork.cli.inputs import stored_format
 from trelliswork.cli.writers import (
@@ -230,16 +229,15 @@ def _tag_name(choices: Choices) -> str:
 
 
 def _page(inputs: Inputs, model: Model, schemes: dict[str, str]) -> PageWriter:
-    labels = {name: _labels(head) for name, head in model.heads.items()}
+    labels = {name: _labels(head) if model.learns_from == "tags" else [] for name, head in model.heads.items()}
     done = "parsed" if model.learns_from in TREES else "tagged"
     what = "an arc" if model.learns_from in TREES else "a mark"
     subtitle = f"Point at {what} for its probability, if --confidence was given."
     return PageWriter(f"{Path(name_of(inputs.file)).name}, {done}", subtitle, labels, schemes)
 
 
-def _labels(head: Any) -> list[str]:
+def _labels(head: Model) -> list[str]:
     """Return the labels of spans, or the tags if they are plain."""
-    tags = list(getattr(getattr(head, "labels", None), "data_tags", ()))
     if head.scheme == "plain":
-        return tags
-    return list(dict.fromkeys(kind for tag in tags if (kind := split_tag(tag)[1])))
+        return head.known_labels
+    return list(dict.fromkeys(kind for tag in head.known_labels if (kind := split_tag(tag)[1])))

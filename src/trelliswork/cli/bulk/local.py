@@ -26,8 +26,8 @@ from trelliswork.cli.answering import Job
 from trelliswork.cli.bulk.shards import TRIES, Outcome, Shard, annotate_shard, clear_parts
 from trelliswork.cli.messages import ProgressDisplay, progress_display, say
 from trelliswork.lazy import lazy_module
-from trelliswork.logs import tell
-from trelliswork.models.base import Model, count
+from trelliswork.logs import count, tell
+from trelliswork.models.base import Model
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive

@@ -14,7 +14,7 @@ from trelliswork.cli.options import COLUMNS, SEEDS, Quiet, Threads, layout_in, p
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.catalogue import SHARED, entry_of, models_with, nearest_model
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 

@@ -26,9 +26,10 @@ from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.logs import count
 from trelliswork.metrics import Difference, Score, paired_bootstrap
 from trelliswork.metrics.attachment import ROOT, TextWord, word_scores
-from trelliswork.models.base import HEAD, Answer, Model, Report, count
+from trelliswork.models.base import HEAD, Answer, Model, Report
 from trelliswork.models.examined import Examined, Example, Part
 from trelliswork.models.votes import isolated
 from trelliswork.text import Document, RuleTokeniser, Token, Tokeniser, read_documents, tokenisation_scores

@@ -93,7 +93,6 @@ class Template:
 
     @property
     def text(self) -> str:
-        """As it was written."""
         return "".join(part if isinstance(part, str) else _written(part) for part in self.parts)
 
 

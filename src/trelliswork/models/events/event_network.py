@@ -246,7 +246,7 @@ class EventNetwork(WordNetwork):
         return network_described(self, self.STRUCTURE, shown, shown, [])
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         """The types of events."""
         return list(self.inventory.types)
 

@@ -255,7 +255,7 @@ class FrameParser(WordNetwork):
         return network_described(self, self.STRUCTURE, shown, shown, [])
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         """The types of frames."""
         return self.actions.types
 

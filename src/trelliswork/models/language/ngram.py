@@ -20,7 +20,8 @@ import numpy as np
 from trelliswork.data.subwords import BytePairs
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import Description, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.config import NgramConfig, TextConfig
@@ -45,6 +46,7 @@ class NgramLanguageModel(LanguageModel):
     """A back-off model over words, characters or subwords."""
 
     KIND = "NgramLanguageModel"
+    is_automaton = True
 
     def __init__(self, config: NgramConfig, format: TextReading, names: list[str], counts: Array, arrays: NgramArrays):
         self.config, self.format, self.names, self.counts, self.arrays = config, format, names, counts, arrays

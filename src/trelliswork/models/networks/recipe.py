@@ -12,7 +12,8 @@ from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.data.settings import settings_given
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import Model, count
+from trelliswork.logs import count
+from trelliswork.models.base import Model
 from trelliswork.models.catalogue import PAIRS, VECTORS, entry_of
 from trelliswork.models.networks.pretrained import description_of, learning_defaults
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions

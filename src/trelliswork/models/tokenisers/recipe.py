@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.tokenisers.base import TokeniserModel

@@ -13,7 +13,8 @@ from torch import Tensor
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.settings import Settings
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Description, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig

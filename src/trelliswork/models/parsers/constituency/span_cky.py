@@ -208,7 +208,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _having(self, label: str | None) -> Bool[Tensor, "c"]:
         having = torch.tensor(self.labels.with_label(label))
         if not bool(having.any()):
-            known = ", ".join(sorted(self.known_labels))
+            known = ", ".join(self.known_labels)
             raise TrellisworkError(f"a pin must have one of the labels {known}; got {label!r}")
         return having
 
@@ -323,8 +323,8 @@ class SpanParser(ConstituencyParser, WordNetwork):
     # What it is
 
     @property
-    def known_labels(self) -> set[str]:
-        return set(self.labels.single)
+    def known_labels(self) -> list[str]:
+        return sorted(set(self.labels.single))
 
     def describe(self, top: int = 20) -> Description:
         shown = {"constituents": self.labels.names[1:], "parts of speech": self.tags.to_list()}

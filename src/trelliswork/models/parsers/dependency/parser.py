@@ -234,7 +234,7 @@ class DependencyParser(WordNetwork):
         ]
 
     def pinned(self, text: str, n: int | None = None) -> tuple[int | None, str | None]:
-        return head_pin(text, self.label_names, n)
+        return head_pin(text, self.known_labels, n)
 
     def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return attachment scores on sentences with heads, every word counted."""
@@ -283,20 +283,20 @@ class DependencyParser(WordNetwork):
     # What it is
 
     def describe(self, top: int = 20) -> Description:
-        shown = {"labels": self.label_names} | {name: _some(v.to_list()) for name, v in self.tags.items()}
-        return network_described(self, self.STRUCTURE, shown, {"labels": self.label_names}, [])
+        shown = {"labels": self.known_labels} | {name: _some(v.to_list()) for name, v in self.tags.items()}
+        return network_described(self, self.STRUCTURE, shown, {"labels": self.known_labels}, [])
 
     @property
     def size(self) -> str:
         return f"{len(self.labels)} labels of arcs, {self.n_parameters:,} parameters"
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         return self.labels.to_list()
 
     def stored_config(self) -> dict[str, object]:
         tags = {name: vocabulary.to_list() for name, vocabulary in self.tags.items()}
-        return super().stored_config() | {"labels": self.label_names, "tags": tags}
+        return super().stored_config() | {"labels": self.known_labels, "tags": tags}
 
     @classmethod
     def from_stored(cls, config: StoredConfig) -> Self:
@@ -357,6 +357,3 @@ def _answer(sentence: Sentence, parse: ParsedArcs) -> Answer:
         offsets=sentence.offsets,
         columns={**parse.tags, **columns},
     )
-
-
-# Reports on the quality of dependency trees, in words and numbers.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from trelliswork.data import Sentence
 from trelliswork.data.treebank import is_projective
+from trelliswork.logs import count
 from trelliswork.metrics import Score, confusion
 from trelliswork.metrics.attachment import (
     Attachment,
@@ -15,7 +16,7 @@ from trelliswork.metrics.attachment import (
     content_score,
     heads_by_distance,
 )
-from trelliswork.models.base import Arc, Report, count
+from trelliswork.models.base import Arc, Report
 from trelliswork.models.examined import Examined, Example
 
 MOST_LABELS = 12  # in the table of labels

@@ -21,7 +21,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import Description, Readable, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description, Readable
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution
 from trelliswork.models.networks.features import TokenFeatures

@@ -137,7 +137,7 @@ class ExplainableTagger(Protocol[Item, Value]):
     """A tagger whose scores can be attributed to what it reads; `Value` is an answer as its distribution has it."""
 
     @property
-    def known_tags(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         """The tags that a token can have."""
 
     def predict(self, inputs: Sequence[Item], /, *, top_k: int) -> list[Answer]:
@@ -215,7 +215,7 @@ def _rivals(
     model: ExplainableTagger[Item, Value], sentence: Item, tags: Sequence[str], asked: Sequence[int]
 ) -> dict[int, Value]:
     """Return the best value in which each of some tokens has another tag, but for those that can have no other."""
-    others = {i: tuple(tag for tag in model.known_tags if tag != tags[i]) for i in asked}
+    others = {i: tuple(tag for tag in model.known_labels if tag != tags[i]) for i in asked}
     known: list[Pins] = [{i: others[i]} for i in asked if others[i]]
     at_a_time = max(1, AT_A_TIME // len(sentence))
     rivals: dict[int, Value] = {}

@@ -27,7 +27,8 @@ import numpy as np
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
-from trelliswork.models.base import Description, PartProbability, Readable, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description, PartProbability, Readable
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits

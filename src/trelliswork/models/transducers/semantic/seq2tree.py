@@ -21,7 +21,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import PartProbability, Report, Scores, count
+from trelliswork.logs import count
+from trelliswork.models.base import PartProbability, Report, Scores
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
