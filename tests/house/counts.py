@@ -1,6 +1,6 @@
 """Figures of the source code: how many files and how large, who imports whom, and words that say little.
 
-`python -m tests.house.counts` prints them beside their limits.
+`python -m tests.house.counts` prints them next to their limits.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _has_args(node: Function) -> bool:
 
 
 def table() -> str:
-    """Return the figures beside their limits, one a line."""
+    """Return the figures next to their limits, one a line."""
     return "\n".join(f"{name:<50}{n:>6} of {LIMITS[name]}" for name, n in counts().items())
 
 

@@ -179,7 +179,7 @@ def _parse(text: str, path: str) -> dict[str, object]:
 
 
 def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
-    """Return the problem and the line in a message of tomllib about a text of so many lines.
+    """Return the problem and the line in a message of tomllib about a text of `n_lines` lines.
 
     >>> _split_place("Invalid value (at line 4, column 8)", 7), _split_place("Expected '=' (at end of document)", 7)
     (('invalid value', {'line': 4, 'column': 8}), ("expected '='", {'line': 7}))

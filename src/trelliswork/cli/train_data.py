@@ -41,7 +41,7 @@ from trelliswork.text import Document
 from trelliswork.text.spacing import is_unspaced
 
 PARTS_OF_SPEECH = tuple(CONLLU_NAMES.index(name) + 1 for name in ("UPOS", "XPOS"))
-HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
+HELD_OUT = 10  # one sentence in ten is held out when there is no dev file
 N_EXAMPLES, LOOKED_AT = 3, 1000  # examples that a model keeps, and sentences that they are chosen from
 LEAST_WORDS, LONGEST_EXAMPLE = 4, 80  # words and characters of an example
 

@@ -397,7 +397,7 @@ class SentCFG(StructDistribution):
 
 @lru_cache(maxsize=16)
 def _every_rule(n_phrases: int, n_terms: int) -> Grammar:
-    """Return the grammar with all rules of so many symbols."""
+    """Return the grammar with all rules of these numbers of symbols."""
     n = n_phrases + n_terms
     rules = tuple((parent, left, right) for parent in range(n_phrases) for left in range(n) for right in range(n))
     scores = torch.zeros(len(rules), dtype=torch.float64), torch.zeros(n, dtype=torch.float64)

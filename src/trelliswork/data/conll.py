@@ -235,7 +235,7 @@ _NO_WORD = re.compile(r"[\d=:|/\\_<>{}]")
 _TAG = re.compile(r"O|_|[BIESLUM]-\S+|[A-Z]{2,5}\$?")
 FEWEST_FIELDS = 3  # of the longest line that is a sentence
 WIDE = 3  # how far the numbers of words in lines of text are apart, at least
-LONG = 6  # words of the longest of these lines, at least; few files have so many columns
+LONG = 6  # words of the longest of these lines, at least; few files have this many columns
 FEW_LINES = 2  # that may have the same number of words by chance
 SHORT = 5  # lines of which most may have the same number of words by chance
 MANY_BLOCKS = 5

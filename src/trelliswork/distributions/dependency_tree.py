@@ -396,7 +396,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
 
 def _readable(scores: Tensor, n_axes: int) -> Tensor:
-    """Return scores as rows with so many axes, in a precision that kernels read."""
+    """Return scores as rows with `n_axes` axes each, in a precision that kernels read."""
     rows = scores
     if scores.dim() != n_axes + 1:
         rows = scores.reshape(scores.shape[: scores.dim() - n_axes].numel(), *scores.shape[-n_axes:])

@@ -333,9 +333,9 @@ class Model:
 
     def _shown(self) -> Sequence[Piece]:
         """Return, for notebooks, what `describe` says of it."""
-        told = self.describe(0)
-        rows = [("kind", told.kind), ("size", self.size), *told.labels.items()]
-        return [Table(rows), *(Table([*section.items()], (title, "")) for title, section in told.sections)]
+        about = self.describe(0)
+        rows = [("kind", about.kind), ("size", self.size), *about.labels.items()]
+        return [Table(rows), *(Table([*section.items()], (title, "")) for title, section in about.sections)]
 
     @property
     def n_columns(self) -> int:

@@ -215,7 +215,7 @@ def numba_version() -> str:
 
 @cache
 def _tools() -> str:
-    """Return the versions and settings that machine code depends on beside its source and its processor."""
+    """Return the versions and settings that machine code depends on in addition to its source and its processor."""
     versions = __version__, numba_version(), llvmlite.__version__, np.__version__, sys.version, platform.machine()
     return _short(versions, _settings())
 

@@ -327,7 +327,7 @@ Result = TypeVar("Result")
 
 
 async def off_loop(n_bytes: int, function: Callable[..., Result], *arguments: object) -> Result:
-    """Return the result of a function of about so many bytes, found in a thread unless they are few."""
+    """Return the result of a function that reads about `n_bytes` bytes, called in a thread unless they are few."""
     if n_bytes <= INLINE:
         return function(*arguments)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, function, *arguments)

@@ -130,9 +130,9 @@ class NetworkRecipe(Recipe):
                 raise OutputError(_finished(run.folder, done, training))
             run.progress.note(f"seed {run.seed}: finished already")
             return model, done
-        told, progress = run.on_score, run.progress
-        if told is not None:
-            progress = OnEpoch(progress, lambda record: told(record.epoch, record.score))
+        on_score, progress = run.on_score, run.progress
+        if on_score is not None:
+            progress = OnEpoch(progress, lambda record: on_score(record.epoch, record.score))
         prepared = Run(model, self.material.train, self.material.dev, training, run.folder)
         result = carry_out(prepared, progress, resume=run.resume)
         if model.calibrate(self.material.dev) and run.folder is not None:

@@ -53,7 +53,7 @@ class DependencySystem(ABC):
 
     KIND: ClassVar[int]  # for the kernels
     TREES: ClassVar[str] = "projective tree"  # what can be built
-    MORE_DECISIONS: ClassVar[int] = 0  # beside shifts and arcs
+    MORE_DECISIONS: ClassVar[int] = 0  # in addition to shifts and arcs
 
     def __init__(self, lengths: Int[Tensor, "batch"], n_labels: int = 1, *, single_root: bool = True):
         check_whole("lengths", lengths, "[batch]")

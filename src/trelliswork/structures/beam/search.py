@@ -72,15 +72,15 @@ def choose(
 
     Of many decisions each hypothesis sends its own best `beam_size` only, which is enough: what is merged does not grow
     with the number of decisions. Places that no row fills are cut off, unless there is a `rank`: it gives what is
-    compared in place of the scores of candidates [batch, beam, n], of which so many take a decision.
+    compared in place of the scores of candidates [batch, beam, n].
 
     Args:
         scores: score of each hypothesis.
         added: what each decision adds, -inf if it is not allowed.
         done: True for hypotheses that have finished and compete as they are; None if none has.
         beam_size: how many continuations of a row to keep.
-        rank: a function from scores of candidates [batch, beam, n], of which so many take a decision, to what is
-            compared; None to compare scores.
+        rank: a function from scores of candidates [batch, beam, n], and the number of them that take a decision, to
+            what is compared; None to compare scores.
 
     Returns:
         Scores, parents and decisions [batch, beam].

@@ -35,11 +35,11 @@ class TokenWords:
 
     def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes; `score` is that by which the tag beats the rival."""
-        told = Reason("", 0.0, ()).record(most) | {"rival": None} if self.reason is None else self.reason.record(most)
+        reason = Reason("", 0.0, ()).record(most) | {"rival": None} if self.reason is None else self.reason.record(most)
         others = [{"label": each.label, "probability": each.probability} for each in self.others[:most]]
         return {
             "token": self.token, "label": self.label, "probability": self.probability, "others": others,
-            "score": told["difference"], **told, "rival_votes": [],
+            "score": reason["difference"], **reason, "rival_votes": [],
         }  # fmt: skip
 
 
@@ -90,8 +90,8 @@ class WordExplanation:
     def _left_out(self) -> list[str]:
         """Return a note that not all tokens have votes, if the sentence was too long for that."""
         n_known = sum(each.reason is not None for each in self.tokens)
-        told = f"votes: only those of the {n_known} least certain of {len(self.tokens)} tokens, in so long a sentence"
-        return [told] if n_known < len(self.tokens) > affordable(len(self.tokens)) else []
+        note = f"votes: only those of the {n_known} least certain of {len(self.tokens)} tokens, as the sentence is long"
+        return [note] if n_known < len(self.tokens) > affordable(len(self.tokens)) else []
 
     def _repr_html_(self) -> str:
         """Return a table: token, label, probability, other labels, votes with bars."""
