@@ -137,7 +137,7 @@ def _toml(value: object) -> str:
 
 
 class TomlFile:
-    """`sections` has what the file says; text that is no TOML is a `DataError`."""
+    """`sections` has what the file says; text that is not TOML is a `DataError`."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -16,7 +16,7 @@ from trelliswork.runtime.arrays import INF, Bool, Float, Int
 class Alignment(StructuredDistribution[Tensor]):
     """p(path | x) with score = Σ scores of its parts; subclasses say which paths there are.
 
-    `scores` is the caller's tensor, `_parts` the same in flat rows and float64, -inf at whatever is no part.
+    `scores` is the caller's tensor, `_parts` the same in flat rows and float64, -inf at whatever is not a part.
     """
 
     scores: Tensor

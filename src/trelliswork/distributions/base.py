@@ -212,7 +212,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
 
     @property
     def marginals(self) -> Tensor:
-        """p(part | x), shaped like the scores; 0 at whatever is no part. Differentiable."""
+        """p(part | x), shaped like the scores; 0 at whatever is not a part. Differentiable."""
         return self._batched(self._posteriors)
 
     @property

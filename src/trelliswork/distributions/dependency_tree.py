@@ -282,7 +282,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n+1 n+1 *l"]:
-        """p(h is the head of m | x) at [..., h, m], with labels [..., h, m, y]; 0 at what is no arc. Differentiable."""
+        """p(h is the head of m | x) at [..., h, m], with labels [..., h, m, y]; 0 where no arc is. Differentiable."""
         return self.arc_marginals if self.labels is None else self._batched(self._part_posteriors)
 
     @property

@@ -128,7 +128,7 @@ def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> N
     for start, end, label in tree.spans():
         if label not in grammar.symbol_index:
             raise ScoreError(
-                f"{label!r} at row {row} is no symbol of the grammar; "
+                f"{label!r} at row {row} is not a symbol of the grammar; "
                 "use grammar.to_derivation to bring a tree into its form"
             )
         nodes.append((start, end, grammar.symbol_index[label]))

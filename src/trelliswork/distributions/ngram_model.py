@@ -192,7 +192,7 @@ class NGramModel:
                 targets[row] = targets[shorter]
             low, high = self._children(node)
             words = self.arrays.word[low:high]
-            children = np.arange(low, high)[words <= n_words]  # BEGIN is no word
+            children = np.arange(low, high)[words <= n_words]  # BEGIN is not a word
             words = words[words <= n_words]
             scores[row, words], targets[row, words] = self.arrays.log_prob[children], self._row(children)
         source, word = np.divmod(np.arange(n * n_words), max(n_words, 1))

@@ -144,7 +144,7 @@ class SpanTree(StructuredDistribution[Nested]):
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n n c"]:
-        """p(tokens i..j are a node labelled y | x) at [..., i, j, y]; 0 at what is no span. Differentiable."""
+        """p(tokens i..j are a node labelled y | x) at [..., i, j, y]; 0 at what is not a span. Differentiable."""
         return self._batched(self._posteriors)
 
     def span_probability(

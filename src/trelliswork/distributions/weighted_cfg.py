@@ -288,7 +288,7 @@ class WeightedCFG(StructuredDistribution[Nested]):
         index = self.grammar.symbol_index
         unknown = [symbol for _, _, symbol in given if isinstance(symbol, str) and symbol not in index]
         if unknown:
-            raise ScoreError(f"{unknown[0]!r} at row {row} is no symbol of the grammar")
+            raise ScoreError(f"{unknown[0]!r} at row {row} is not a symbol of the grammar")
         return [(i, j, index[symbol] if isinstance(symbol, str) else symbol) for i, j, symbol in given]
 
     def _with_nodes(self, nodes: Tensor | None) -> Self:

@@ -73,8 +73,8 @@ class _FromKernel(torch.autograd.Function):
 class FusedLayer(Protocol):
     """A layer of a network as one step of autograd: kernels and products on tensors of its own dtype.
 
-    `forward` gives the results and what `backward` needs in addition to the tensors; `backward` the gradient by each of them.
-    `reference` computes the same results with torch operations, for gradients that are themselves differentiated.
+    `reference` computes the same results as `forward` with torch operations, for gradients that are themselves
+    differentiated.
     """
 
     def forward(self, *tensors: Any) -> tuple[Results, tuple[Tensor, ...]]:

@@ -19,7 +19,7 @@ from trelliswork.structures.arcs import Arcs
 
 @dataclass(frozen=True)
 class LabelledArcs:
-    """parts[b, h, m, y] = arcs[b, h, m] + labels[b, h, m, y] in float64, -inf at whatever is no arc."""
+    """parts[b, h, m, y] = arcs[b, h, m] + labels[b, h, m, y] in float64, -inf at whatever is not an arc."""
 
     parts: Float[Tensor, "batch n+1 n+1 l"]
 

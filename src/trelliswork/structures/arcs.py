@@ -15,7 +15,7 @@ from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 @dataclass(frozen=True)
 class Arcs:
-    """Scores of a batch in float64: arcs[b, h, m] for head h and dependent m; -inf at whatever is no arc.
+    """Scores of a batch in float64: arcs[b, h, m] for head h and dependent m; -inf at whatever is not an arc.
 
     Words 1..lengths[b] of row b are real. With `single_root` exactly one word hangs from the root.
     """

@@ -140,7 +140,7 @@ class DependencySystem(ABC):
 def attached(
     state: ParseState, dependent: Int[Tensor, "batch beam"], head: Int[Tensor, "batch beam"], label: Tensor
 ) -> dict[str, Tensor]:
-    """Return the fields that an arc changes; a dependent of 0 is no arc.
+    """Return the fields that an arc changes; a dependent of 0 is not an arc.
 
     Args:
         state: states of a batch.

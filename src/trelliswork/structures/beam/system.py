@@ -124,7 +124,7 @@ def exact(scores: Tensor) -> Tensor:
 
 
 def check_whole(name: str, numbers: Any, form: str) -> None:
-    """Refuse what is no tensor of whole numbers.
+    """Refuse what is not a tensor of whole numbers.
 
     Args:
         name: what the numbers are called.
