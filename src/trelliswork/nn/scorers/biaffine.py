@@ -171,6 +171,16 @@ class PairScores:
     def forward(
         self, left: Tensor, right: Tensor, weight: Tensor
     ) -> tuple[Float[Tensor, "pairs labels"], tuple[Tensor, ...]]:
+        """Compute the scores of the labels of each pair.
+
+        Args:
+            left: Vectors of heads.
+            right: Vectors of dependents.
+            weight: One matrix for each label.
+
+        Returns:
+            Scores [pairs, labels]; `backward` needs nothing else.
+        """
         scores = left.new_empty(len(left), weight.shape[0] // weight.shape[1])
         for u, v, block in zip(left.split(PAIRS), right.split(PAIRS), scores.split(PAIRS), strict=True):
             torch.bmm(_products(v, weight), u[:, :, None], out=block[:, :, None])
@@ -179,6 +189,16 @@ class PairScores:
     def backward(
         self, tensors: tuple[Tensor, Tensor, Tensor], kept: tuple[()], grads: tuple[Float[Tensor, "pairs labels"]]
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Left, right, weight, as `forward` was given them.
+            kept: nothing.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         left, right, weight = tensors
         by_left, by_right, by_weight = torch.empty_like(left), torch.empty_like(right), torch.zeros_like(weight)
         blocks = (tensor.split(PAIRS) for tensor in (left, right, grads[0], by_left, by_right))
