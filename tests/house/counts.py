@@ -32,6 +32,7 @@ LIMITS = {
     "assignments to found": 9,
     "definitions of Array, INF and NEG_INF": 4,
     "docstrings that begin with What, How or Whether": 0,
+    "functions of more than two parameters without Args": 999,
 }
 
 
@@ -50,6 +51,7 @@ def counts() -> dict[str, int]:
         sum(bool(FOUND.match(line)) for line in lines),
         sum(bool(ALIASES.match(line)) for line in lines),
         sum(text.startswith(("What ", "How ", "Whether ")) for text in docstrings()),
+        len(without_args()),
     )
     return dict(zip(LIMITS, figures, strict=True))
 
@@ -136,15 +138,20 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def without_args() -> list[str]:
     """Return the public functions and entry kernels with more than two parameters that do not describe them.
 
-    A method may leave it to the method that it overrides; setters and overloads are no functions of their own.
+    A method may leave it to the method that it overrides, a command to the help of its options, and a kernel to a
+    section `Arrays:` of its module, which describes what many kernels share. Setters and overloads do not count.
     """
     methods: dict[str, dict[str, Function]] = {}
     bases: dict[str, list[str]] = {}
     functions: list[tuple[str, Function]] = []
     for file in FILES:
         module, tree = module_of(file), ast.parse(text_of(file))
-        origin = dict(_names_in(tree, module))
-        functions += [(f"{module}.{node.name}", node) for node in tree.body if isinstance(node, Function)]
+        origin, arrays = dict(_names_in(tree, module)), _arrays_of(tree)
+        functions += [
+            (f"{module}.{node.name}", node)
+            for node in tree.body
+            if isinstance(node, Function) and not arrays.issuperset(_parameters(node)) and not _is_command(module, node)
+        ]
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 name = f"{module}.{node.name}"
@@ -167,6 +174,16 @@ def without_args() -> list[str]:
 def _entry_kernels() -> set[str]:
     """Return the full names of the kernels that Python calls."""
     return {name.replace(":", ".") for name in json.loads((PACKAGE / "runtime" / "entries.json").read_text())}
+
+
+def _arrays_of(tree: ast.Module) -> set[str]:
+    """Return the names in the section `Arrays:` of a module."""
+    _, _, section = (ast.get_docstring(tree) or "").partition("\nArrays:\n")
+    return {name for names in re.findall(r"^    (\w[\w, ]*): ", section, re.MULTILINE) for name in names.split(", ")}
+
+
+def _is_command(module: str, node: Function) -> bool:
+    return module == f"{PACKAGE.name}.cli.commands.{node.name}"
 
 
 def _class_of(base: ast.expr) -> str:
