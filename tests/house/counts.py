@@ -32,7 +32,7 @@ LIMITS = {
     "assignments to found": 9,
     "definitions of Array, INF and NEG_INF": 4,
     "docstrings that begin with What, How or Whether": 0,
-    "functions of more than two parameters without Args": 999,
+    "functions of more than two parameters without Args": 35,
 }
 
 

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 
 def answer_lines(model: LanguageModel, file: str, options: Options) -> Iterator[str]:
-    """Yield the lines to write: scores, samples or the most probable continuations."""
+    """Yield the lines to write: scores, samples or the most probable continuations.
+
+    Args:
+        model: The language model.
+        file: The file, or - for standard input.
+        options: Options of the command.
+
+    Returns:
+        An iterator over lines.
+    """
     wanted = GenerationSettings(**settings_given(options, GenerationSettings))
     top_k, as_json, with_scores = options["top_k"], options["json"], options["confidence"]
     if wanted.score and (wanted.sample or wanted.beam or wanted.constraint):

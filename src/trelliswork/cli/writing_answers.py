@@ -75,6 +75,15 @@ def output_of(given: Output | None, out: str | None, file: str = "-", kind: Inpu
 
     >>> output_of(None, "a.jsonl.gz"), output_of(None, "a.txt"), output_of(Output.conll, "a.tagged")
     (<Output.jsonl: 'jsonl'>, None, <Output.conll: 'conll'>)
+
+    Args:
+        given: The format that is named; None if none is.
+        out: Name of the output; None for standard output.
+        file: Name of the input.
+        kind: Format of the input.
+
+    Returns:
+        The format, or None.
     """
     suffix = "" if out is None else _suffix(out)
     if given is not None or suffix in _SUFFIXES:
@@ -116,6 +125,12 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Model) -> b
     """Return whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
 
     Those of trees have the lines of CoNLL-U again.
+
+    Args:
+        kind: Format of the input.
+        wanted: Format of the output; None for the same.
+        top_k: Number of analyses.
+        model: The model that answers.
     """
     if model.learns_from in (BRACKETS, PAIRS):
         return False
@@ -127,7 +142,18 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Model) -> b
 
 
 def writer_for(wanted: Output | None, inputs: Inputs, model: Model, top_k: int, target: Target) -> Writer:
-    """Make the writer of the answers."""
+    """Make the writer of the answers.
+
+    Args:
+        wanted: Format of the output; None for that of the input.
+        inputs: What is known of the file.
+        model: The model that answers.
+        top_k: Number of analyses.
+        target: Where to write.
+
+    Returns:
+        The writer.
+    """
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
     if wanted is None and (foreign := foreign_format(inputs.kind)) is not None and _can_write(foreign):
