@@ -136,39 +136,43 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def without_args() -> list[str]:
-    """Return the public functions and entry kernels with more than two parameters that do not describe them.
+    """Return the public functions, classes and entry kernels with more than two parameters that do not describe them.
 
     A method may leave it to the method that it overrides, a command to the help of its options, and a kernel to a
     section `Arrays:` of its module, which describes what many kernels share. Setters and overloads do not count.
     """
-    methods: dict[str, dict[str, Function]] = {}
+    kernels = _entry_kernels()
+    classes: dict[str, ast.ClassDef] = {}
     bases: dict[str, list[str]] = {}
-    functions: list[tuple[str, Function]] = []
+    missing: list[str] = []
     for file in FILES:
         module, tree = module_of(file), ast.parse(text_of(file))
         origin, arrays = dict(_names_in(tree, module)), _arrays_of(tree)
-        functions += [
-            (f"{module}.{node.name}", node)
-            for node in tree.body
-            if isinstance(node, Function) and not arrays.issuperset(_parameters(node)) and not _is_command(module, node)
-        ]
         for node in tree.body:
+            name = f"{module}.{getattr(node, 'name', '')}"
             if isinstance(node, ast.ClassDef):
-                name = f"{module}.{node.name}"
-                methods[name] = {each.name: each for each in node.body if isinstance(each, Function)}
-                bases[name] = [origin.get(base, base) for base in map(_class_of, node.bases)]
-    kernels = _entry_kernels()
-    missing = [name for name, node in functions if name in kernels and _leaves_out(node, is_kernel=True)]
-    missing += [name for name, node in functions if name not in kernels and _leaves_out(node)]
-    for name, own in methods.items():
-        if not name.rpartition(".")[2].startswith("_"):
-            above = [methods.get(other, {}) for other in _above(name, bases)]
-            missing += [
-                f"{name}.{method}"
-                for method, node in own.items()
-                if _leaves_out(node) and not any(method in theirs and _has_args(theirs[method]) for theirs in above)
-            ]
+                classes[name], bases[name] = node, [origin.get(base, base) for base in map(_class_of, node.bases)]
+            elif isinstance(node, Function) and _leaves_out(node, is_kernel=name in kernels):
+                is_elsewhere = arrays.issuperset(_parameters(node)) or _is_command(module, node)
+                missing += [] if is_elsewhere else [name]
+    for name, of_class in classes.items():
+        above = [classes[other] for other in _above(name, bases)]
+        missing += [] if of_class.name.startswith("_") else _undescribed_methods(name, of_class, above)
     return sorted(missing)
+
+
+def _undescribed_methods(name: str, of_class: ast.ClassDef, above: list[ast.ClassDef]) -> Iterator[str]:
+    """Yield the methods, and the class itself for its constructor, that neither it nor a class above describes."""
+    for method, node in _methods(of_class).items():
+        if method == "__init__":
+            if len(_own_parameters(node)) > PARAMETERS and not any(map(_has_args, (node, of_class, *above))):
+                yield name
+        elif _leaves_out(node) and not any(_has_args(each) for one in above if (each := _methods(one).get(method))):
+            yield f"{name}.{method}"
+
+
+def _methods(of_class: ast.ClassDef) -> dict[str, Function]:
+    return {each.name: each for each in of_class.body if isinstance(each, Function)}
 
 
 def _entry_kernels() -> set[str]:
@@ -196,8 +200,11 @@ def _leaves_out(node: Function, is_kernel: bool = False) -> bool:
     is_private = node.name.startswith("_") and not is_kernel
     if is_private or "overload" in decorators or ".setter" in decorators:
         return False
-    named = [each for each in _parameters(node) if each not in ("self", "cls")]
-    return (is_kernel or len(named) > PARAMETERS) and not _has_args(node)
+    return (is_kernel or len(_own_parameters(node)) > PARAMETERS) and not _has_args(node)
+
+
+def _own_parameters(node: Function) -> list[str]:
+    return [each for each in _parameters(node) if each not in ("self", "cls")]
 
 
 def _parameters(node: Function) -> list[str]:
@@ -205,7 +212,7 @@ def _parameters(node: Function) -> list[str]:
     return [each.arg for each in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs)]
 
 
-def _has_args(node: Function) -> bool:
+def _has_args(node: Function | ast.ClassDef) -> bool:
     return "Args:" in (ast.get_docstring(node) or "")
 
 

@@ -52,6 +52,11 @@ class StructDistribution(Distribution):
 
     `distribution` is the one of this library behind it, with further queries. Log-potentials may be -inf, and are never
     changed.
+
+    Args:
+        log_potentials: Scores of the parts, shaped as torch-struct has them.
+        lengths: Number of positions of each row [batch]; None if all rows are full.
+        args: Further arguments of torch-struct, which have no effect.
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention
@@ -235,6 +240,13 @@ class HMM(LinearChainCRF):
 
     >>> HMM(torch.zeros(2, 2), torch.zeros(3, 2), torch.zeros(2), torch.tensor([[0, 2, 1]])).partition.exp()
     tensor([8.])
+
+    Args:
+        transition: Log probabilities of transitions [C to, C from].
+        emission: Log probabilities of symbols [V, C].
+        init: Log probabilities of the first state [C].
+        observations: Symbols [batch, N].
+        lengths: Number of symbols of each row [batch]; None if all rows are full.
     """
 
     def __init__(
@@ -283,6 +295,12 @@ class DependencyCRF(StructDistribution):
 
     >>> DependencyCRF(torch.zeros(1, 3, 3), multiroot=False).count
     tensor([7.], dtype=torch.float64)
+
+    Args:
+        log_potentials: Scores of arcs [batch, N head, N child] or [..., L], roots on the diagonal.
+        lengths: Number of words of each row [batch]; None if all rows are full.
+        args: Further arguments of torch-struct, which have no effect.
+        multiroot: Whether several words may depend on the root.
     """
 
     _tree: type[ProjectiveTree] | type[SpanningTree] = ProjectiveTree
@@ -333,6 +351,12 @@ class NonProjectiveDependencyCRF(DependencyCRF):
 
     >>> NonProjectiveDependencyCRF(torch.zeros(1, 3, 3)).count
     tensor([9.], dtype=torch.float64)
+
+    Args:
+        log_potentials: Scores of arcs [batch, N head, N child], roots on the diagonal.
+        lengths: Number of words of each row [batch]; None if all rows are full.
+        args: Further arguments of torch-struct, which have no effect.
+        multiroot: Whether several words may depend on the root.
     """
 
     _tree = SpanningTree

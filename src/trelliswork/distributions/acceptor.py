@@ -110,6 +110,15 @@ class Acceptor(_Algebra):
     >>> a = Acceptor([(0, 1, "a"), (1, 1, "b")], [-1.0, -2.0], initial=0, final=1)
     >>> a.score("abb")
     tensor(-5.)
+
+    Args:
+        arcs: (source, target, label) with states counted from 0; a label is a symbol, a number, or None for epsilon.
+        weights: log score of each arc [arcs]; None for 0.
+        initial: the first states: one, several, a dictionary of scores, or scores [states].
+        final: the last states, in the same forms.
+        symbols: the names of the labels; None for numbers, or to collect the names from the arcs.
+        n_states: the number of states; None for one more than the highest that is named.
+        backend: "kernel", "torch" or "auto".
     """
 
     def __init__(
@@ -255,6 +264,16 @@ class Transducer(_Algebra):
     >>> t = Transducer([(0, 1, "a", "x"), (0, 1, "a", "y")], [0.0, 1.0], initial=0, final=1)
     >>> t.log_prob("y", given="a")
     tensor(-0.3133)
+
+    Args:
+        arcs: (source, target, input, output) with states counted from 0; None on either side is epsilon.
+        weights: log score of each arc [arcs]; None for 0.
+        initial: the first states: one, several, a dictionary of scores, or scores [states].
+        final: the last states, in the same forms.
+        input_symbols: the names of the labels that arcs read; None for numbers, or to collect them from the arcs.
+        output_symbols: the names of the labels that arcs write, in the same way.
+        n_states: the number of states; None for one more than the highest that is named.
+        backend: "kernel", "torch" or "auto".
     """
 
     def __init__(

@@ -45,6 +45,11 @@ class Automaton(StructuredDistribution[Any]):
 
     Ambiguity: several paths may spell one string. Queries about paths count them apart, queries about strings add them
     up.
+
+    Args:
+        machine: states, arcs and weights.
+        tables: symbol tables of inputs and outputs; None where labels are plain numbers.
+        backend: "kernel", "torch" or "auto".
     """  # [S2, WFST distribution]
 
     _validate_args = False

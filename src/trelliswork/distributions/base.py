@@ -44,6 +44,12 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     """p(y | x) = exp(score(x, y)) / Z(x) over the structures y of one input, batched.
 
     Hooks speak of flat rows: the batch axes as one, and values in their tensor form [rows, *event].
+
+    Args:
+        like: a score tensor, whose dtype and device answers have.
+        batch_shape: the batch axes of the scores.
+        event_shape: the axes of a value as a tensor.
+        backend: "kernel", "torch" or "auto".
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention; scores are checked with sentences

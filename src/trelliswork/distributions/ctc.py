@@ -57,6 +57,13 @@ class CTC(StructuredDistribution[Nested]):
     >>> ctc = CTC(logits.log_softmax(-1), lengths=lengths)
     >>> loss = -ctc.log_prob(targets, target_lengths).mean()
     >>> ctc.best_path(), ctc.prefix_search(), ctc.align(targets).spans
+
+    Args:
+        log_probs: log probabilities of the symbols at each frame [*batch, t, c].
+        lengths: the number of frames of each row; None if all rows are full.
+        blank: the number of the blank.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """  # [S4.649-650]
 
     _structure = STRUCTURE

@@ -164,6 +164,14 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
     With `labels` each arc has one as well: score = Σ_m arcs[head of m, m] + labels[head of m, m, label of m], and a
     value is (head, label) of each word, [..., batch, n, 2].
+
+    Args:
+        arcs: scores [*batch, n+1, n+1], indexed [head, dependent]; node 0 is the root.
+        labels: scores [*batch, n+1, n+1, l] of the labels of arcs; None for trees without labels.
+        lengths: the number of words of each row; None if all rows are full.
+        single_root: whether a single word may depend on the root.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _noun = "tree"

@@ -58,6 +58,13 @@ class EditAlignment(Alignment):
 
     >>> pairs = EditAlignment.from_symbols(x, y, substitute, delete, insert)    # scores by symbol
     >>> pairs.log_partition, pairs.script(pairs.argmax), pairs.pair_probability(0, 1)
+
+    Args:
+        scores: scores of the steps into each cell [*batch, n+1, m+1, 3].
+        lengths: the length of x of each row; None for n.
+        target_lengths: the length of y of each row; None for m.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _structure = STRUCTURE

@@ -30,6 +30,11 @@ class GroupedChain:
     >>> GroupedChain(states, torch.tensor([0, 0, 0, 1])).marginals
     tensor([[[0.7500, 0.2500],
              [0.7500, 0.2500]]])
+
+    Args:
+        states: a chain over the states.
+        label_of: the label of each state [c].
+        one_path_each: whether every labelling has a single path of states.
     """  # [S4.128-130]
 
     def __init__(self, states: LinearChain, label_of: Int[Tensor, "c"], *, one_path_each: bool = False) -> None:

@@ -43,6 +43,12 @@ class HMM(Rich):
 
     >>> model = HMM(initial, transitions, emissions)          # logs; or HMM.from_scores(...), HMM.from_tagged(...)
     >>> model.log_prob(x, lengths), model.viterbi(x, lengths), model.posterior(x, lengths).marginals
+
+    Args:
+        initial: log p(y_1) [c].
+        transitions: log p(y_t | y_{t-1}) [c, c], indexed [from, to].
+        emissions: log p(x_t | y_t) [c, v].
+        backend: "kernel", "torch" or "auto".
     """  # [S4.69; S4.71-72]
 
     def __init__(

@@ -46,15 +46,23 @@ class LinearChain(StructuredDistribution[Tensor]):
     Lafferty, McCallum and Pereira (2001), "Conditional Random Fields: Probabilistic Models for Segmenting and Labeling
     Sequence Data".
 
-    Given its neighbours, a tag does not depend on the others. A forbidden tag or transition scores -inf.
-    Rows may be ragged (`lengths`) or have holes anywhere (`mask`, True =
-    valid; masked positions are skipped and their neighbours touch; per-position transitions belong to the position
-    they lead into). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
-    coming out. `backend`: "kernel" (CPU), "torch" (any device), or "auto".
+    A forbidden tag or transition scores -inf. Masked positions are skipped and their neighbours touch; transitions by
+    position belong to the position they lead into. Values are tags [..., batch, n]; what stands at invalid positions is
+    ignored going in and 0 coming out.
 
     >>> chain = LinearChain(torch.zeros(1, 3, 2), torch.zeros(2, 2))
     >>> chain.log_partition.exp(), chain.count
     (tensor([8.]), tensor([8.], dtype=torch.float64))
+
+    Args:
+        emissions: scores of the tags at each position.
+        transitions: scores of pairs of tags, indexed [from, to], shared or by position.
+        start: scores of the first tag; None for 0.
+        end: scores of the last tag; None for 0.
+        lengths: the number of positions of each row; None if a mask says it or all rows are full.
+        mask: True at valid positions, which may have holes; None if lengths say it.
+        backend: "kernel" (CPU), "torch" (any device), or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """  # [S4.57; S4.81]
 
     has_enumerate_support = True
@@ -215,9 +223,6 @@ class LinearChain(StructuredDistribution[Tensor]):
             transitions: costs [c, c] of pairs of tags, indexed [from, to], or by position [*batch, n-1, c, c].
             start: costs [c] of the first tag.
             end: costs [c] of the last tag.
-
-        Returns:
-            The expected sum of costs of each row.
         """
         return self._batched(self._expected(self._costs(costs, transitions, start, end)))
 
@@ -300,9 +305,6 @@ class LinearChain(StructuredDistribution[Tensor]):
             transitions: True for pairs of tags that may follow one another, indexed [from, to].
             start: True for tags that may be the first.
             end: True for tags that may be the last.
-
-        Returns:
-            The chain with -inf for all other scores.
         """
         emissions = self.emissions
         if partial is not None:
@@ -371,9 +373,6 @@ class LinearChain(StructuredDistribution[Tensor]):
             spans: for each row its spans (start, end, label), end exclusive.
             tags: the name of each tag index.
             scheme: the scheme of these names, such as IOB2.
-
-        Returns:
-            For each row the probabilities of its spans.
         """
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")

@@ -38,6 +38,11 @@ class NGramModel:
     >>> model = NGramModel.train(["abab", "ab"], order=2)
     >>> round(model.score("ab"), 3)
     -1.087
+
+    Args:
+        arrays: the n-grams with their log probabilities and back-off weights.
+        symbols: the words by number, epsilon first.
+        unknown: the word that stands for all others; None if there are no others.
     """  # [S2, n-gram]
 
     def __init__(self, arrays: NgramArrays, symbols: Symbols, unknown: str | None = None):

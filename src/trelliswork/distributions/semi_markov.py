@@ -42,9 +42,8 @@ class SemiMarkov(SegmentScores):
     Sarawagi and Cohen (2004), "Semi-Markov Conditional Random Fields for Information Extraction".
 
     `segments[b, i, d-1, y]` scores the segment that starts at token i, covers d tokens and is labelled y; those that
-    would run past the row's `lengths` are not read. Without transitions labels are independent of one another.
-    `max_lengths` [c] limits the segments of each label. A forbidden part scores -inf. `SemiMarkov.factored` takes the
-    scores of tokens, durations and boundaries instead.
+    would run past the row's `lengths` are not read. Without transitions labels are independent of one another. A
+    forbidden part scores -inf. `SemiMarkov.factored` takes the scores of tokens, durations and boundaries instead.
 
     A value is, for each row, a list of (start, end, label), end exclusive; nested lists for more batch axes, ranks and
     samples. Everywhere a value is taken its tensor form is taken too: starts [..., n], the label where a segment starts
@@ -53,6 +52,16 @@ class SemiMarkov(SegmentScores):
     >>> dist = SemiMarkov(torch.zeros(1, 5, 3, 2), torch.zeros(2, 2))
     >>> dist.count, dist.argmax
     (tensor([152.], dtype=torch.float64), [[(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 4, 0), (4, 5, 0)]])
+
+    Args:
+        segments: scores of segments [*batch, n, k, c].
+        transitions: scores of pairs of labels [c, c], indexed [from, to]; None for none.
+        start: scores of the first label [c]; None for 0.
+        end: scores of the last label [c]; None for 0.
+        lengths: the number of tokens of each row; None if all rows are full.
+        max_lengths: the longest segment of each label [c]; None for k.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _structure = STRUCTURE
@@ -111,9 +120,6 @@ class SemiMarkov(SegmentScores):
             max_lengths: the longest segment of each label; None for k.
             backend: "kernel", "torch" or "auto".
             validate_args: whether scores are checked; None as torch.distributions does.
-
-        Returns:
-            The same distribution as from the sums themselves.
         """
         c = tokens.shape[-1]
         start = tokens.new_zeros(c) if start is None else start
@@ -232,9 +238,6 @@ class SemiMarkov(SegmentScores):
             transitions: costs of pairs of labels, indexed [from, to].
             start: costs of the first label.
             end: costs of the last label.
-
-        Returns:
-            The expected sum of costs of each row.
         """
         return self._batched(self._expected(self._costs(costs, transitions, start, end)))
 
@@ -360,9 +363,6 @@ class SemiMarkov(SegmentScores):
             transitions: True for pairs of labels that may follow one another, indexed [from, to].
             start: True for labels that may be the first.
             end: True for labels that may be the last.
-
-        Returns:
-            The distribution with -inf for all other scores.
         """
         own = self.transitions if transitions is None else self._first_order().transitions
         own = None if own is None else keep_allowed("transitions", own, transitions, 2)

@@ -52,6 +52,13 @@ class SpanTree(StructuredDistribution[Nested]):
     >>> dist = SpanTree(torch.zeros(1, 3, 3, 2))
     >>> dist.count, dist.argmax
     (tensor([64.], dtype=torch.float64), [[(0, 3, 0), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]])
+
+    Args:
+        spans: scores of labelled nodes [*batch, n, n, c], by first and last token.
+        lengths: the number of tokens of each row; None if all rows are full.
+        empty: the label of nodes that only make a tree binary; None for binary trees.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _structure = STRUCTURE

@@ -44,6 +44,18 @@ class WeightedCFG(StructuredDistribution[Nested]):
     >>> cfg = WeightedCFG(grammar, [["a", "a", "a"]])
     >>> cfg.count, str(cfg.argmax[0])
     (tensor([2.], dtype=torch.float64), '(S (S a) (S (S a) (S a)))')
+
+    Args:
+        grammar: the grammar in normal form.
+        sentences: the words of each row; None if lexical scores are given.
+        lexical: scores of the symbols above each word [batch, n, lexical symbols]; None for those of the lexicon.
+        rules: scores of the rules; None for those of the grammar.
+        root: scores of the root symbols; None for those of the grammar.
+        nodes: scores that every node adds; None for 0.
+        lengths: the number of words of each row; None if all rows are full.
+        unknown: scores of words that the lexicon lacks; None if such a word is an error.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """  # [S2, WCFG]
 
     _structure = STRUCTURE

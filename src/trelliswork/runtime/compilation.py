@@ -36,6 +36,11 @@ class Kernel:
 
     numba takes it for a dispatcher when another kernel calls it (`_numba_type_`): its own if Python calls it as well,
     otherwise one that is compiled for kernels only.
+
+    Args:
+        function: the Python function.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        inline: whether the code is copied into the kernels that call it.
     """
 
     dispatcher: Any

@@ -64,7 +64,13 @@ def compile_all(
 
 
 class Helpers:
-    """Processes that compile a list of kernels; inside `with`, and not longer than this process lives."""
+    """Processes that compile a list of kernels; inside `with`, and not longer than this process lives.
+
+    Args:
+        entries: the kernels to compile.
+        n_processes: how many processes to start.
+        settings: variables that are added to their environment.
+    """
 
     def __init__(
         self, entries: Sequence[Entry], n_processes: int | None = None, settings: Mapping[str, str] | None = None

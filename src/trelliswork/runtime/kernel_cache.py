@@ -61,7 +61,13 @@ class Codegen(Protocol):
 
 
 class KernelCache:
-    """The cache that a numba dispatcher asks (`numba.core.caching._Cache`), for one kernel."""
+    """The cache that a numba dispatcher asks (`numba.core.caching._Cache`), for one kernel.
+
+    Args:
+        function: the Python function of the kernel.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        for_kernels: whether kernels call it, instead of Python.
+    """
 
     def __init__(
         self, function: Callable[..., object], arithmetic: Iterable[str], *, for_kernels: bool = False

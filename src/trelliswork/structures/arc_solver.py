@@ -141,7 +141,13 @@ def example(scores: Scores) -> Example:
 
 
 class ArcKernels(Solver):
-    """By kernel. Values are heads [rows, n], or (head, label) pairs [rows, n, 2]."""
+    """By kernel. Values are heads [rows, n], or (head, label) pairs [rows, n, 2].
+
+    Args:
+        family: the reference and the kernels of a family of trees.
+        given: the scores of arcs.
+        labels: the scores of labels on arcs; None for trees without labels.
+    """
 
     validates_values, finds_fewer = True, True
 

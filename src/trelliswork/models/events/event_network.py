@@ -39,6 +39,11 @@ class EventNetwork(WordNetwork):
 
     Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them. Sentences of a
     document are encoded one by one; what goes from one to the next is left to the subclass.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        inventory: Names of entities, types and roles.
     """
 
     CONFIG = EventConfig

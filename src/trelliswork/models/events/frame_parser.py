@@ -71,6 +71,11 @@ class FrameParser(WordNetwork):
     Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them: both are
     frames, arguments are roles, and attributes of events are constants. The actions are those that the training data
     need, so a parser finds nothing that they have none of.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        actions: Actions that build a graph, by number.
     """
 
     CONFIG = FrameConfig

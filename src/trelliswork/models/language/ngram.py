@@ -43,7 +43,15 @@ ARRAYS = ("word", "first", "suffix", "log_prob", "log_backoff")
 
 
 class NgramLanguageModel(LanguageModel):
-    """A back-off model over words, characters or subwords."""
+    """A back-off model over words, characters or subwords.
+
+    Args:
+        config: settings.
+        format: How text is cut into symbols.
+        names: Symbols by number.
+        counts: How often each occurs in training.
+        arrays: N-grams with their log probabilities and back-off weights.
+    """
 
     KIND = "NgramLanguageModel"
     is_automaton = True

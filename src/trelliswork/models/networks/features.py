@@ -81,6 +81,11 @@ class TokenFeatures:
         >>> features = TokenFeatures.from_sentences([Sentence(("Ann", "sings"))], NetworkConfig())
         >>> features.names[:3], features.encode(Sentence(("Bob", "sings"))).shape
         (['word', 'capitals', 'prefix2'], torch.Size([2, 8]))
+
+    Args:
+        config: Settings, which say what is read of a word.
+        vocabularies: One for each feature.
+        pretrained: What is stored of a pretrained encoder; None if there is none.
     """
 
     def __init__(

@@ -109,7 +109,14 @@ DEFAULTS = TokeniserConfig().learning()
 
 
 class CharacterTokeniser(TokeniserModel):
-    """Tokens and sentences of raw text, learned from documents whose tokens are known."""
+    """Tokens and sentences of raw text, learned from documents whose tokens are known.
+
+    Args:
+        crf: A feature CRF over visible characters.
+        multiword: Words that one token stands for.
+        config: Settings of learning.
+        spaces_inside: Whether a token may have white space inside.
+    """
 
     KIND = "CharacterTokeniser"
 

@@ -40,6 +40,12 @@ class PairNetwork(Transducer, StoredNetwork):
     """A network with symbols of sources and of targets. Trains with `trelliswork.training.train`.
 
     Both vocabularies have an unknown symbol, that of targets also a begin and an end.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Symbols of sources by number.
+        target: Symbols of targets by number.
     """
 
     CONFIG: ClassVar[type[Settings]]

@@ -51,7 +51,14 @@ LEAST_COUNT = 1e-3  # of a symbol that is no target: practically never drawn, an
 
 
 class SamplingLayer(SoftmaxLayer):
-    """Base class of softmax layers that draw symbols from `noise` (counts or probabilities) in training."""
+    """Base class of softmax layers that draw symbols from `noise` (counts or probabilities) in training.
+
+    Args:
+        dim: Size of the hidden vectors.
+        n_symbols: Number of symbols.
+        n_samples: Number of symbols to draw for a batch.
+        noise: Counts or probabilities [n_symbols] to draw by; None for log-uniform ones.
+    """
 
     noise: Tensor
 

@@ -49,6 +49,11 @@ class DependencySystem(ABC):
     """States and decisions over the words of each row: SHIFT (0), LEFT-ARC (1..c, by label), RIGHT-ARC (c+1..2c).
 
     With `single_root`, only one word hangs on the root. `state.heads[..., 1:]` are the heads of the words.
+
+    Args:
+        lengths: number of words of each row [batch].
+        n_labels: number of labels of arcs.
+        single_root: whether a single word may depend on the root.
     """
 
     KIND: ClassVar[int]  # for the kernels

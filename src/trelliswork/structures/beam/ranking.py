@@ -91,7 +91,14 @@ def ranked_beam_search(
 
 
 class DiverseChoice:
-    """Groups that choose one after the other; what earlier groups decide in a step costs the later ones `strength`."""
+    """Groups that choose one after the other; what earlier groups decide in a step costs the later ones `strength`.
+
+    Args:
+        group_size: hypotheses of a group.
+        n_groups: number of groups.
+        strength: what a decision costs for each earlier group that takes it.
+        rank: compares the hypotheses of a group.
+    """
 
     def __init__(self, group_size: int, n_groups: int, strength: float, rank: Rank) -> None:
         self.group_size, self.strength = group_size, strength

@@ -69,7 +69,14 @@ class BatchScores(NamedTuple):
 
 
 class SpanParser(ConstituencyParser, WordNetwork):
-    """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
+    """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        labels: Labels of constituents by number.
+        tags: Parts of speech by number.
+    """
 
     CONFIG, CPU_ONLY = SpanConfig, True
     pins_chains = counts_parts = True

@@ -57,6 +57,12 @@ class DependencyParser(WordNetwork):
     """Inputs, an encoder, and tags of words on the same encoder if wanted; a subclass finds trees.
 
     Sentences to learn from have `heads`, and the labels of their arcs as `tags`.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        labels: Labels of arcs by number.
+        tags: Values of the columns that are predicted on the same encoder; None for no columns.
     """
 
     STRUCTURE: str

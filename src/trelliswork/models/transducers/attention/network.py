@@ -44,6 +44,13 @@ class AttentionNetwork(AttentionSearch):
 
     >>> model = AttentionNetwork.from_data(pairs, AttentionConfig(hidden=128))           # doctest: +SKIP
     >>> train(model, pairs, dev)                                                         # doctest: +SKIP
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Symbols of sources by number.
+        target: Symbols of targets by number.
+        pieces: How symbols are cut into pieces; None for not at all.
     """
 
     CONFIG = AttentionConfig

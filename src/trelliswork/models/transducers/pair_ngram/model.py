@@ -55,7 +55,13 @@ EASY = 20  # symbols of a source whose targets are searched to the end
 
 
 class PairNgram(Transducer):
-    """Chunk pairs with their n-grams, and the answers made of them."""
+    """Chunk pairs with their n-grams, and the answers made of them.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        model: N-grams of chunk pairs.
+    """
 
     explains, supports_ensembling, supports_pins = True, True, True
     without_twin = "passed over"

@@ -48,7 +48,15 @@ N_EXAMPLES = 3  # values that are tried for each
 
 
 class Seq2SQL(Seq2Tree):
-    """Seq2Tree over SQL with a database; what it writes always parses, and names what the schema has."""
+    """Seq2Tree over SQL with a database; what it writes always parses, and names what the schema has.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Words of questions by number.
+        target: Symbols of queries by number.
+        limits: What the training data say, such as the longest query, and the schema of the database.
+    """
 
     CONFIG, STRUCTURE = SqlConfig, "hierarchical decoder of SQL with attention, guided by execution"
     config: SqlConfig

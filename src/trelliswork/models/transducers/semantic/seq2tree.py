@@ -61,7 +61,15 @@ SHOWN = {
 
 
 class Seq2Tree(PairNetwork):
-    """A BiLSTM over words, and a decoder that reads each bracket from the state of the symbol that opened it."""
+    """A BiLSTM over words, and a decoder that reads each bracket from the state of the symbol that opened it.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Words of questions by number.
+        target: Symbols of trees by number.
+        limits: What the training data say: arities of heads, levels and length of trees, names.
+    """
 
     CONFIG, STRUCTURE = TreeConfig, "hierarchical decoder with attention (Seq2Tree)"
     config: TreeConfig

@@ -62,6 +62,11 @@ class FrameSystem:
     tensor([[2, 0, 3, 4, 0, 1]])
 
     Ringgaard, Gupta and Pereira (2017), SLING: A framework for frame semantic parsing.
+
+    Args:
+        lengths: number of tokens of each row [batch].
+        actions: the actions by number.
+        per_token: limit of frames and of mentions, for each token.
     """  # [S4, SLING]
 
     def __init__(self, lengths: Int[Tensor, "batch"], actions: Actions, *, per_token: int = 2):
