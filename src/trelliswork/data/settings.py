@@ -337,7 +337,7 @@ class Numbers:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise TrellisworkError(f"expected low below high, got {self.low:g} and {self.high:g}; exchange them")
+            raise TrellisworkError(f"expected low below high, got {self.low:g} and {self.high:g}; swap them")
         if self.log and self.low <= 0:
             raise TrellisworkError(f"expected low above 0 where log = true, got {self.low:g}; raise it")
         if self.step is not None and (self.log or self.step <= 0):

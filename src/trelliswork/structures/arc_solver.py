@@ -214,7 +214,7 @@ class ArcKernels(Solver):
     def _log_likelihood(self, rows: ArcRows, heads: Tensor) -> Tensor | None:
         """Return log p(heads): sums, score and all that the gradient needs in two kernels.
 
-        None if heads are no trees.
+        None if the heads are not those of trees.
         """
         arrays, values, family = rows.arrays, as_array(heads), self._family
         scores = np.empty(len(values))
