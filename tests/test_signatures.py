@@ -51,7 +51,7 @@ def test_shapes_are_tensors_to_a_type_checker() -> None:
 
 
 def test_hints_need_no_package_of_shapes() -> None:
-    """A type checker of a user sees tensors whatever is installed: shapes are those of `runtime.shapes`."""
+    """A type checker of a user sees tensors whatever is installed: shapes are those of `runtime.arrays`."""
     assert [file.name for file in PACKAGE.rglob("*.py") if "jaxtyping" in file.read_text(encoding="utf-8")] == []
 
 

@@ -66,7 +66,7 @@ class Reader:
         return "".join(parts)
 
     def space(self) -> str:
-        """Blanks count between things that stand beside each other; around an operator MathML has its own."""
+        """Blanks count between things that stand next to each other; around an operator MathML has its own."""
         before = self.tokens[self.place - 1] if self.place else Token("end", "")
         before = Token("close", "") if self.place == self.marked else before
         width = len(self.take().text)

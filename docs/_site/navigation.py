@@ -1,4 +1,4 @@
-"""The list of all pages beside each page, made from titles alone.
+"""The list of all pages next to each page, made from titles alone.
 
 Sphinx makes it anew for each page: it copies the headings of all pages and takes out those below their titles. Without
 them from the start, the list is the same and the site takes less time.

@@ -26,3 +26,12 @@ def tell(text: str, *, level: int = logging.INFO, shown: bool = False, **fields:
         fields: What happened, as values.
     """
     LOGGER.log(level, "%s", text, extra={"fields": fields, "shown": shown})
+
+
+def count(n: int, noun: str) -> str:
+    """Return a number with its noun, for messages.
+
+    >>> count(1, "sentence"), count(1200, "token")
+    ('1 sentence', '1,200 tokens')
+    """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")

@@ -14,8 +14,7 @@ CORPUS = "trelliswork.models.taggers.features.corpus"
 HEAVY = (
     "torch", "numba", "numpy", "sklearn", "scipy.sparse", "pydantic", "rich.console", "rich.markdown", "rich.traceback",
     "rich.progress", "trelliswork.models.networks.config", "trelliswork.distributions.ctc",
-    "trelliswork.structures.registry",
-    "trelliswork.data.readers", CORPUS,
+    "trelliswork.distributions.registry", "trelliswork.data.readers", CORPUS,
 )  # fmt: skip
 CALLS = {
     "import trelliswork as tw; tw.LinearChain; tw.nn.CRF": {"torch", "numpy"},

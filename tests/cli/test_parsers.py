@@ -341,11 +341,11 @@ def test_check_counts_trees_and_lists_what_is_none(cli: Cli, bank: Path, tmp_pat
     answer = cli("check", bank / "train.conllu", bank / "dev.conllu", "--strict")
     assert answer.status == 0 and "  trees      40, 0 (0.0%) not projective; deepest 3 (line 4)" in answer.out
     assert "word = 2, tag = 4 (plain), head = 7, label = 8" in answer.out
-    assert "  labels     7: nsubj 40," in answer.out and "sentences that are no tree: none" in answer.out
+    assert "  labels     7: nsubj 40," in answer.out and "sentences that are not trees: none" in answer.out
     text = (bank / "train.conllu").read_text(encoding="utf-8")
     (tmp_path / "t.conllu").write_text(text.replace("\t2\tnsubj\t", "\t0\tnsubj\t", 1), encoding="utf-8")
     answer = cli("check", tmp_path / "t.conllu")
-    assert answer.status == 0 and "sentences that are no tree: 1" in answer.out
+    assert answer.status == 0 and "sentences that are not trees: 1" in answer.out
     assert (
         f"{tmp_path / 't.conllu'}:5: sentence s1: expected one word with head 0, got 2: 1 'Ann', 2 'sees'" in answer.out
     )

@@ -21,14 +21,13 @@ from tests.contract import far_device
 from trelliswork import logs
 from trelliswork.distributions import LinearChain, kl_divergence
 from trelliswork.distributions.acceptor import Acceptor
-from trelliswork.distributions.registry import OF_STRUCTURE
+from trelliswork.distributions.registry import OF_STRUCTURE, STRUCTURES
 from trelliswork.errors import TrellisworkError
 from trelliswork.nn import CRF, CTC
 from trelliswork.runtime import transfer
 from trelliswork.structures.host_solver import HostSolver, solver_for
 from trelliswork.structures.record import Structure
 from trelliswork.structures.reference import Reference
-from trelliswork.structures.registry import STRUCTURES
 
 SEEDED = "sample"
 Change = Callable[[Tensor], Tensor]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trelliswork.structures.registry import STRUCTURES
+from trelliswork.distributions.registry import STRUCTURES
 
 ROOT = Path(__file__).parents[2]
 KEPT_ON_THE_CPU = ("automata",)  # machines

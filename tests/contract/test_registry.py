@@ -14,10 +14,9 @@ from torch import Tensor
 
 from tests.contract import extremes
 from tests.contract.base import BACKENDS, close
-from trelliswork.distributions.registry import OF_STRUCTURE
+from trelliswork.distributions.registry import OF_STRUCTURE, STRUCTURES
 from trelliswork.errors import ScoreError
 from trelliswork.structures.record import Structure
-from trelliswork.structures.registry import STRUCTURES
 
 INF = float("inf")
 every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=lambda each: each.name)

@@ -10,12 +10,11 @@ import torch
 
 import trelliswork as tw
 from trelliswork import metrics
-from trelliswork.distributions.registry import example_of
+from trelliswork.distributions.registry import STRUCTURES, example_of
 from trelliswork.draw.notebook import MOST_ROWS, Piece, Rich, Table
 from trelliswork.models import LearningConfig, TaggedData
 from trelliswork.models.base import Alternative, Answer, PartProbability, Report
 from trelliswork.structures.record import Structure
-from trelliswork.structures.registry import STRUCTURES
 from trelliswork.training import EpochRecord, TrainingResult
 
 BAD = '<script>alert("&")</script>'

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 
 class GrConvWeights(NamedTuple):

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from trelliswork.distributions import LinearChain
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 
 class HiddenUnitParameters(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain

@@ -49,5 +49,36 @@ def test_small_modules_and_ancestors_are_seen(tmp_path: Path, monkeypatch: pytes
     }
 
 
+ARGUMENTS = '''
+"""A module.
+
+Arrays:
+    a, b: [n].
+    c: [m].
+"""
+def of_the_module(a, b, c): ...
+def few(x, y): ...
+def _private(x, y, z): ...
+def left_out(x, y, z): ...
+def described(x, y, z):
+    """Args:"""
+class Base:
+    def __init__(self, x, y, z): ...
+    def overridden(self, x, y, z):
+        """Args:"""
+    def left_out(self, x, y, z): ...
+class Child(Base):
+    def overridden(self, x, y, z): ...
+'''
+
+
+def test_functions_that_leave_their_arguments_out_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "home.py"
+    file.write_text(ARGUMENTS)
+    monkeypatch.setattr(counts, "FILES", [file])
+    monkeypatch.setattr(counts, "module_of", _module)
+    assert counts.without_args() == [f"trelliswork.home.{name}" for name in ("Base", "Base.left_out", "left_out")]
+
+
 def _module(file: Path) -> str:
     return "trelliswork" if file.stem == "__init__" else f"trelliswork.{file.stem}"

@@ -23,8 +23,9 @@ from trelliswork.models.batched import in_batches
 from trelliswork.models.catalogue import CLASSES
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation
-from trelliswork.models.parsers.dependency.parser import arcs_of, report_of
+from trelliswork.models.parsers.dependency.parser import arcs_of
 from trelliswork.models.parsers.dependency.pins import head_pin
+from trelliswork.models.parsers.dependency.report import report_of
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.nn import DependencyCRF
 from trelliswork.training import TrainingConfig
@@ -171,14 +172,16 @@ class TableParser(StoredNetwork):
         return self._n_columns
 
     def describe(self, top: int = 20) -> Description:
-        return Description("a parser by pairs of words", {"labels": self.label_names}, {"labels": self.label_names}, {})
+        return Description(
+            "a parser by pairs of words", {"labels": self.known_labels}, {"labels": self.known_labels}, {}
+        )
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         return self.labels.to_list()
 
     def stored_config(self) -> dict[str, Any]:
-        parts = {"words": self.words.to_list(), "labels": self.label_names, "upos": self.upos}
+        parts = {"words": self.words.to_list(), "labels": self.known_labels, "upos": self.upos}
         return {"settings": {}, **parts, "n_columns": self._n_columns}
 
     @classmethod

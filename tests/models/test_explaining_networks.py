@@ -69,7 +69,7 @@ def test_votes_sum_to_the_difference_of_scores(name: str) -> None:
     assert [each.label for each in found.tokens] == model.tag(SENTENCE)
     for i, token in enumerate(found.tokens):
         assert token.reason is not None and is_complete(token.reason)
-        others = tuple(tag for tag in model.known_tags if tag != token.label)
+        others = tuple(tag for tag in model.known_labels if tag != token.label)
         (rival,) = model.best_values([SENTENCE], [{i: others}])
         chain = model.distribution([SENTENCE]) if kind is Tagger else model.segmentations([SENTENCE])
         given = [torch.tensor([each]) if kind is Tagger else [each] for each in (value, rival)]
@@ -221,7 +221,7 @@ def test_an_ensemble_has_the_mean_votes_of_its_members() -> None:
     (found,) = model.explain([SENTENCE])
     (value,) = model.best_values([SENTENCE], None)
     assert model.explains and [each.label for each in found.tokens] == model.tag(SENTENCE)
-    others = tuple(tag for tag in model.known_tags if tag != found.tokens[0].label)
+    others = tuple(tag for tag in model.known_labels if tag != found.tokens[0].label)
     (rival,) = model.best_values([SENTENCE], [{0: others}])
     chains = [each.distribution([SENTENCE]) for each in members]
     means = [sum(float(chain.score(torch.tensor([y]))) for chain in chains) / 2 for y in (value, rival)]

@@ -66,18 +66,18 @@ class TopicClassifier(StoredNetwork):
     # What it is
 
     def describe(self, top: int = 20) -> Description:
-        return Description("a classifier of topics", {"topics": self.label_names}, {"topics": self.label_names}, {})
+        return Description("a classifier of topics", {"topics": self.known_labels}, {"topics": self.known_labels}, {})
 
     @property
     def summary(self) -> str:
         return "The topic of a text from its words."
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         return self.topics.to_list()
 
     def stored_config(self) -> dict[str, Any]:
-        return {"settings": {}, "words": self.words.to_list(), "topics": self.label_names}
+        return {"settings": {}, "words": self.words.to_list(), "topics": self.known_labels}
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:

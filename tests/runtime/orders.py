@@ -14,10 +14,9 @@ from typing import Any
 import torch
 
 import trelliswork
-from trelliswork.distributions.registry import example_of
+from trelliswork.distributions.registry import STRUCTURES, example_of
 from trelliswork.nn import CRF, SemiCRF
 from trelliswork.structures.record import Scores
-from trelliswork.structures.registry import STRUCTURES
 
 BY_NAME = {structure.name: structure for structure in STRUCTURES}
 BAD = {"NaN": math.nan, "+inf": math.inf}

@@ -138,7 +138,7 @@ def test_a_search_whose_trials_all_fail_ends(tmp_path: Path) -> None:
     def fills_the_disk(attempt: Attempt) -> float:
         raise OutputError("no space")
 
-    with pytest.raises(TrellisworkError, match="every one of 3 trials failed, the last so: the loss is nan"):
+    with pytest.raises(TrellisworkError, match="every one of 3 trials failed, the last with: the loss is nan"):
         search(fails, SPACE, SearchConfig(trials=9))
     with pytest.raises(OutputError, match="no space"):
         search(fills_the_disk, SPACE, SearchConfig(trials=9))

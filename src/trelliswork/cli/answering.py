@@ -83,13 +83,32 @@ class Job:
 
 
 def input_of(model: Model, file: str, layout: Choices, read_as: str | None) -> Inputs:
-    """Decide what a file is, by its name or as `read_as` says, and in which layout it is read."""
+    """Decide what a file is, by its name or as `read_as` says, and in which layout it is read.
+
+    Args:
+        model: The model that will answer.
+        file: The file, or - for standard input.
+        layout: Columns that the user has named.
+        read_as: The format that the user has named; None to go by the file's name.
+
+    Returns:
+        What is known of the file before it is open.
+    """
     kind = kind_of(file, read_as, model)
     return Inputs(file, kind, choices_of(model, replace(layout, are_columns=read_as is not None), kind))
 
 
 def open_input(model: Model, given: Inputs, job: Job) -> tuple[Inputs, Iterable[Sentence]]:
-    """Return what is known about a file once it is open, and its sentences, which are read as they are asked for."""
+    """Return what is known about a file once it is open, and its sentences, which are read as they are asked for.
+
+    Args:
+        model: The model that will answer.
+        given: What is known of the file.
+        job: What is asked for.
+
+    Returns:
+        What is known once it is open, and the sentences.
+    """
     is_kept, several = keeps(given.kind, job.output, job.question.top_k, model), any(model.heads)
     kept = KeptLines(quoted=given.kind == "csv") if is_kept else None
     columns = replace(given.choices, feature_columns=()) if several else given.choices  # of several tasks: words alone
@@ -132,7 +151,14 @@ def write_answers(
 
 
 def write_expected(model: Model, given: Inputs, job: Job, target: Target) -> None:
-    """Write how many parts of each label to expect in a file, with the error bar; as JSON, in each of its sentences."""
+    """Write how many parts of each label to expect in a file, with the error bar; as JSON, in each of its sentences.
+
+    Args:
+        model: The model that counts.
+        given: What is known of the file.
+        job: What is asked for, with the labels to count.
+        target: Where to write.
+    """
     if not model.counts_parts:
         kind = type(model).__name__
         raise TrellisworkError(
@@ -153,7 +179,17 @@ def write_expected(model: Model, given: Inputs, job: Job, target: Target) -> Non
 def answers(
     model: Model, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
 ) -> Iterator[Answered]:
-    """Yield the sentences with their answers, in order; memory is that of one batch."""
+    """Yield the sentences with their answers, in order; memory is that of one batch.
+
+    Args:
+        model: The model that answers.
+        sentences: The sentences.
+        question: What is asked of each.
+        batch: Number of sentences that are answered together.
+
+    Returns:
+        An iterator over sentences with their answers.
+    """
     if question.threshold is not None and model.learns_from != "tags":
         raise TrellisworkError("--threshold is for the spans of a tagger, and this model finds none; leave it out")
     stream, number, file = iter(sentences), 0, ""
@@ -250,7 +286,17 @@ def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
 
 
 def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> Pinned:
-    """Return the pins of the sentence with this number, by place counted from 0."""
+    """Return the pins of the sentence with this number, by place counted from 0.
+
+    Args:
+        pins: Pins of the command line.
+        number: Number of the sentence, counted from 1.
+        sentence: The sentence.
+        model: The model, which says what a pin means.
+
+    Returns:
+        What is known of each place.
+    """
     by_place: dict[Place, Pin] = {}
     for pin in pins:
         if pin.sentence not in (None, number):
@@ -270,7 +316,13 @@ def pins_text(pins: Sequence[Pin], number: int) -> str:
 
 
 def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:
-    """A pin on a sentence that never came is a mistake worth telling."""
+    """Refuse a pin on a sentence that the file does not have.
+
+    Args:
+        pins: Pins of the command line.
+        n_sentences: Number of sentences that were read.
+        file: Name of the file.
+    """
     for pin in pins:
         if pin.sentence is not None and pin.sentence > n_sentences:
             problem = f"--pin {pin.text} names sentence {pin.sentence}, the input has {n_sentences}; correct the pin"

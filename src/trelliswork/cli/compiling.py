@@ -44,7 +44,13 @@ def estimate(entries: Sequence[Entry]) -> float:
 
 
 def warm_up(names: Collection[str], *, every: bool, quiet: bool) -> None:
-    """Compile the kernels of some structures and models, of all models, or of everything."""
+    """Compile the kernels of some structures and models, of all models, or of everything.
+
+    Args:
+        names: Structures and models; none for all models.
+        every: Whether to compile the kernels of everything.
+        quiet: Whether to print nothing.
+    """
     if every:
         calls = set[str]()
     elif names:

@@ -58,7 +58,13 @@ def values_in(path: str) -> Settings:
 def read_config(path: str, model: str, others: tuple[str, ...] = ()) -> Settings:
     """Return the settings in a file by the names of the options, for a model, which goes before the file's.
 
-    A section or key that nobody knows is an error that names the nearest one; sections of `others` are passed over.
+    Args:
+        path: The TOML file.
+        model: Name of the model, which goes before the file's; empty for the file's.
+        others: Names of sections that are passed over.
+
+    Returns:
+        The settings. A section or key that nobody knows is an error that names the nearest one.
     """
     file = TomlFile(path)
     sections = {section: values for section, values in file.sections.items() if section not in others}
@@ -79,7 +85,15 @@ def read_config(path: str, model: str, others: tuple[str, ...] = ()) -> Settings
 
 
 def require_used(file: TomlFile, key: str, known: Mapping[str, str], model: str, what: str) -> None:
-    """Refuse a setting that the model does not have, and say which models do."""
+    """Refuse a setting that the model does not have, and say which models do.
+
+    Args:
+        file: The TOML file.
+        key: The setting.
+        known: What the model has, by name.
+        model: Name of the model.
+        what: What the setting is called in the sentence of an error.
+    """
     users = [
         name
         for name, entry in entries().items()
@@ -137,7 +151,7 @@ def _toml(value: object) -> str:
 
 
 class TomlFile:
-    """`sections` has what the file says; text that is no TOML is a `DataError`."""
+    """`sections` has what the file says; text that is not TOML is a `DataError`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -150,13 +164,30 @@ class TomlFile:
         return DataError(self.path, problem, line=_line_of(name, self.text))
 
     def require_known(self, name: str, known: Mapping[str, object], what: str, of: str = "") -> None:
-        """Raise an error that names the nearest known name, if this is none; it is a part of `of`, if that is given."""
+        """Raise an error that names the nearest known name, if this is none; it is a part of `of`, if that is given.
+
+        Args:
+            name: Name that was given.
+            known: Names that there are.
+            what: What they are names of.
+            of: What it is a part of; empty for the file.
+        """
         if name not in known:
             fix = did_you_mean(name, known, cutoff=0.5) or f"known are {', '.join(known)}"
             raise self.error(f"expected a {what}, got {name!r}; {fix}", of or name)
 
     def checked(self, key: str, value: object, kind: str, of: str = "") -> object:
-        """Return the value of a key, of `of` if it is a part of that, which must be of its kind."""
+        """Return the value of a key, of `of` if it is a part of that, which must be of its kind.
+
+        Args:
+            key: Name of the setting.
+            value: Its value.
+            kind: What it must be: text, a number, a truth value or a list.
+            of: What it is a part of; empty for the file.
+
+        Returns:
+            The value.
+        """
         if problem := misfit(f"{key} of {of}" if of else key, value, kind):
             raise self.error(f"{problem}; change it", of or key)
         if key == "threads" and isinstance(value, int) and not 1 <= value <= MOST_THREADS:
@@ -179,7 +210,7 @@ def _parse(text: str, path: str) -> dict[str, object]:
 
 
 def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
-    """Return the problem and the line in a message of tomllib about a text of so many lines.
+    """Return the problem and the line in a message of tomllib about a text of `n_lines` lines.
 
     >>> _split_place("Invalid value (at line 4, column 8)", 7), _split_place("Expected '=' (at end of document)", 7)
     (('invalid value', {'line': 4, 'column': 8}), ("expected '='", {'line': 7}))

@@ -166,7 +166,16 @@ def tokeniser_folder(options: Options) -> Path | None:
 
 @contextmanager
 def reserved(out: Path, force: bool, resume: bool = False) -> Iterator[None]:
-    """Keep the folder of a model for the one run inside; refuse early what could not or should not be written."""
+    """Keep the folder of a model for the one run inside; refuse early what could not or should not be written.
+
+    Args:
+        out: Folder of the model.
+        force: Whether a model that is there is replaced.
+        resume: Whether a run that is there goes on.
+
+    Returns:
+        A context in which the folder is locked.
+    """
     check_output(out)
     with exclusive(out):
         check_folder(out, force, resume)
@@ -174,7 +183,13 @@ def reserved(out: Path, force: bool, resume: bool = False) -> Iterator[None]:
 
 
 def check_folder(out: Path, force: bool, resume: bool = False) -> None:
-    """Refuse early what could not or should not be written."""
+    """Refuse early what could not or should not be written.
+
+    Args:
+        out: Folder of the model.
+        force: Whether a model that is there is replaced.
+        resume: Whether a run that is there goes on.
+    """
     check_output(out)
     unfinished, is_model = CheckpointFolder(out).exists, (out / CONFIG).exists()
     if resume and is_model and not unfinished and not (out / HISTORY).is_file():
@@ -188,7 +203,16 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
 
 
 def seed_folders(out: Path, first: int, n: int) -> list[Path]:
-    """Return the folders of models with `n` seeds; a folder that holds one model is refused."""
+    """Return the folders of models with `n` seeds; a folder that holds one model is refused.
+
+    Args:
+        out: Folder of all models.
+        first: The first seed.
+        n: Number of seeds.
+
+    Returns:
+        A folder for each seed.
+    """
     if (out / CONFIG).exists():
         raise OutputError(f"{out}: holds one model, and --seeds makes a folder of several; choose another folder")
     folders = [out / f"seed-{first + i}" for i in range(n)]

@@ -42,7 +42,16 @@ class Survey:
 
     @classmethod
     def of(cls, file: str, sentences: Sequence[Sentence], scheme: str | None) -> Survey:
-        """Survey sentences; the scheme is inferred when None."""
+        """Survey sentences; the scheme is inferred when None.
+
+        Args:
+            file: Name of the file.
+            sentences: Its sentences.
+            scheme: Scheme of its tags; None to infer it.
+
+        Returns:
+            The survey.
+        """
         return cls(file, sentences, scheme or infer_scheme(sentence.tags or () for sentence in sentences))
 
     @cached_property
@@ -364,7 +373,16 @@ def _finding_lines(title: str, findings: Sequence[Finding], file: str, shown: in
 
 
 def survey_pairs(files: Sequence[str], choices: Choices, format: PairFormat) -> Iterator[str]:
-    """Yield a description of each file; the first is the one to train on, and decides how the others are cut."""
+    """Yield a description of each file; the first is the one to train on, and decides how the others are cut.
+
+    Args:
+        files: Names of the files, the one to train on first.
+        choices: Columns that the user has named.
+        format: How texts are cut into symbols.
+
+    Returns:
+        An iterator over descriptions.
+    """
     first: PairSurvey | None = None
     for file in files:
         given = format if first is None else first.columns.pairs

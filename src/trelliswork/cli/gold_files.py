@@ -11,7 +11,7 @@ from trelliswork.data.readers import InputKind, open_tagged
 from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.language.config import PLAIN_TEXT
 from trelliswork.reading import name_of
 
@@ -34,7 +34,16 @@ class GoldFiles(NamedTuple):
 
 
 def open_trees(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Return the sentences of a treebank; a file that is none by its name is an error."""
+    """Return the sentences of a treebank; a file that is none by its name is an error.
+
+    Args:
+        path: The file.
+        choices: Columns that the user has named.
+        kind: Format of the file.
+
+    Returns:
+        The layout, and the sentences with heads.
+    """
     if kind != "conll":
         problem = f"expected a treebank in CoNLL-U, with heads and labels, got {SHOWN_KINDS.get(kind, kind)}"
         raise DataError(name_of(path), f"{problem}; convert it to .conllu")
@@ -42,7 +51,16 @@ def open_trees(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_brackets(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Return the sentences of a treebank in brackets; a file that is something else by its name is an error."""
+    """Return the sentences of a treebank in brackets; a file that is something else by its name is an error.
+
+    Args:
+        path: The file.
+        choices: Columns that the user has named.
+        kind: Format of the file.
+
+    Returns:
+        The layout, and the sentences with brackets.
+    """
     conllu = str(path).lower().removesuffix(".gz").endswith((".conllu", ".conll"))
     if conllu or kind not in ("brackets", "conll"):
         got = "CoNLL columns" if conllu else SHOWN_KINDS.get(kind, kind)
@@ -52,7 +70,16 @@ def open_brackets(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_events(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Open sentences with entities and events, each record checked; a file that is not JSON is an error."""
+    """Open sentences with entities and events, each record checked; a file that is not JSON is an error.
+
+    Args:
+        path: The file.
+        choices: Names of members that the user has given.
+        kind: Format of the file.
+
+    Returns:
+        The layout, and the sentences with events.
+    """
     if kind != "jsonl":
         problem = f"expected JSON lines with tokens, tags and events, got {SHOWN_KINDS.get(kind, 'columns')}"
         raise DataError(name_of(path), f"{problem}; convert it to .jsonl")
@@ -61,7 +88,16 @@ def open_events(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_strings(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Return pairs of strings; a file that is something else by its name is an error."""
+    """Return pairs of strings; a file that is something else by its name is an error.
+
+    Args:
+        path: The file.
+        choices: Columns that the user has named.
+        kind: Format of the file.
+
+    Returns:
+        The layout, and the pairs.
+    """
     if kind not in ("conll", "pairs"):
         problem = f"expected pairs, a source, a tab and a target on each line, got {SHOWN_KINDS.get(kind, kind)}"
         raise DataError(name_of(path), f"{problem}; convert it to .tsv")
@@ -69,7 +105,16 @@ def open_strings(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_plain_text(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Return the sentences of plain text, as a language model reads it."""
+    """Return the sentences of plain text, as a language model reads it.
+
+    Args:
+        path: The file.
+        choices: How the text is cut into words.
+        kind: Format of the file.
+
+    Returns:
+        The layout, and the sentences.
+    """
     return None, choices.pairs.sentences(path)
 
 

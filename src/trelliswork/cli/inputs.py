@@ -36,7 +36,16 @@ DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
 def load_reader(folder: str, features: FeatureFunction | None, device: str = "auto") -> Model:
-    """Load the model in a folder, unless it reads something else than words, which no file of sentences has."""
+    """Load the model in a folder, unless it reads something else than words, which no file of sentences has.
+
+    Args:
+        folder: Folder of the model.
+        features: Function that its attributes come from; None for none.
+        device: Name of a device, or auto.
+
+    Returns:
+        The model.
+    """
     model = load_on(folder, features, device)
     if model.reads not in ("words", "attributes", "text"):
         kind = type(model).__name__
@@ -48,7 +57,16 @@ def load_reader(folder: str, features: FeatureFunction | None, device: str = "au
 
 
 def load_on(folder: str, features: FeatureFunction | None, device: str) -> Model:
-    """Load the model in a folder onto a device, which is reported unless it is the CPU."""
+    """Load the model in a folder onto a device, which is reported unless it is the CPU.
+
+    Args:
+        folder: Folder of the model.
+        features: Function that its attributes come from; None for none.
+        device: Name of a device, or auto.
+
+    Returns:
+        The model.
+    """
     model = load(folder, features=features)
     placed = place(model, device)
     if placed != "cpu":
@@ -95,7 +113,16 @@ def require_different(files: Sequence[str]) -> None:
 
 
 def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -> InputKind:
-    """Return how to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
+    """Return how to read `path`: as the user says, by the suffix, or as the only thing that the model can read.
+
+    Args:
+        path: The file, or - for standard input.
+        wanted: The format that the user has named; None to go by the suffix.
+        tagger: The model that reads it; None for none.
+
+    Returns:
+        The format.
+    """
     if tagger is not None and tagger.reads == "text":
         return "text"
     if tagger is not None and tagger.learns_from == PLAIN_TEXT:
@@ -138,7 +165,18 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
 def open_new(
     path: str, kind: InputKind, choices: Choices, keep: Keep = None, **how: Any
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """Return the sentences of a file whose tags, if any, do not matter; `how` raw text is read, see `read_text`."""
+    """Return the sentences of a file whose tags, if any, do not matter; `how` raw text is read, see `read_text`.
+
+    Args:
+        path: The file, or - for standard input.
+        kind: Its format.
+        choices: Columns and layout.
+        keep: Called with all bytes that are read; None if they need not be kept.
+        how: How raw text is read, see `read_text`.
+
+    Returns:
+        The layout, where there are columns, and the sentences.
+    """
     if kind == "text":
         return None, read_text(path, choices.tokeniser, **how)
     return open_untagged(path, kind, choices, keep)
@@ -147,7 +185,14 @@ def open_new(
 def choices_of(tagger: Model, given: Choices, kind: InputKind = "conll") -> Choices:
     """Return the layout a model expects: what the user says, else what it was trained on, else columns in order.
 
-    Columns of CSV files are found by name; those of other files are not where a CSV file had them.
+    Args:
+        tagger: The model.
+        given: Columns and layout that the user has named.
+        kind: Format of the file. Columns of CSV files are found by name; those of other files are not where a CSV file
+            had them.
+
+    Returns:
+        The layout, complete.
     """
     stored = stored_format(tagger)
     fields = JsonFields.parse(_data_of(tagger).get("fields") or ()).under(given.fields)

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 
 def answer_lines(model: LanguageModel, file: str, options: Options) -> Iterator[str]:
-    """Yield the lines to write: scores, samples or the most probable continuations."""
+    """Yield the lines to write: scores, samples or the most probable continuations.
+
+    Args:
+        model: The language model.
+        file: The file, or - for standard input.
+        options: Options of the command.
+
+    Returns:
+        An iterator over lines.
+    """
     wanted = GenerationSettings(**settings_given(options, GenerationSettings))
     top_k, as_json, with_scores = options["top_k"], options["json"], options["confidence"]
     if wanted.score and (wanted.sample or wanted.beam or wanted.constraint):
@@ -83,7 +92,7 @@ def _prefixes(model: LanguageModel, file: str) -> list[Sequence[str]]:
 
 
 def _constrained_texts(model: LanguageModel, file: str, wanted: GenerationSettings, top_k: int) -> Iterator[Written]:
-    if not hasattr(model, "machine"):
+    if not model.is_automaton:
         raise TrellisworkError(f"--constraint is for n-gram models, got a {type(model).__name__}")
     if file != "-" or top_k or wanted.nucleus != 1:
         raise TrellisworkError("--constraint is exact: FILE is - and is not read; leave out --nucleus and --top-k")

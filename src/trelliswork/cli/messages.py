@@ -113,6 +113,14 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
     >>> did_you_mean("bilstm-crff", ["crf", "bilstm-crf"]), did_you_mean("x", ["crf"])
     ('did you mean bilstm-crf?', '')
+
+    Args:
+        name: What was given.
+        known: Names that there are.
+        cutoff: How near a name must be, 0 to 1.
+
+    Returns:
+        The question, or an empty text.
     """
     near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]}?" if near else ""

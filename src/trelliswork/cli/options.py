@@ -155,7 +155,16 @@ def with_options(*panels: Panel) -> Callable[[Command], Command]:
 
 
 def panel_of(config: type[Settings], names: Collection[str] | None = None, by_model: Collection[str] = ()) -> Panel:
-    """Return the options of a dataclass of settings, or some; defaults of `by_model` are those of models."""
+    """Return the options of a dataclass of settings, or some; defaults of `by_model` are those of models.
+
+    Args:
+        config: The dataclass.
+        names: Settings to show; None for all.
+        by_model: Settings whose defaults depend on the model.
+
+    Returns:
+        The options by name.
+    """
     options = {
         about.option: _option(config, each, about, by_model=config.BY_MODEL or about.option in by_model)
         for each, about in settings_in(config)

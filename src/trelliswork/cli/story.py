@@ -86,7 +86,18 @@ def write_data(folder: Path, sizes: tuple[int, int, int]) -> Corpus:
 def train_tagger(
     corpus: Corpus, out: Path, *, seed: int, epochs: int, progress: Progress
 ) -> tuple[Tagger, TrainingResult]:
-    """Return a small tagger, trained and saved in `out`."""
+    """Return a small tagger, trained and saved in `out`.
+
+    Args:
+        corpus: The built-in corpus.
+        out: Folder of the model.
+        seed: Seed of the run.
+        epochs: Number of epochs.
+        progress: Who sees how it goes.
+
+    Returns:
+        The tagger, and the record of its training.
+    """
     config = TaggerConfig(word_dim=32, affix_dim=12, hidden=128, dropout=0.15)
     tagger = Tagger.from_data(corpus.train, config, scheme="IOB2", seed=seed)
     tagger.metrics["data"] = {
@@ -103,7 +114,16 @@ def train_tagger(
 
 
 def examine(tagger: Tagger, corpus: Corpus, history: list[EpochRecord]) -> Outcome:
-    """Score the tagger and the baseline on the test part, and explain some sentences."""
+    """Score the tagger and the baseline on the test part, and explain some sentences.
+
+    Args:
+        tagger: The trained tagger.
+        corpus: The built-in corpus.
+        history: Records of the epochs.
+
+    Returns:
+        Scores and explained sentences.
+    """
     baseline = MajorityBaseline(corpus.train)
     gold = [sentence.tags or () for sentence in corpus.test]
     guessed = [baseline.tag(sentence.words) for sentence in corpus.test]
@@ -124,7 +144,16 @@ def examine(tagger: Tagger, corpus: Corpus, history: list[EpochRecord]) -> Outco
 
 
 def explain(tagger: Tagger, sentence: Sentence, top_k: int = 3) -> Explained:
-    """Tags, confidences, best analyses and all marginals of a sentence."""
+    """Return tags, confidences, best analyses and all marginals of a sentence.
+
+    Args:
+        tagger: The trained tagger.
+        sentence: The sentence.
+        top_k: Number of analyses.
+
+    Returns:
+        What is shown of the sentence.
+    """
     labels = tagger.labels
     tags = labels.data_tags
     groups = [sorted({i for label in labels.meaning(tag) for i in labels.same_tag[label]}) for tag in tags]
@@ -146,7 +175,14 @@ def choose_examples(examples: Sequence[Example], n: int = 6) -> list[Example]:
 
 
 def tell_story(folder: Path, *, sentences: int, seed: int, epochs: int) -> None:
-    """Train, score and explain, with all that is printed and written."""
+    """Train, score and explain, with all that is printed and written.
+
+    Args:
+        folder: Folder of model, data and report.
+        sentences: Number of training sentences.
+        seed: Seed of corpus and training.
+        epochs: Number of epochs.
+    """
     began = time.perf_counter()
     compile_in_background("demo")
     n_held_out = max(20, 3 * sentences // 20)

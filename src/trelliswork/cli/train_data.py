@@ -25,7 +25,7 @@ from trelliswork.data.pairs import PairColumns
 from trelliswork.data.readers import open_untagged, read_pretokenised
 from trelliswork.data.spilled import keep_sentences
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.catalogue import TOKENISER
 from trelliswork.models.lemmatiser import Lemmatiser, is_lemma, words_with_lemmas
 from trelliswork.models.loading import FolderTokeniser, tokeniser_in
@@ -41,7 +41,7 @@ from trelliswork.text import Document
 from trelliswork.text.spacing import is_unspaced
 
 PARTS_OF_SPEECH = tuple(CONLLU_NAMES.index(name) + 1 for name in ("UPOS", "XPOS"))
-HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
+HELD_OUT = 10  # one sentence in ten is held out when there is no dev file
 N_EXAMPLES, LOOKED_AT = 3, 1000  # examples that a model keeps, and sentences that they are chosen from
 LEAST_WORDS, LONGEST_EXAMPLE = 4, 80  # words and characters of an example
 
@@ -77,7 +77,16 @@ def _content_of(path: Path) -> bytes | None:
 
 
 def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
-    """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
+    """Read training and dev sentences, in one layout; without a dev file the last part of the training file.
+
+    Args:
+        options: Options of the command.
+        choices: Columns that the user has named.
+        files: How files of this kind are read.
+
+    Returns:
+        The training material.
+    """
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
     given = given_tokeniser(options)
     choices = choices if given is None else replace(choices, tokeniser=given)
@@ -215,6 +224,15 @@ def without_rare_tags(
     """Return the sentences all of whose tags occur at least `least` times, counted before any is left out.
 
     Whole sentences go: an unknown tag inside of one is more than most models can learn from.
+
+    Args:
+        sentences: Training sentences.
+        least: How often a tag must occur.
+        options: Options of the command, for the sentence of an error.
+        scratch: Where large arrays lie.
+
+    Returns:
+        The sentences that stay.
     """
     if least < 1:
         raise TrellisworkError(f"--min-tag-count must be at least 1; got {least}")
@@ -269,7 +287,17 @@ SAMPLE = 2000  # lines that tell how tokens are written
 
 
 def known_texts(path: str, raw: str | None, choices: Choices, note: Note) -> list[Document]:
-    """Return the texts of a file of tokens: as CoNLL-U spells them, or as the file of raw text has them."""
+    """Return the texts of a file of tokens: as CoNLL-U spells them, or as the file of raw text has them.
+
+    Args:
+        path: File of tokens.
+        raw: File of the raw text; None if the tokens say it.
+        choices: Columns that the user has named.
+        note: Called with sentences that are worth telling.
+
+    Returns:
+        The texts with their tokens.
+    """
     format = (
         None if file_kind(path) != "conll" or _is_pretokenised(path) else infer_format(path, choices, with_tags=False)
     )
@@ -312,6 +340,14 @@ def learned_tokeniser(options: Options, format: ColumnFormat | None, train: Sequ
     """Return one that is learned from the training data, for text to be cut as they are; on --resume, that of the run.
 
     None where they say nothing of it: texts that rules have cut, pairs of strings, attributes, whole documents.
+
+    Args:
+        options: Options of the command.
+        format: Layout of the training file; None if it has no columns.
+        train: Training sentences.
+
+    Returns:
+        The tokeniser, or None.
     """
     if options.get("tokeniser") != AUTO or options["model"] == TOKENISER:
         return None

@@ -73,7 +73,16 @@ def make_recipe(options: Options) -> Recipe:
 
 
 def prepare(recipe: Recipe, options: Options, choices: Choices) -> Material:
-    """Give a recipe the data to learn from, which are read as its model learns."""
+    """Give a recipe the data to learn from, which are read as its model learns.
+
+    Args:
+        recipe: The recipe of the model.
+        options: Options of the command.
+        choices: Columns that the user has named.
+
+    Returns:
+        The training material.
+    """
 
     def note(text: str) -> None:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # possible mistakes are always reported
@@ -93,7 +102,16 @@ def prepare(recipe: Recipe, options: Options, choices: Choices) -> Material:
 
 
 def learn(recipe: Recipe, run: RunOptions, options: Options) -> tuple[Model, Result]:
-    """Learn, with the settings of the run in its folder from the beginning; the folder must be locked."""
+    """Learn, with the settings of the run in its folder from the beginning; the folder must be locked.
+
+    Args:
+        recipe: The recipe, with its data.
+        run: Where and how to learn.
+        options: Options of the command, which are stored.
+
+    Returns:
+        The model, and the record of its training.
+    """
     if run.folder is None:
         return recipe.learn(run)
     settings = {**options, **recipe.settings(), "seed": run.seed, "out": str(run.folder)}

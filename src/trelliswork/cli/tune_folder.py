@@ -46,7 +46,13 @@ OURS = {JOURNAL, f"{JOURNAL}.lock", BEST, BEST_FILE, TRIALS, AGAIN, LOCK}
 def reserved_search(folder: Path, *, force: bool, resume: bool) -> Iterator[None]:
     """Keep the folder for the one search inside; refuse early one that cannot or should not be searched in.
 
-    With `force`, an earlier search there goes.
+    Args:
+        folder: Folder of the search.
+        force: Whether an earlier search there is removed.
+        resume: Whether it goes on.
+
+    Returns:
+        A context in which the folder is locked.
     """
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: expected a folder for the search, got a file; choose another name")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from trelliswork.cli.inputs import stored_format
 from trelliswork.cli.writers import (
@@ -76,6 +75,15 @@ def output_of(given: Output | None, out: str | None, file: str = "-", kind: Inpu
 
     >>> output_of(None, "a.jsonl.gz"), output_of(None, "a.txt"), output_of(Output.conll, "a.tagged")
     (<Output.jsonl: 'jsonl'>, None, <Output.conll: 'conll'>)
+
+    Args:
+        given: The format that is named; None if none is.
+        out: Name of the output; None for standard output.
+        file: Name of the input.
+        kind: Format of the input.
+
+    Returns:
+        The format, or None.
     """
     suffix = "" if out is None else _suffix(out)
     if given is not None or suffix in _SUFFIXES:
@@ -117,6 +125,12 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Model) -> b
     """Return whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
 
     Those of trees have the lines of CoNLL-U again.
+
+    Args:
+        kind: Format of the input.
+        wanted: Format of the output; None for the same.
+        top_k: Number of analyses.
+        model: The model that answers.
     """
     if model.learns_from in (BRACKETS, PAIRS):
         return False
@@ -128,7 +142,18 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Model) -> b
 
 
 def writer_for(wanted: Output | None, inputs: Inputs, model: Model, top_k: int, target: Target) -> Writer:
-    """Make the writer of the answers."""
+    """Make the writer of the answers.
+
+    Args:
+        wanted: Format of the output; None for that of the input.
+        inputs: What is known of the file.
+        model: The model that answers.
+        top_k: Number of analyses.
+        target: Where to write.
+
+    Returns:
+        The writer.
+    """
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
     if wanted is None and (foreign := foreign_format(inputs.kind)) is not None and _can_write(foreign):
@@ -230,16 +255,15 @@ def _tag_name(choices: Choices) -> str:
 
 
 def _page(inputs: Inputs, model: Model, schemes: dict[str, str]) -> PageWriter:
-    labels = {name: _labels(head) for name, head in model.heads.items()}
+    labels = {name: _labels(head) if model.learns_from == "tags" else [] for name, head in model.heads.items()}
     done = "parsed" if model.learns_from in TREES else "tagged"
     what = "an arc" if model.learns_from in TREES else "a mark"
     subtitle = f"Point at {what} for its probability, if --confidence was given."
     return PageWriter(f"{Path(name_of(inputs.file)).name}, {done}", subtitle, labels, schemes)
 
 
-def _labels(head: Any) -> list[str]:
+def _labels(head: Model) -> list[str]:
     """Return the labels of spans, or the tags if they are plain."""
-    tags = list(getattr(getattr(head, "labels", None), "data_tags", ()))
     if head.scheme == "plain":
-        return tags
-    return list(dict.fromkeys(kind for tag in tags if (kind := split_tag(tag)[1])))
+        return head.known_labels
+    return list(dict.fromkeys(kind for tag in head.known_labels if (kind := split_tag(tag)[1])))

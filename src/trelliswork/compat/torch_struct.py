@@ -52,6 +52,11 @@ class StructDistribution(Distribution):
 
     `distribution` is the one of this library behind it, with further queries. Log-potentials may be -inf, and are never
     changed.
+
+    Args:
+        log_potentials: Scores of the parts, shaped as torch-struct has them.
+        lengths: Number of positions of each row [batch]; None if all rows are full.
+        args: Further arguments of torch-struct, which have no effect.
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention
@@ -208,7 +213,16 @@ class LinearChainCRF(StructDistribution):
         return LinearChain(edges.new_zeros(batch, n + 1, c), edges.transpose(-1, -2), lengths=self.lengths)
 
     def to_event(self, sequence: Tensor, extra: int, lengths: Tensor | None = None) -> Tensor:
-        """Return the event of tags [batch, N] out of `extra`."""
+        """Return the event of tags [batch, N] out of `extra`.
+
+        Args:
+            sequence: Tags [batch, N].
+            extra: Number of tags C.
+            lengths: Number of tags of each row [batch]; None if all rows are full.
+
+        Returns:
+            1 at each pair of neighbours [batch, N-1, C to, C from], 0 elsewhere.
+        """
         to, source = one_hot(sequence[:, 1:], extra), one_hot(sequence[:, :-1], extra)
         inside = torch.arange(sequence.shape[1] - 1) < _given(lengths, sequence)[:, None] - 1
         return to[..., :, None] * source[..., None, :] * inside[..., None, None]
@@ -226,6 +240,13 @@ class HMM(LinearChainCRF):
 
     >>> HMM(torch.zeros(2, 2), torch.zeros(3, 2), torch.zeros(2), torch.tensor([[0, 2, 1]])).partition.exp()
     tensor([8.])
+
+    Args:
+        transition: Log probabilities of transitions [C to, C from].
+        emission: Log probabilities of symbols [V, C].
+        init: Log probabilities of the first state [C].
+        observations: Symbols [batch, N].
+        lengths: Number of symbols of each row [batch]; None if all rows are full.
     """
 
     def __init__(
@@ -274,6 +295,12 @@ class DependencyCRF(StructDistribution):
 
     >>> DependencyCRF(torch.zeros(1, 3, 3), multiroot=False).count
     tensor([7.], dtype=torch.float64)
+
+    Args:
+        log_potentials: Scores of arcs [batch, N head, N child] or [..., L], roots on the diagonal.
+        lengths: Number of words of each row [batch]; None if all rows are full.
+        args: Further arguments of torch-struct, which have no effect.
+        multiroot: Whether several words may depend on the root.
     """
 
     _tree: type[ProjectiveTree] | type[SpanningTree] = ProjectiveTree
@@ -296,7 +323,16 @@ class DependencyCRF(StructDistribution):
         return self._tree(square, **how)
 
     def to_event(self, sequence: Tensor, extra: None = None, lengths: Tensor | None = None) -> Tensor:
-        """Return the event of heads [batch, N], counted from 1 and 0 for the root."""
+        """Return the event of heads [batch, N], counted from 1 and 0 for the root.
+
+        Args:
+            sequence: Heads [batch, N].
+            extra: Nothing; torch-struct has this argument too.
+            lengths: Number of words of each row [batch]; None if all rows are full.
+
+        Returns:
+            1 at each arc [batch, N head, N child], 0 elsewhere.
+        """
         n = sequence.shape[1]
         words = torch.arange(n, device=sequence.device)
         heads = torch.where(sequence == 0, words, sequence - 1)
@@ -315,6 +351,12 @@ class NonProjectiveDependencyCRF(DependencyCRF):
 
     >>> NonProjectiveDependencyCRF(torch.zeros(1, 3, 3)).count
     tensor([9.], dtype=torch.float64)
+
+    Args:
+        log_potentials: Scores of arcs [batch, N head, N child], roots on the diagonal.
+        lengths: Number of words of each row [batch]; None if all rows are full.
+        args: Further arguments of torch-struct, which have no effect.
+        multiroot: Whether several words may depend on the root.
     """
 
     _tree = SpanningTree
@@ -379,7 +421,7 @@ class SentCFG(StructDistribution):
 
 @lru_cache(maxsize=16)
 def _every_rule(n_phrases: int, n_terms: int) -> Grammar:
-    """Return the grammar with all rules of so many symbols."""
+    """Return the grammar with all rules of these numbers of symbols."""
     n = n_phrases + n_terms
     rules = tuple((parent, left, right) for parent in range(n_phrases) for left in range(n) for right in range(n))
     scores = torch.zeros(len(rules), dtype=torch.float64), torch.zeros(n, dtype=torch.float64)

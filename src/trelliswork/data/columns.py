@@ -95,7 +95,15 @@ def read_lines(
 ) -> Iterator[Sentence]:
     """Yield the sentences in numbered lines of a known layout; at least one, or it is an error.
 
-    If they are `numbered`, the ids of CoNLL-U must count the words of each sentence from 1.
+    Args:
+        lines: (number, line) of each line.
+        file: Name of the file, for the sentence of an error.
+        format: Which column is what.
+        with_tags: Whether there are tags to read.
+        numbered: Whether the ids of CoNLL-U must count the words of each sentence from 1.
+
+    Returns:
+        An iterator over the sentences.
     """
     n_sentences = 0
     texts: list[str] = []  # the comment of a CoNLL-U sentence that has its text
@@ -150,7 +158,14 @@ def blocks(
 ) -> Iterator[list[NumberedLine]]:
     """Yield token lines, grouped by the blank lines between them; comments and document marks are dropped.
 
-    `noted` has the text and the id of a CoNLL-U sentence, if comments say them, when its block is there.
+    Args:
+        lines: (number, line) of each line.
+        format: Which column is what.
+        noted: Two lists that have the text and the id of a CoNLL-U sentence, if comments say them, when its block is
+            there; None if nobody asks.
+
+    Returns:
+        An iterator over the token lines of each sentence.
     """
     block: list[NumberedLine] = []
     for numbered in lines:
@@ -198,7 +213,17 @@ def _needed(format: ColumnFormat, with_tags: bool) -> list[int]:
 
 
 def sentence_of(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
-    """Return a sentence from its numbered rows, each split into columns."""
+    """Return a sentence from its numbered rows, each split into columns.
+
+    Args:
+        rows: (number of the line, its columns) of each token.
+        file: Name of the file, for the sentence of an error.
+        format: Which column is what.
+        with_tags: Whether there is a column of tags to read.
+
+    Returns:
+        The sentence.
+    """
     needed = _needed(format, with_tags)
     for number, columns in rows:
         _check_row(columns, file, number, format, needed, with_tags)

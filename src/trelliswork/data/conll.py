@@ -112,7 +112,17 @@ def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tag
 
 
 def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, with_tags: bool = True) -> ColumnFormat:
-    """Return the layout that fits the sampled lines."""
+    """Return the layout that fits the sampled lines.
+
+    Args:
+        sample: (number, line) of the first lines.
+        file: Name of the file, for the sentence of an error.
+        choices: Columns and scheme that the user has named; what is not named is inferred.
+        with_tags: Whether a column of tags is expected.
+
+    Returns:
+        Which column is what.
+    """
     tokens = [line for _, line in sample if line and not line.isspace() and not line.startswith("-DOCSTART-")]
     sure = [line for line in tokens if not line.startswith("#")] or tokens
     if not sure:
@@ -225,7 +235,7 @@ _NO_WORD = re.compile(r"[\d=:|/\\_<>{}]")
 _TAG = re.compile(r"O|_|[BIESLUM]-\S+|[A-Z]{2,5}\$?")
 FEWEST_FIELDS = 3  # of the longest line that is a sentence
 WIDE = 3  # how far the numbers of words in lines of text are apart, at least
-LONG = 6  # words of the longest of these lines, at least; few files have so many columns
+LONG = 6  # words of the longest of these lines, at least; few files have this many columns
 FEW_LINES = 2  # that may have the same number of words by chance
 SHORT = 5  # lines of which most may have the same number of words by chance
 MANY_BLOCKS = 5

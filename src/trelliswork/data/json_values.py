@@ -22,7 +22,13 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be one half 
 
 
 class BadJSONError(ValueError):
-    """A JSON text that cannot be read: the problem and, where known, its line and column (from 1)."""
+    """A JSON text that cannot be read: the problem and, where known, its line and column (from 1).
+
+    Args:
+        problem: What is wrong.
+        line: Number of the line, counted from 1.
+        column: Number of the column, counted from 1.
+    """
 
     def __init__(self, problem: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(problem)

@@ -69,7 +69,15 @@ def sentences_of_records(
 ) -> Iterator[Sentence]:
     """Yield the sentences of numbered records, with warnings in the end about what could not be read of them.
 
-    If `whole`, all members of a record are in `extra` of its sentences, those that were read too.
+    Args:
+        records: (number, object) of each record.
+        file: Name of the file, for the sentence of an error.
+        reading: Which member is what.
+        with_tags: Whether there are tags to read.
+        whole: Whether all members of a record are in `extra` of its sentences, those that were read too.
+
+    Returns:
+        An iterator over the sentences.
     """
     n_sentences = 0
     for number, record in records:
@@ -165,6 +173,14 @@ def _plain(value: Json) -> Json:
 def parse_record(line: str, file: str, number: int) -> JsonObject:
     """Return the JSON object on a line; spaCy's pair of a text and its annotations is one that has the text as a
     member.
+
+    Args:
+        line: A line of text.
+        file: Name of the file, for the sentence of an error.
+        number: Number of the line.
+
+    Returns:
+        The object.
     """
     try:
         record = parse_json(line)

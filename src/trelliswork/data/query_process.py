@@ -141,7 +141,13 @@ def schema_of(connection: sqlite3.Connection) -> tuple[Schema, list[str]]:
 
 
 class Reader:
-    """A connection that answers queries within limits."""
+    """A connection that answers queries within limits.
+
+    Args:
+        seconds: Time that a query may take.
+        n_rows: Number of rows that it may answer with.
+        parent: Process that it ends with.
+    """
 
     def __init__(self, seconds: float, n_rows: int, parent: int) -> None:
         self.seconds, self.n_rows, self.parent = seconds, n_rows, parent

@@ -108,6 +108,15 @@ def open_untagged(
     """Return the sentences of a file whose tags, if any, do not matter; `keep` is given all bytes that are read.
 
     Raw text is read by `trelliswork.text.read_text`.
+
+    Args:
+        path: The file, or - for standard input.
+        kind: Format of the file.
+        choices: Columns and layout that the user has named.
+        keep: Called with all bytes that are read, so that they can be written back; None if they need not.
+
+    Returns:
+        The layout, where there are columns, and the sentences, which are read as they are asked for.
     """
     if kind in foreign_formats():
         return None, read_foreign(kind, path, with_tags=False)
@@ -217,6 +226,14 @@ def foreign_format(name: str) -> FileFormat | None:
 def read_foreign(name: str, path: str, *, with_tags: bool = True) -> Iterator[Sentence]:
     """Yield the sentences of a file in a format of another package; a mistake of its reader is an error that names
     it.
+
+    Args:
+        name: Name of the format, as the package registers it.
+        path: The file.
+        with_tags: Whether there are tags to read.
+
+    Returns:
+        An iterator over the sentences.
     """
     format = foreign_format(name)
     assert format is not None

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from trelliswork.data.json_values import Json
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import TrellisworkError
-from trelliswork.runtime.shapes import Float
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # both import numpy, which `train --help` does without
     from torch import Tensor
+
+    from trelliswork.runtime.arrays import Float
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,10 +294,32 @@ class Suggesting(Protocol):
     """A trial of Optuna."""
 
     def suggest_int(self, name: str, low: int, high: int, *, step: int, log: bool) -> int:
-        """Return a whole number."""
+        """Return a whole number.
+
+        Args:
+            name: Name of the setting.
+            low: Lowest value.
+            high: Highest value.
+            step: Distance of values that are tried.
+            log: Whether small values are tried as often as large ones.
+
+        Returns:
+            The value to try.
+        """
 
     def suggest_float(self, name: str, low: float, high: float, *, step: float | None, log: bool) -> float:
-        """Return a number."""
+        """Return a number.
+
+        Args:
+            name: Name of the setting.
+            low: Lowest value.
+            high: Highest value.
+            step: Distance of values that are tried; None for any.
+            log: Whether small values are tried as often as large ones.
+
+        Returns:
+            The value to try.
+        """
 
     def suggest_categorical(self, name: str, choices: Sequence[Json]) -> Json:
         """Return one of some values."""
@@ -315,7 +337,7 @@ class Numbers:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise TrellisworkError(f"expected low below high, got {self.low:g} and {self.high:g}; exchange them")
+            raise TrellisworkError(f"expected low below high, got {self.low:g} and {self.high:g}; swap them")
         if self.log and self.low <= 0:
             raise TrellisworkError(f"expected low above 0 where log = true, got {self.low:g}; raise it")
         if self.step is not None and (self.log or self.step <= 0):

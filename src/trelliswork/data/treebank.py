@@ -48,7 +48,7 @@ def word_ids(n: int) -> tuple[str, ...]:
 
 
 def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[ColumnFormat, list[Sentence]]:
-    """Return the layout and the sentences of a CoNLL-U file; the first that is no tree is an error with its place.
+    """Return the layout and the sentences of a CoNLL-U file; the first that is not a tree is an error with its place.
 
     `Sentence.tags` are the labels, which are all `_` in a treebank without labels, and `columns` has LEMMA, UPOS, XPOS
     and FEATS as far as the file has them. `choices.feature_columns` are further columns that a parser reads.

@@ -14,8 +14,7 @@ from trelliswork.distributions.automaton import Automaton, Path
 from trelliswork.distributions.automaton_inputs import Ends, Label, Spelling, Table, names_of, numbers_of, symbols_of
 from trelliswork.distributions.base import Backend
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Array, Float
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import build, rational, search, structure
@@ -111,6 +110,15 @@ class Acceptor(_Algebra):
     >>> a = Acceptor([(0, 1, "a"), (1, 1, "b")], [-1.0, -2.0], initial=0, final=1)
     >>> a.score("abb")
     tensor(-5.)
+
+    Args:
+        arcs: (source, target, label) with states counted from 0; a label is a symbol, a number, or None for epsilon.
+        weights: log score of each arc [arcs]; None for 0.
+        initial: the first states: one, several, a dictionary of scores, or scores [states].
+        final: the last states, in the same forms.
+        symbols: the names of the labels; None for numbers, or to collect the names from the arcs.
+        n_states: the number of states; None for one more than the highest that is named.
+        backend: "kernel", "torch" or "auto".
     """
 
     def __init__(
@@ -224,8 +232,15 @@ class Acceptor(_Algebra):
     ) -> tuple[list[Spelling], Float[Tensor, "found"]]:
         """Return the k best strings, without duplicates, and their scores, best first; fewer if there are fewer.
 
-        A string's score is the log of its paths' summed weights, or with `summed=False` that of its best path. Exact;
-        where that needs more than `limit` prefixes it is an error.
+        Args:
+            k: how many strings to return, at least 1.
+            summed: whether a string scores the log of the summed weights of its paths; if False it scores its best
+                path.
+            limit: how many prefixes the search may look at. The result is exact; if it needs more prefixes, it is an
+                error.
+
+        Returns:
+            The strings as tuples of symbols, and their scores [found], `found` at most k.
         """
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best string or more")
@@ -249,6 +264,16 @@ class Transducer(_Algebra):
     >>> t = Transducer([(0, 1, "a", "x"), (0, 1, "a", "y")], [0.0, 1.0], initial=0, final=1)
     >>> t.log_prob("y", given="a")
     tensor(-0.3133)
+
+    Args:
+        arcs: (source, target, input, output) with states counted from 0; None on either side is epsilon.
+        weights: log score of each arc [arcs]; None for 0.
+        initial: the first states: one, several, a dictionary of scores, or scores [states].
+        final: the last states, in the same forms.
+        input_symbols: the names of the labels that arcs read; None for numbers, or to collect them from the arcs.
+        output_symbols: the names of the labels that arcs write, in the same way.
+        n_states: the number of states; None for one more than the highest that is named.
+        backend: "kernel", "torch" or "auto".
     """
 
     def __init__(
@@ -271,6 +296,16 @@ class Transducer(_Algebra):
     def from_machine(
         cls, machine: Machine, input_symbols: Symbols | None = None, output_symbols: Symbols | None = None
     ) -> Transducer:
+        """Return the transducer of a machine.
+
+        Args:
+            machine: states and arcs, as the functions of `structures.automata` make them.
+            input_symbols: the names of the labels that arcs read; None for plain numbers.
+            output_symbols: the names of the labels that arcs write; None for plain numbers.
+
+        Returns:
+            A transducer that shares the weights of the machine.
+        """
         return _built(cls, machine, (input_symbols, output_symbols), "auto")
 
     @property
@@ -319,7 +354,18 @@ class Transducer(_Algebra):
     def top_k_strings(
         self, k: int, *, given: String | None = None, summed: bool = True, limit: int = PREFIXES
     ) -> tuple[list[Spelling], Float[Tensor, "found"]]:
-        """Return the k best outputs (of an input, if given) and their scores; see `Acceptor.top_k_strings`."""
+        """Return the k best outputs (of an input, if given) and their scores; see `Acceptor.top_k_strings`.
+
+        Args:
+            k: how many outputs to return, at least 1.
+            given: the input whose outputs are asked for; None for the outputs of all inputs together.
+            summed: whether an output scores the log of the summed weights of its paths; if False it scores its best
+                path.
+            limit: how many prefixes the search may look at; if it needs more, it is an error.
+
+        Returns:
+            The outputs as tuples of symbols, and their scores [found], `found` at most k.
+        """
         machine = self if given is None else self.given(given)
         return machine.project("output").top_k_strings(k, summed=summed, limit=limit)
 

@@ -10,14 +10,13 @@ from torch import Tensor
 
 from trelliswork.distributions.base import StructuredDistribution
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 
 class Alignment(StructuredDistribution[Tensor]):
     """p(path | x) with score = Σ scores of its parts; subclasses say which paths there are.
 
-    `scores` is the caller's tensor, `_parts` the same in flat rows and float64, -inf at whatever is no part.
+    `scores` is the caller's tensor, `_parts` the same in flat rows and float64, -inf at whatever is not a part.
     """
 
     scores: Tensor

@@ -20,8 +20,7 @@ from trelliswork.distributions.segment_values import nested
 from trelliswork.draw import automaton as draw_automaton
 from trelliswork.draw.notebook import Piece
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import INF, Array, Bool, Float
 from trelliswork.semirings import Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import passes, structure
@@ -46,6 +45,11 @@ class Automaton(StructuredDistribution[Any]):
 
     Ambiguity: several paths may spell one string. Queries about paths count them apart, queries about strings add them
     up.
+
+    Args:
+        machine: states, arcs and weights.
+        tables: symbol tables of inputs and outputs; None where labels are plain numbers.
+        backend: "kernel", "torch" or "auto".
     """  # [S2, WFST distribution]
 
     _validate_args = False

@@ -80,7 +80,16 @@ def check_arcs(arcs: Iterable[Any], form: str) -> list[Any]:
 
 
 def tensor_of(weights: Tensor | Sequence[float] | None, size: int, of: str = "arc") -> Tensor:
-    """Return checked weights, one for each arc (or whatever there is); 0 if none are given."""
+    """Return checked weights, one for each arc (or whatever there is); 0 if none are given.
+
+    Args:
+        weights: one number for each arc, in any float dtype; None for 0 everywhere.
+        size: the number of arcs.
+        of: what has the weights, for the sentence of an error.
+
+    Returns:
+        Weights [size].
+    """
     try:
         scores = torch.zeros(size) if weights is None else torch.as_tensor(weights)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -99,7 +108,19 @@ def machine_of(
     tables: tuple[Symbols | None, Symbols | None],
     n_states: int | None,
 ) -> Machine:
-    """Return a checked machine of arcs (source, target, input, output)."""
+    """Return a checked machine of arcs (source, target, input, output).
+
+    Args:
+        arcs: (source, target, input, output) with states counted from 0; None as a label is epsilon.
+        weights: a score for each arc; None for 0.
+        initial: the first states: one, several, a mapping from states to scores, or scores [states].
+        final: the last states, in the same forms.
+        tables: the symbol tables of inputs and outputs; None where labels are plain numbers.
+        n_states: the number of states; None for one more than the highest that is named.
+
+    Returns:
+        The machine, its labels as numbers.
+    """
     table = np.array(
         [(s, t, number_of(i, tables[0]), number_of(o, tables[1])) for s, t, i, o in arcs], np.int64
     ).reshape(-1, 4)
@@ -144,7 +165,17 @@ def _highest(ends: Ends) -> int:
 
 
 def ends_of(ends: Ends, n: int, like: Tensor, name: str) -> Tensor:
-    """Return weights [states] from one state, several, a dictionary of weights, or a tensor as it is."""
+    """Return weights [states] from one state, several, a dictionary of weights, or a tensor as it is.
+
+    Args:
+        ends: a state, several states, a mapping from states to scores, or scores [n] themselves.
+        n: the number of states.
+        like: a tensor whose dtype and device the result has.
+        name: `initial` or `final`, for the sentence of an error.
+
+    Returns:
+        Scores [n], -inf for states that are not named.
+    """
     if isinstance(ends, Tensor):
         check_scores(ends, name, n)
         return ends.to(like.dtype)
@@ -159,6 +190,13 @@ def ends_of(ends: Ends, n: int, like: Tensor, name: str) -> Tensor:
 
 
 def check_scores(scores: Tensor, name: str, size: int) -> None:
+    """Refuse scores that are not `size` floats without NaN and +inf.
+
+    Args:
+        scores: the scores to check.
+        name: what they are called, for the sentence of an error.
+        size: how many there must be.
+    """
     if scores.shape != (size,):
         raise ScoreError(f"{name} must be one number each, [{size}]; got {tuple(scores.shape)}")
     if not scores.is_floating_point():

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
 
 
@@ -85,6 +84,15 @@ def average_chain(
 
     Of all chains it is the nearest to the average, which is none itself: KL(average ‖ chain) is least. With `voting` a
     member counts as if it were sure of its best tags. `lengths` are those of the members.
+
+    Args:
+        members: chains over the same tags and rows, one for each value of the parameters θ.
+        log_weights: the log weight of each member, normalised here; None for equal weights.
+        lengths: the lengths of the rows of the members; None if all rows are full.
+        voting: whether a member counts as if it were sure of its best tags.
+
+    Returns:
+        One chain over the same rows.
     """  # [S4.140]
     shares = _log_shares(members, log_weights).exp().tolist()
     labels, pairs = _tables(members[0], voting)

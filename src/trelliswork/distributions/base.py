@@ -23,8 +23,7 @@ from trelliswork.distributions.ranking import in_order, padded
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
 from trelliswork.runtime import bridge
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Int
+from trelliswork.runtime.arrays import INF, Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.record import Solver, Structure
@@ -45,6 +44,12 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
     """p(y | x) = exp(score(x, y)) / Z(x) over the structures y of one input, batched.
 
     Hooks speak of flat rows: the batch axes as one, and values in their tensor form [rows, *event].
+
+    Args:
+        like: a score tensor, whose dtype and device answers have.
+        batch_shape: the batch axes of the scores.
+        event_shape: the axes of a value as a tensor.
+        backend: "kernel", "torch" or "auto".
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention; scores are checked with sentences
@@ -213,7 +218,7 @@ class StructuredDistribution(Distribution, Rich, Generic[Value]):
 
     @property
     def marginals(self) -> Tensor:
-        """p(part | x), shaped like the scores; 0 at whatever is no part. Differentiable."""
+        """p(part | x), shaped like the scores; 0 at whatever is not a part. Differentiable."""
         return self._batched(self._posteriors)
 
     @property

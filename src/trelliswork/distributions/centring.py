@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import bridge
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import INF, Bool, Float
 
 if TYPE_CHECKING:
     from trelliswork.structures.edit.structure import EditLattice
@@ -27,6 +26,14 @@ def level(scores: Tensor, n_axes: int, read: Bool[Tensor, "..."] | None = None) 
     """Return the highest score above -inf over the last axes, which stay with size 1; of those `read`; 0 if none.
 
     A constant: nothing is differentiated by it, as no result changes with it.
+
+    Args:
+        scores: scores of any float dtype [*batch, ...].
+        n_axes: how many of the last axes to take the highest score over.
+        read: True at the scores that count, shaped like the scores; None for all.
+
+    Returns:
+        The levels, shaped like the scores with the last axes of size 1.
     """
     kept = scores.detach().double()
     kept = kept if read is None else torch.where(read, kept, -INF)
@@ -35,7 +42,16 @@ def level(scores: Tensor, n_axes: int, read: Bool[Tensor, "..."] | None = None) 
 
 
 def centred(scores: Tensor, n_axes: int, read: Bool[Tensor, "..."] | None = None) -> Tensor:
-    """Return scores in float64 less their level."""
+    """Return scores in float64 less their level.
+
+    Args:
+        scores: scores of any float dtype [*batch, ...].
+        n_axes: how many of the last axes share a level.
+        read: True at the scores that count, shaped like the scores; None for all.
+
+    Returns:
+        Scores of the same shape in float64.
+    """
     return scores.double() - level(scores, n_axes, read) if scores.numel() else scores.double()
 
 

@@ -18,10 +18,9 @@ from trelliswork.distributions.checks import (
     refuse_not_scores,
 )
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Int
 from trelliswork.runtime.bridge import any_seen, as_array
 from trelliswork.runtime.kernel_math import right_padded
-from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.chain.solver import ChainArrays
 from trelliswork.structures.masks import Layout
 
@@ -33,7 +32,17 @@ PlainScores = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
 def promote(
     emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the four score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    """Return the four score tensors in one dtype, shapes checked; a missing start or end scores 0.
+
+    Args:
+        emissions: [*batch, n, c].
+        transitions: [c, c] indexed [from, to], or by position [*batch, n-1, c, c].
+        start: scores [c] of the first tag; None for 0.
+        end: scores [c] of the last tag; None for 0.
+
+    Returns:
+        Emissions, transitions, start and end in their common dtype.
+    """
     check_tensors(emissions=emissions, transitions=transitions, start=start, end=end)
     if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
         raise ScoreError(
@@ -76,6 +85,14 @@ def plain_arrays(scores: PlainScores, lengths: Tensor | None, mask: Tensor | Non
     """Return the arrays of plain scores and of rows that are padded on the right.
 
     None if there are holes or wrong numbers.
+
+    Args:
+        scores: emissions [batch, n, c], transitions [c, c], start [c] and end [c].
+        lengths: whole numbers [batch]; None if all rows are full.
+        mask: True at valid positions [batch, n]; None if all are. Not both of them.
+
+    Returns:
+        The arrays as kernels read them, without a copy where possible.
     """
     emissions, transitions, start, end = scores
     batch, n, c = emissions.shape
@@ -100,7 +117,18 @@ def _is_mask(mask: object, shape: tuple[int, int]) -> bool:
 def layout_of(
     batch_shape: torch.Size, n: int, device: torch.device, lengths: Tensor | Sequence[int] | None, mask: Tensor | None
 ) -> Layout:
-    """Return lengths (or a mask) as a `Layout` of flat rows; every row has at least one position."""
+    """Return lengths (or a mask) as a `Layout` of flat rows; every row has at least one position.
+
+    Args:
+        batch_shape: the batch axes of the emissions.
+        n: the number of positions of a row, padding included.
+        device: where the layout lies.
+        lengths: the number of valid positions of each row [*batch]; None if a mask says it or all rows are full.
+        mask: True at valid positions [*batch, n], which may have holes; None if lengths say it.
+
+    Returns:
+        The layout of rows = prod(batch_shape) rows.
+    """
     if lengths is not None and mask is not None:
         raise ScoreError("give lengths or a mask, not both")
     if mask is not None:
@@ -129,7 +157,13 @@ def check_scores(parts: tuple[Tensor, Tensor, Tensor, Tensor], arrays: ChainArra
 
 
 def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*batch n"], c: int) -> None:
-    """Check that every valid position holds a tag; otherwise say which does not."""
+    """Check that every valid position holds a tag; otherwise say which does not.
+
+    Args:
+        value: tags [*samples, *batch, n].
+        valid: True at positions that are read [*batch, n].
+        c: the number of tags.
+    """
     wrong = valid & ((value < 0) | (value >= c))
     if any_seen(wrong):
         place = wrong.nonzero()[0].tolist()
@@ -140,7 +174,17 @@ def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*ba
 
 
 def keep_allowed(name: str, scores: Tensor, allowed: Tensor | None, axes: int) -> Tensor:
-    """Return scores, -inf where `allowed` is False; it is shaped like them, or like their last `axes` axes."""
+    """Return scores, -inf where `allowed` is False; it is shaped like them, or like their last `axes` axes.
+
+    Args:
+        name: what `allowed` is called, for the sentence of an error.
+        scores: scores [..., c] or [..., c, c].
+        allowed: True where a score stays; None keeps all.
+        axes: the number of last axes that `allowed` may have alone.
+
+    Returns:
+        Scores of the same shape.
+    """
     if allowed is None:
         return scores
     shape = tuple(scores.shape[-axes:])

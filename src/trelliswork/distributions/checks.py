@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Int
 from trelliswork.runtime.bridge import any_seen, require_numbers, values_are_hidden
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
-from trelliswork.runtime.shapes import Bool, Int
 
 Lengths = Tensor | Sequence[int]
 """The length of each row."""
@@ -66,7 +65,14 @@ def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
 
 
 def check_edges(transitions: Tensor | None, edges: dict[str, Tensor], c: int, of: str) -> None:
-    """Check the shapes of transitions [c, c], and of start and end scores [c], one for each of `of`."""
+    """Check the shapes of transitions [c, c], and of start and end scores [c], one for each of `of`.
+
+    Args:
+        transitions: [c, c] or None, which is not checked.
+        edges: scores [c] by name, such as `start` and `end`.
+        c: the number of tags or labels.
+        of: what there are c of, for the sentence of an error.
+    """
     if transitions is not None and transitions.shape != (c, c):
         raise ScoreError(f"transitions must be {(c, c)}, indexed [from, to]; got {tuple(transitions.shape)}")
     for name, edge in edges.items():
@@ -80,6 +86,12 @@ def refuse_not_scores(
     """Refuse NaN, +inf and scores whose sums could overflow, by name and place, where they are read.
 
     `at` writes a place.
+
+    Args:
+        name: what the scores are called.
+        scores: scores of any shape.
+        read: True where scores are read, of a shape that broadcasts to theirs; None for everywhere.
+        at: a function from the index of a score to what is written of its place.
     """
     wrong = ~(scores.detach() <= min(LARGEST_SCORE, torch.finfo(scores.dtype).max))
     wrong = wrong if read is None else wrong & read
@@ -110,7 +122,20 @@ def flat_lengths(
     least: int = 0,
     fix: str = "pad or shorten the row",
 ) -> Int[Tensor, "rows"]:
-    """Return one whole number a row, in least..most; `most` if none are given."""
+    """Return one whole number a row, in least..most; `most` if none are given.
+
+    Args:
+        name: what the lengths are called, for the sentence of an error.
+        lengths: one for each row, as a tensor [*batch] or a sequence; None for `most` everywhere.
+        batch_shape: the batch axes.
+        most: the highest length.
+        device: where the result lies.
+        least: the lowest length.
+        fix: what the caller can do about a length out of range.
+
+    Returns:
+        Lengths of all rows = prod(batch_shape) in one axis.
+    """
     if lengths is None:
         return torch.full((batch_shape.numel(),), most, device=device)
     try:
@@ -132,7 +157,16 @@ def flat_lengths(
 
 
 def whole_values(name: str, value: Tensor, shape: Sequence[int]) -> Int[Tensor, "*samples *shape"]:
-    """Return values [*samples, *shape], whole numbers."""
+    """Return values [*samples, *shape], whole numbers.
+
+    Args:
+        name: what the values are called, for the sentence of an error.
+        value: a tensor of any integer dtype, any samples first.
+        shape: the axes that it must end with.
+
+    Returns:
+        The values as int64.
+    """
     check_tensor(name, value)
     if not is_whole(value):
         raise ScoreError(f"{name} must be whole numbers; got {value.dtype}; call .long() on them")
@@ -144,7 +178,17 @@ def whole_values(name: str, value: Tensor, shape: Sequence[int]) -> Int[Tensor, 
 def real_values(
     name: str, value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]
 ) -> Int[Tensor, "samples rows n"]:
-    """Return values [*samples, *batch, n] as [samples, rows, n], 0 at padding."""
+    """Return values [*samples, *batch, n] as [samples, rows, n], 0 at padding.
+
+    Args:
+        name: what the values are called, for the sentence of an error.
+        value: whole numbers [*samples, *batch, n].
+        batch_shape: the batch axes.
+        real: True at positions that are no padding.
+
+    Returns:
+        One axis for all samples, one for all rows.
+    """
     whole = whole_values(name, value, (*batch_shape, real.shape[1]))
     n_samples = whole.shape[: whole.dim() - len(batch_shape) - 1].numel()
     return torch.where(real, whole.reshape(n_samples, *real.shape), 0)
@@ -156,6 +200,15 @@ def allowed_values(
     """Return allowed values from values with negatives for unknown [*batch, n], or from a mask [*batch, n, c] itself.
 
     `nouns` say what is allowed at each place, and what all places together are.
+
+    Args:
+        partial: whole numbers [*batch, n], or True for each allowed value [*batch, n, c].
+        scores: scores [*batch, n, c], whose shape and device the mask must fit.
+        real: True at positions that are no padding.
+        nouns: what is allowed at each place, and what all places together are, for the sentence of an error.
+
+    Returns:
+        True where a value is allowed; everything at padding.
     """
     check_tensor("partial knowledge", partial)
     if partial.dtype == torch.bool:
@@ -174,7 +227,17 @@ def allowed_values(
 
 
 def known_values(name: str, partial: Tensor, real: Bool[Tensor, "*batch n"], n_values: int) -> Int[Tensor, "*batch n"]:
-    """Return values below `n_values`, negative where they are unknown, padding included."""
+    """Return values below `n_values`, negative where they are unknown, padding included.
+
+    Args:
+        name: what the values are called, for the sentence of an error.
+        partial: whole numbers [*batch, n].
+        real: True at positions that are no padding.
+        n_values: the number of values.
+
+    Returns:
+        The values, -1 at padding.
+    """
     known = torch.where(real, partial, -1)
     if any_seen(known >= n_values):
         raise ScoreError(f"{name} must lie in 0..{n_values - 1} or be -100 for unknown; got {int(known.max())}")
@@ -182,7 +245,16 @@ def known_values(name: str, partial: Tensor, real: Bool[Tensor, "*batch n"], n_v
 
 
 def known_rows(partial: KnownRows, batch_shape: torch.Size, what: str) -> KnownRows:
-    """Return what is known of each row, from lists nested as the batch is."""
+    """Return what is known of each row, from lists nested as the batch is.
+
+    Args:
+        partial: lists nested as deeply as the batch has axes, with what is known of a row in each innermost one.
+        batch_shape: the batch axes.
+        what: what is known of a row, for the sentence of an error.
+
+    Returns:
+        One entry for each of the prod(batch_shape) rows.
+    """
     rows = [partial] if not batch_shape else partial
     for _ in batch_shape[1:]:
         rows = [row for block in rows for row in block]

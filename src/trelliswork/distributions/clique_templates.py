@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 Clique = tuple[int, ...]
 

@@ -18,7 +18,16 @@ def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
 
 
 def moved_along(score: Tensor, cost: Tensor, t: Tensor) -> Tensor:
-    """Return score + t[row] * cost; costs of what is forbidden are not read."""
+    """Return score + t[row] * cost; costs of what is forbidden are not read.
+
+    Args:
+        score: scores [rows, ...].
+        cost: costs of the same shape.
+        t: the step of each row [rows].
+
+    Returns:
+        Scores of the same shape; -inf stays -inf.
+    """
     by = torch.where(score > -INF, cost.to(score.dtype), 0.0)
     return score + t.reshape(t.shape + (1,) * (by.dim() - t.dim())) * by
 
@@ -38,6 +47,15 @@ def not_negative(amount: Tensor) -> Tensor:
 
 
 def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
-    """Sum weights * costs over all but the batch axes, where a weight of 0 silences any cost, infinite ones too."""
+    """Sum weights * costs over all but the batch axes, where a weight of 0 silences any cost, infinite ones too.
+
+    Args:
+        weights: probabilities [*batch, ...].
+        costs: costs that broadcast to the same shape.
+        n_batch_axes: the number of first axes that stay.
+
+    Returns:
+        Sums [*batch].
+    """
     heard = torch.where(weights > 0, costs, 0.0)
     return (weights * heard).flatten(n_batch_axes).sum(-1)

@@ -18,8 +18,7 @@ from trelliswork.distributions.ctc_alignment import CTCAlignment
 from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_models, check_scores
 from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.ctc import beam, search, structure
 from trelliswork.structures.ctc.strings import LIMIT, STRUCTURE, Frames
@@ -58,6 +57,13 @@ class CTC(StructuredDistribution[Nested]):
     >>> ctc = CTC(logits.log_softmax(-1), lengths=lengths)
     >>> loss = -ctc.log_prob(targets, target_lengths).mean()
     >>> ctc.best_path(), ctc.prefix_search(), ctc.align(targets).spans
+
+    Args:
+        log_probs: log probabilities of the symbols at each frame [*batch, t, c].
+        lengths: the number of frames of each row; None if all rows are full.
+        blank: the number of the blank.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """  # [S4.649-650]
 
     _structure = STRUCTURE
@@ -240,14 +246,20 @@ class CTC(StructuredDistribution[Nested]):
     ) -> Nested:
         """Return the k best strings of a beam of `width` strings, each row a list of (labels, score), best first.
 
-        `models` are added to log p(ℓ | x): `scorer` is a language model over labels and `word_scorer` one over the
-        words of `lexicon`, each with `start()`, `score(state, symbol) -> (log p, state)` and `final(state)`; their log
-        probabilities are multiplied by `scorer_weight` and `word_weight`, and each label adds `label_bonus`. With a
-        lexicon only its words are spelt. With a beam that holds all strings the search is exact.
+        Args:
+            width: how many strings the beam holds after each frame.
+            k: how many strings to return, fewer if the beam has fewer.
+            symbol_threshold: symbols whose log probability in a frame is below it (say -5) are not tried there, unless
+                they are the best.
+            beam_threshold: strings that score more than this (say 10) below the best one so far are dropped.
+            models: models whose scores are added to log p(ℓ | x): `scorer` is a language model over labels and
+                `word_scorer` one over the words of `lexicon`, each with `start()`, `score(state, symbol) -> (log p,
+                state)` and `final(state)`; their log probabilities are multiplied by `scorer_weight` and `word_weight`,
+                and each label adds `label_bonus`. With a lexicon only its words are spelt.
 
-        Two thresholds make the search faster and less thorough: symbols whose log probability in a frame is below
-        `symbol_threshold` (say -5) are not tried there, unless they are the best, and strings that score more than
-        `beam_threshold` (say 10) below the best one so far are dropped.
+        Returns:
+            For each row at most k pairs (labels, score), best first. With a beam that holds all strings the search is
+            exact; the two thresholds make it faster and less thorough.
         """
         check_beam(width, k, symbol_threshold, beam_threshold)
         added = beam.Models(**models)

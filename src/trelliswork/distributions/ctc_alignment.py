@@ -24,7 +24,7 @@ from trelliswork.distributions.ctc_inputs import (
 )
 from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.ctc import structure
 from trelliswork.structures.ctc.solver import STRUCTURE
 from trelliswork.structures.ctc.structure import Labelling
@@ -48,6 +48,15 @@ class CTCAlignment(Alignment):
 
     >>> alignments = CTCAlignment(log_probs, [[3, 1, 1], [2]], lengths=lengths)
     >>> alignments.argmax, alignments.marginals, alignments.entropy()
+
+    Args:
+        log_probs: scores of the symbols at each frame [*batch, t, c].
+        targets: label strings as a tensor [*batch, u] or as one list of labels a row.
+        lengths: the number of frames of each row; None if all rows are full.
+        target_lengths: the number of labels of each row; None if none is padded.
+        blank: the number of the blank.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _structure = STRUCTURE

@@ -22,8 +22,8 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.runtime.bridge import any_seen, as_array
-from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.ctc.beam import Models
 from trelliswork.structures.ctc.kernels import labels_are_symbols
 
@@ -48,7 +48,17 @@ def check_frames(log_probs: Tensor, blank: int) -> None:
 def flat_strings(
     targets: Strings, target_lengths: Lengths | None, batch_shape: torch.Size, device: torch.device
 ) -> tuple[Int[Tensor, "rows u"], Int[Tensor, "rows"]]:
-    """Return label strings as padded rows and their lengths: from a tensor [*batch, u], or from one list a row."""
+    """Return label strings as padded rows and their lengths: from a tensor [*batch, u], or from one list a row.
+
+    Args:
+        targets: label strings as a tensor [*batch, u] or as lists nested like the batch.
+        target_lengths: the number of labels of each row of a tensor [*batch]; None if none is padded.
+        batch_shape: the batch axes of the frames.
+        device: where the result lies.
+
+    Returns:
+        Strings [rows, u], padded with 0, and their lengths [rows].
+    """
     if isinstance(targets, Tensor):
         if not is_whole(targets):
             raise ScoreError(f"targets must be whole numbers; got {targets.dtype}; call .long() on them")
@@ -89,7 +99,14 @@ def _rows(targets: Rows, batch_shape: torch.Size) -> list[list[int]]:
 
 
 def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "rows"], c: int, blank: int) -> None:
-    """Check that labels lie among the symbols, and none is the blank."""
+    """Check that labels lie among the symbols, and none is the blank.
+
+    Args:
+        targets: labels of each row.
+        target_lengths: how many of them are read.
+        c: the number of symbols, the blank included.
+        blank: the number of the blank.
+    """
     on_cpu = targets.device.type == "cpu" and not bridge.out_of_reach()
     if on_cpu and labels_are_symbols(as_array(targets), as_array(target_lengths), c, blank):
         return
@@ -109,7 +126,14 @@ def check_scores(scores: Tensor, real: Bool[Tensor, "rows t"]) -> None:
 
 
 def check_beam(width: int, k: int, symbol_threshold: float, beam_threshold: float) -> None:
-    """Check the options of a beam search: its width, its thresholds, and the number of strings that it returns."""
+    """Check the options of a beam search: its width, its thresholds, and the number of strings that it returns.
+
+    Args:
+        width: strings that the beam holds, at least 1.
+        k: strings to return, at least 1.
+        symbol_threshold: a log probability; -inf for no threshold.
+        beam_threshold: a difference of scores, not negative; +inf for no threshold.
+    """
     if width < 1 or k < 1:
         raise ScoreError(f"width and k must be at least 1; got {width} and {k}")
     if not symbol_threshold <= 0.0 <= beam_threshold:
@@ -120,7 +144,13 @@ def check_beam(width: int, k: int, symbol_threshold: float, beam_threshold: floa
 
 
 def check_models(models: Models, c: int, blank: int) -> None:
-    """Check that a model of words has a lexicon, which spells with labels."""
+    """Check that a model of words has a lexicon, which spells with labels.
+
+    Args:
+        models: the models and weights that a beam search was given.
+        c: the number of symbols, the blank included.
+        blank: the number of the blank.
+    """
     lexicon = models.lexicon
     if models.word_scorer is not None and lexicon is None:
         raise ScoreError("a word_scorer reads words; got no lexicon to spell them; give lexicon=Lexicon({...})")
@@ -133,7 +163,17 @@ def check_models(models: Models, c: int, blank: int) -> None:
 def check_paths(
     value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows t"], c: int
 ) -> Int[Tensor, "samples rows t"]:
-    """Return paths [*samples, *batch, t] as [samples, rows, t], 0 at padding; each symbol in 0..c-1."""
+    """Return paths [*samples, *batch, t] as [samples, rows, t], 0 at padding; each symbol in 0..c-1.
+
+    Args:
+        value: whole numbers [*samples, *batch, t].
+        batch_shape: the batch axes.
+        real: True at frames that are no padding.
+        c: the number of symbols, the blank included.
+
+    Returns:
+        One axis for all samples, one for all rows.
+    """
     samples = real_values("paths", value, batch_shape, real)
     wrong = (samples < 0) | (samples >= c)
     if any_seen(wrong):

@@ -24,9 +24,8 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.distributions.costs import weighted_sum
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import any_seen, as_array
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.arc_kernels import labels_are_scores
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_solver import ArcRows
@@ -54,7 +53,16 @@ def check_shape(arcs: Tensor, labels: Tensor | None) -> None:
 
 
 def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]) -> Int[Tensor, "samples rows n"]:
-    """Return heads [*samples, *batch, n] as [samples, rows, n], 0 at padding; each in 0..length of its row."""
+    """Return heads [*samples, *batch, n] as [samples, rows, n], 0 at padding; each in 0..length of its row.
+
+    Args:
+        value: whole numbers [*samples, *batch, n], words counted from 1 and 0 being the root.
+        batch_shape: the batch axes.
+        real: True at words that are no padding.
+
+    Returns:
+        One axis for all samples, one for all rows.
+    """
     samples = real_values("heads", value, batch_shape, real)
     lengths = real.sum(1)[:, None]
     wrong = (samples < 0) | (samples > lengths)
@@ -78,7 +86,17 @@ def split_value(value: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def check_labels(labels: Tensor, n_samples: int, real: Bool[Tensor, "rows n"], n_labels: int) -> Tensor:
-    """Return labels as [samples, rows, n], 0 at padding."""
+    """Return labels as [samples, rows, n], 0 at padding.
+
+    Args:
+        labels: whole numbers [*samples, *batch, n] below `n_labels`.
+        n_samples: the number of trees of each row that have them.
+        real: True at words that are no padding.
+        n_labels: the number of labels.
+
+    Returns:
+        One axis for all samples, one for all rows.
+    """
     samples = torch.where(real, labels.long().reshape(n_samples, *real.shape), 0)
     wrong = (samples < 0) | (samples >= n_labels)
     if any_seen(wrong):
@@ -90,7 +108,17 @@ def check_labels(labels: Tensor, n_samples: int, real: Bool[Tensor, "rows n"], n
 
 
 def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1"]:
-    """Read allowed arcs from heads with negatives for unknown [*batch, n], or from a mask [*batch, n+1, n+1] itself."""
+    """Read allowed arcs from heads with negatives for unknown [*batch, n], or from a mask [*batch, n+1, n+1] itself.
+
+    Args:
+        partial: heads [*batch, n], words counted from 1 and 0 being the root; or True for each allowed arc, indexed
+            [head, dependent].
+        arcs: scores [*batch, n+1, n+1], whose shape and device the mask must fit.
+        real: True at words that are no padding.
+
+    Returns:
+        True where an arc is allowed.
+    """
     if partial.dtype == torch.bool:
         if partial.shape != arcs.shape:
             raise ScoreError(f"allowed arcs must be {tuple(arcs.shape)}, True = allowed; got {tuple(partial.shape)}")
@@ -109,7 +137,17 @@ def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) 
 
 
 def allowed_labels(partial: Tensor, labels: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1 l"]:
-    """Return allowed labels from one for each word with negatives for unknown [*batch, n], whatever its head."""
+    """Return allowed labels from one for each word with negatives for unknown [*batch, n], whatever its head.
+
+    Args:
+        partial: labels of words [*batch, n], negative where unknown; or True for each allowed label of an arc [*batch,
+            n+1, n+1, l].
+        labels: scores [*batch, n+1, n+1, l], whose shape and device the mask must fit.
+        real: True at words that are no padding.
+
+    Returns:
+        True where a label of an arc is allowed.
+    """
     n_labels = labels.shape[-1]
     known = known_values("partial labels", partial, real, n_labels)
     agree = (known[..., None] < 0) | (known[..., None] == torch.arange(n_labels, device=partial.device))
@@ -126,6 +164,14 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
     With `labels` each arc has one as well: score = Σ_m arcs[head of m, m] + labels[head of m, m, label of m], and a
     value is (head, label) of each word, [..., batch, n, 2].
+
+    Args:
+        arcs: scores [*batch, n+1, n+1], indexed [head, dependent]; node 0 is the root.
+        labels: scores [*batch, n+1, n+1, l] of the labels of arcs; None for trees without labels.
+        lengths: the number of words of each row; None if all rows are full.
+        single_root: whether a single word may depend on the root.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _noun = "tree"
@@ -244,7 +290,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n+1 n+1 *l"]:
-        """p(h is the head of m | x) at [..., h, m], with labels [..., h, m, y]; 0 at what is no arc. Differentiable."""
+        """p(h is the head of m | x) at [..., h, m], with labels [..., h, m, y]; 0 where no arc is. Differentiable."""
         return self.arc_marginals if self.labels is None else self._batched(self._part_posteriors)
 
     @property
@@ -358,7 +404,7 @@ class DependencyTree(StructuredDistribution[Tensor]):
 
 
 def _readable(scores: Tensor, n_axes: int) -> Tensor:
-    """Return scores as rows with so many axes, in a precision that kernels read."""
+    """Return scores as rows with `n_axes` axes each, in a precision that kernels read."""
     rows = scores
     if scores.dim() != n_axes + 1:
         rows = scores.reshape(scores.shape[: scores.dim() - n_axes].numel(), *scores.shape[-n_axes:])

@@ -24,7 +24,7 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.edit import structure
 from trelliswork.structures.edit.solver import STRUCTURE
 from trelliswork.structures.edit.structure import DELETE, INSERT, SUBSTITUTE, EditLattice
@@ -58,6 +58,13 @@ class EditAlignment(Alignment):
 
     >>> pairs = EditAlignment.from_symbols(x, y, substitute, delete, insert)    # scores by symbol
     >>> pairs.log_partition, pairs.script(pairs.argmax), pairs.pair_probability(0, 1)
+
+    Args:
+        scores: scores of the steps into each cell [*batch, n+1, m+1, 3].
+        lengths: the length of x of each row; None for n.
+        target_lengths: the length of y of each row; None for m.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _structure = STRUCTURE
@@ -95,8 +102,17 @@ class EditAlignment(Alignment):
         insert: Float[Tensor, "*batch m"] | Float[Tensor, "*batch n+1 m"],
         **options: Unpack[EditOptions],
     ) -> EditAlignment:
-        """Build it from scores of pairs (x_i, y_j), of symbols deleted (wherever, or after j are written), and
-        of symbols inserted (wherever, or after i are read)."""
+        """Build it from the scores of operations on the symbols of two sequences x [n] and y [m].
+
+        Args:
+            substitute: the score of y_j in place of x_i [*batch, n, m].
+            delete: the score of deleting x_i: wherever [*batch, n], or after j symbols are written [*batch, n, m+1].
+            insert: the score of inserting y_j: wherever [*batch, m], or after i symbols are read [*batch, n+1, m].
+            options: further arguments of the constructor, such as `lengths` and `backend`.
+
+        Returns:
+            A distribution over edit scripts.
+        """
         *batch, n, m = substitute.shape
         removed = delete[..., None].expand(*batch, n, m + 1) if delete.shape == (*batch, n) else delete
         added = insert[..., None, :].expand(*batch, n + 1, m) if insert.shape == (*batch, m) else insert
@@ -120,7 +136,19 @@ class EditAlignment(Alignment):
         insert: Float[Tensor, "w"],
         **options: Unpack[EditOptions],
     ) -> EditAlignment:
-        """Build it from tables of scores by symbol: `substitute[a, b]` for b in place of a, and so on."""
+        """Build it from tables of scores by symbol: `substitute[a, b]` for b in place of a, and so on.
+
+        Args:
+            x: the symbols of the first sequence of each row, whole numbers below v.
+            y: the symbols of the second sequence of each row, whole numbers below w.
+            substitute: `substitute[a, b]` is the score of b in place of a.
+            delete: the score of deleting each symbol of x.
+            insert: the score of inserting each symbol of y.
+            options: further arguments of the constructor, such as `lengths` and `backend`.
+
+        Returns:
+            A distribution over edit scripts.
+        """
         if substitute.shape != (len(delete), len(insert)):
             raise ScoreError(
                 f"substitute must be {(len(delete), len(insert))}, a row for each symbol of delete and a column for "

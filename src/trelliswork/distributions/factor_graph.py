@@ -20,8 +20,7 @@ from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import allowed_values
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.factors import structure
 from trelliswork.structures.factors.elimination import JunctionTree, cheapest_elimination, junction_tree
 from trelliswork.structures.factors.graph import Graph
@@ -48,6 +47,15 @@ class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
     >>> triangle = FactorGraph(torch.zeros(3, 2), [((0, 1), agree), ((1, 2), agree), ((0, 2), agree)])
     >>> triangle.count, triangle.argmax
     (tensor(8., dtype=torch.float64), tensor([0, 0, 0]))
+
+    Args:
+        unary: scores of the values of each variable [*batch, n, c].
+        factors: pairs (variables, scores [*batch, s_1, ..., s_m]), or templates of such.
+        sizes: the number of values of each variable; None for c.
+        mask: True where a row has a variable [*batch, n]; None if every row has all.
+        max_entries: how many numbers the tables of exact queries may have in a row.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """  # [S4.65-66, 76-79]
 
     _structure = STRUCTURE

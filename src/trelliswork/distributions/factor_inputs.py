@@ -12,9 +12,8 @@ from torch import Tensor
 from trelliswork.distributions.checks import cast, check_floating, check_tensor, refuse_not_scores, whole_values
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
-from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.structures.factors.graph import Graph
 
 
@@ -28,7 +27,16 @@ def check_unary(unary: Tensor) -> None:
 
 
 def check_sizes(sizes: Sequence[int] | Tensor | None, n: int, c: int) -> tuple[int, ...]:
-    """Return the number of values of each variable, in 1..c."""
+    """Return the number of values of each variable, in 1..c.
+
+    Args:
+        sizes: one for each variable; None for c everywhere.
+        n: the number of variables.
+        c: the highest number of values.
+
+    Returns:
+        One number for each variable.
+    """
     if sizes is None:
         return (c,) * n
     try:
@@ -65,7 +73,15 @@ def _is_whole(number: object) -> bool:
 def check_template(
     place: int, template: CliqueTemplate, sizes: tuple[int, ...], batch_shape: torch.Size, device: torch.device
 ) -> None:
-    """Check cliques: known variables, none twice, and scores of the shape that they ask for."""
+    """Check cliques: known variables, none twice, and scores of the shape that they ask for.
+
+    Args:
+        place: which of the templates it is, for the sentence of an error.
+        template: cliques of variables and the scores of their values.
+        sizes: the number of values of each variable.
+        batch_shape: the batch axes of the unary scores.
+        device: where the unary scores lie.
+    """
     n = len(sizes)
     for clique in template.cliques:
         if len(set(clique)) < len(clique) or not all(0 <= variable < n for variable in clique):
@@ -105,6 +121,16 @@ def promote(unary: Tensor, templates: tuple[CliqueTemplate, ...]) -> tuple[Tenso
 
 
 def check_mask(mask: Tensor | None, batch_shape: torch.Size, n: int) -> Bool[Tensor, "rows n"] | None:
+    """Return which variables each row has.
+
+    Args:
+        mask: True where a row has a variable [*batch, n]; None if every row has all.
+        batch_shape: the batch axes.
+        n: the number of variables.
+
+    Returns:
+        One axis for all rows, or None.
+    """
     if mask is None:
         return None
     check_tensor("mask", mask)
@@ -120,7 +146,18 @@ def flat_scores(
     graph: Graph, unary: Tensor, templates: tuple[CliqueTemplate, ...], batch_shape: torch.Size, present: Tensor | None
 ) -> Float[Tensor, "rows scores"]:
     """All scores of a row in one float64 vector. A variable that a row does not have is pinned to 0, and a factor that
-    touches one scores 0, so that both drop out of everything."""
+    touches one scores 0, so that both drop out of everything.
+
+    Args:
+        graph: the variables and factors of a row.
+        unary: scores [*batch, n, c] of the values of each variable.
+        templates: the factors of more variables, checked.
+        batch_shape: the batch axes.
+        present: which variables each row has [rows, n]; None for all.
+
+    Returns:
+        One row of float64 for each row of the batch, in the order of the graph.
+    """
     rows = batch_shape.numel()
     double = torch.float32 if unary.device.type == "mps" else torch.float64
     read = torch.arange(graph.c, device=unary.device) < torch.tensor(graph.sizes, device=unary.device)[:, None]
@@ -141,7 +178,16 @@ def flat_scores(
 
 
 def by_row(template: CliqueTemplate, batch_shape: torch.Size, scores: Tensor) -> Float[Tensor, "rows cliques entries"]:
-    """Return the tables of a template, for each row and each clique."""
+    """Return the tables of a template, for each row and each clique.
+
+    Args:
+        template: the cliques whose scores these are.
+        batch_shape: the batch axes.
+        scores: with or without the axes of batch and cliques, over which one table is then shared.
+
+    Returns:
+        `entries` is the product of the numbers of values of a clique.
+    """
     m, n_cliques = len(template.cliques[0]), len(template.cliques)
     has_rows = scores.dim() > m + template.by_clique
     scores = scores.flatten(-m)
@@ -153,7 +199,14 @@ def by_row(template: CliqueTemplate, batch_shape: torch.Size, scores: Tensor) ->
 
 
 def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Tensor, sizes: tuple[int, ...]) -> None:
-    """Refuse NaN and +inf, by name and place, where they are read."""
+    """Refuse NaN and +inf, by name and place, where they are read.
+
+    Args:
+        unary: scores [*batch, n, c].
+        templates: the factors of more variables.
+        flat: all scores that are read [rows, scores], which tell at once whether one is wrong.
+        sizes: the number of values of each variable.
+    """
     if flat.numel() == 0 or float(flat.detach().amax()) <= LARGEST_SCORE:  # the maximum of NaN and anything is NaN
         return
     read = torch.arange(unary.shape[-1], device=unary.device) < torch.tensor(sizes, device=unary.device)[:, None]
@@ -164,7 +217,17 @@ def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Ten
 
 
 def check_values(value: Tensor, batch_shape: torch.Size, sizes: tuple[int, ...], present: Tensor | None) -> Tensor:
-    """Return assignments [*samples, *batch, n] as [samples, rows, n]; 0 for variables that a row does not have."""
+    """Return assignments [*samples, *batch, n] as [samples, rows, n]; 0 for variables that a row does not have.
+
+    Args:
+        value: whole numbers [*samples, *batch, n].
+        batch_shape: the batch axes.
+        sizes: the number of values of each variable.
+        present: which variables each row has [rows, n]; None for all.
+
+    Returns:
+        One axis for all samples, one for all rows.
+    """
     whole = whole_values("values", value, (*batch_shape, len(sizes)))
     flat = whole.reshape(-1 if value.numel() else 0, batch_shape.numel(), len(sizes))
     if present is not None:

@@ -27,7 +27,21 @@ def productions(
     nodes: Tensor | None,
     lengths: Tensor | None,
 ) -> Productions:
-    """Return the scores in one dtype, shapes checked; what is missing comes from the grammar."""
+    """Return the scores in one dtype, shapes checked; what is missing comes from the grammar.
+
+    Args:
+        grammar: the grammar, whose own scores are used where none are given.
+        table: its rules by number.
+        lexical: scores [batch, n, n_lexical] of the symbols that stand above each word.
+        rules: scores of the binary rules: [rules], [batch, rules] or by span [batch, n, n, rules]; None for those of
+            the grammar.
+        root: scores of the root symbols; None for those of the grammar.
+        nodes: scores [batch, n, n, symbols] that every node adds; None for 0.
+        lengths: the number of words of each row [batch]; None if all rows are full.
+
+    Returns:
+        The scores, in the dtype of `lexical`.
+    """
     check_tensors(lexical=lexical, rules=rules, root=root, nodes=nodes)
     size, n_rules = len(grammar.symbols), grammar.n_rules
     if lexical.dim() != 3 or 0 in lexical.shape[:2] or lexical.shape[2] != grammar.n_lexical:
@@ -77,7 +91,16 @@ def check_scores(parts: Productions) -> None:
 
 
 def to_tree(nodes: Nodes, symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Return nodes (start, end, symbol), parents before children, as a tree above the words."""
+    """Return nodes (start, end, symbol), parents before children, as a tree above the words.
+
+    Args:
+        nodes: (start, end, symbol) of each node.
+        symbols: the name of each symbol.
+        words: the words of the row.
+
+    Returns:
+        The tree, words as its leaves.
+    """
     above: list[Tree] = []  # from the last node to the first: both children of a node wait on top, the left above
     for start, end, symbol in reversed(nodes):
         children = (words[start],) if end - start == 1 else (above.pop(), above.pop())
@@ -86,7 +109,17 @@ def to_tree(nodes: Nodes, symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> Nodes:
-    """Return a derivation as nodes; it must be binary, in symbols of the grammar, above the words of its row."""
+    """Return a derivation as nodes; it must be binary, in symbols of the grammar, above the words of its row.
+
+    Args:
+        tree: a binary tree.
+        grammar: the grammar whose symbols it has.
+        words: the words of the row.
+        row: the number of the row, for the sentence of an error.
+
+    Returns:
+        (start, end, symbol) of each node, parents before children.
+    """
     if not isinstance(tree, Tree):
         raise ScoreError(f"a value must be one Tree a row; got {type(tree).__name__} at row {row}")
     if tree.words != list(words):
@@ -95,7 +128,7 @@ def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> N
     for start, end, label in tree.spans():
         if label not in grammar.symbol_index:
             raise ScoreError(
-                f"{label!r} at row {row} is no symbol of the grammar; "
+                f"{label!r} at row {row} is not a symbol of the grammar; "
                 "use grammar.to_derivation to bring a tree into its form"
             )
         nodes.append((start, end, grammar.symbol_index[label]))

@@ -14,8 +14,7 @@ from torch import Tensor
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.distributions.ranking import padded
 from trelliswork.distributions.spans import Span
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import log_ratio
 
 TRIED = 8  # state paths that are looked at for each of the k best labellings
@@ -31,6 +30,11 @@ class GroupedChain:
     >>> GroupedChain(states, torch.tensor([0, 0, 0, 1])).marginals
     tensor([[[0.7500, 0.2500],
              [0.7500, 0.2500]]])
+
+    Args:
+        states: a chain over the states.
+        label_of: the label of each state [c].
+        one_path_each: whether every labelling has a single path of states.
     """  # [S4.128-130]
 
     def __init__(self, states: LinearChain, label_of: Int[Tensor, "c"], *, one_path_each: bool = False) -> None:
@@ -133,7 +137,16 @@ class GroupedChain:
     def span_probabilities(
         self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str = "IOB2"
     ) -> list[Float[Tensor, "spans"]]:
-        """Return the probability of each row's spans (start, end, label); `tags` names the labels."""
+        """Return the probability of each row's spans (start, end, label); `tags` names the labels.
+
+        Args:
+            spans: for each row its spans (start, end, label), end exclusive.
+            tags: the name of each label of the chain, such as B-PER.
+            scheme: the scheme of these names, such as IOB2.
+
+        Returns:
+            For each row the probabilities of its spans.
+        """
         names = [tags[label] for label in self.label_of.tolist()]
         return self.states.span_probabilities(spans, tags=names, scheme=scheme)
 

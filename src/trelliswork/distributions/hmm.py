@@ -21,8 +21,7 @@ from trelliswork.distributions.hmm_inputs import (
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.draw.notebook import Rich
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 
 
 class Fit(NamedTuple):
@@ -44,6 +43,12 @@ class HMM(Rich):
 
     >>> model = HMM(initial, transitions, emissions)          # logs; or HMM.from_scores(...), HMM.from_tagged(...)
     >>> model.log_prob(x, lengths), model.viterbi(x, lengths), model.posterior(x, lengths).marginals
+
+    Args:
+        initial: log p(y_1) [c].
+        transitions: log p(y_t | y_{t-1}) [c, c], indexed [from, to].
+        emissions: log p(x_t | y_t) [c, v].
+        backend: "kernel", "torch" or "auto".
     """  # [S4.69; S4.71-72]
 
     def __init__(
@@ -86,6 +91,16 @@ class HMM(Rich):
         """Return the most likely model of sequences whose states are known.
 
         Relative frequencies, each count + `smoothing`.
+
+        Args:
+            states: the states of each sequence, whole numbers below `n_states`.
+            observations: the symbols of each sequence, as many as it has states, below `n_symbols`.
+            n_states: the number of states.
+            n_symbols: the number of symbols.
+            smoothing: what is added to every count, so that nothing has probability 0.
+
+        Returns:
+            The model, its log-probabilities in float64.
         """
         check_smoothing(smoothing)
         tags, lengths = pad(states)
@@ -108,6 +123,14 @@ class HMM(Rich):
 
         p(y | x) is `posterior(x).marginals[:, 0]`: a softmax of scores linear in the counts of x. Any weights
         of classes and symbols, exp(θ·f) normalised over all y and x of one length, are such a model too.
+
+        Args:
+            prior: log p(y) of each class.
+            emissions: log p(x_k | y) of each symbol, given the class.
+            backend: "kernel", "torch" or "auto".
+
+        Returns:
+            A model of c states whose state never changes.
         """  # [S4.67; S4.68; S4.70]
         stay = torch.full((len(prior), len(prior)), -INF, dtype=prior.dtype, device=prior.device).fill_diagonal_(0.0)
         return HMM(prior, stay, emissions, backend=backend)

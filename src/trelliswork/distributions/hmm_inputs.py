@@ -9,15 +9,23 @@ from torch import Tensor
 
 from trelliswork.distributions.checks import check_tensor, is_whole
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import INF, Bool, Int
 
 MISSING = -100
 SLACK = {torch.float64: 1e-6, torch.float32: 1e-3}  # of a sum of probabilities; half precision gets more
 
 
 def check_log_probs(initial: Tensor, transitions: Tensor, emissions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return initial [c], transitions [c, c] and emissions [c, v] in one dtype, each row summing to one."""
+    """Return initial [c], transitions [c, c] and emissions [c, v] in one dtype, each row summing to one.
+
+    Args:
+        initial: log p(y_1) [c].
+        transitions: log p(y_t | y_{t-1}) [c, c], indexed [from, to].
+        emissions: log p(x_t | y_t) [c, v].
+
+    Returns:
+        The three of them in their common dtype.
+    """
     for name, part in (("initial", initial), ("transitions", transitions), ("emissions", emissions)):
         check_tensor(name, part)
     if emissions.dim() != 2 or 0 in emissions.shape:
@@ -50,6 +58,11 @@ def check_observations(observations: Tensor, lengths: Tensor | None, n_symbols: 
     """Check observations: whole numbers [batch, n] below `n_symbols`.
 
     What stands behind the length of a row is not read.
+
+    Args:
+        observations: symbols [batch, n].
+        lengths: how many symbols of each row are read [batch]; None for all.
+        n_symbols: the number of symbols.
     """
     check_tensor("observations", observations)
     if observations.dim() != 2 or not is_whole(observations):
@@ -71,6 +84,13 @@ def check_observations(observations: Tensor, lengths: Tensor | None, n_symbols: 
 
 
 def check_states(states: Int[Tensor, "batch n"], valid: Bool[Tensor, "batch n"], n_states: int) -> None:
+    """Check that every valid position holds a state; otherwise say which does not.
+
+    Args:
+        states: whole numbers [batch, n].
+        valid: True at positions that are read [batch, n].
+        n_states: the number of states.
+    """
     wrong = valid & ((states < 0) | (states >= n_states))
     if bool(wrong.any()):
         row, position = wrong.nonzero()[0].tolist()

@@ -26,9 +26,8 @@ from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import any_seen, as_array
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
@@ -47,15 +46,23 @@ class LinearChain(StructuredDistribution[Tensor]):
     Lafferty, McCallum and Pereira (2001), "Conditional Random Fields: Probabilistic Models for Segmenting and Labeling
     Sequence Data".
 
-    Given its neighbours, a tag does not depend on the others. A forbidden tag or transition scores -inf.
-    Rows may be ragged (`lengths`) or have holes anywhere (`mask`, True =
-    valid; masked positions are skipped and their neighbours touch; per-position transitions belong to the position
-    they lead into). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
-    coming out. `backend`: "kernel" (CPU), "torch" (any device), or "auto".
+    A forbidden tag or transition scores -inf. Masked positions are skipped and their neighbours touch; transitions by
+    position belong to the position they lead into. Values are tags [..., batch, n]; what stands at invalid positions is
+    ignored going in and 0 coming out.
 
     >>> chain = LinearChain(torch.zeros(1, 3, 2), torch.zeros(2, 2))
     >>> chain.log_partition.exp(), chain.count
     (tensor([8.]), tensor([8.], dtype=torch.float64))
+
+    Args:
+        emissions: scores of the tags at each position.
+        transitions: scores of pairs of tags, indexed [from, to], shared or by position.
+        start: scores of the first tag; None for 0.
+        end: scores of the last tag; None for 0.
+        lengths: the number of positions of each row; None if a mask says it or all rows are full.
+        mask: True at valid positions, which may have holes; None if lengths say it.
+        backend: "kernel" (CPU), "torch" (any device), or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """  # [S4.57; S4.81]
 
     has_enumerate_support = True
@@ -211,7 +218,11 @@ class LinearChain(StructuredDistribution[Tensor]):
     ) -> Float[Tensor, "*batch"]:
         """Return E[Σ_t costs[t, y_t] + Σ transitions[y_{t-1}, y_t] + start[y_1] + end[y_L]].
 
-        Costs are shaped like scores.
+        Args:
+            costs: costs of the tags at each position; None for 0, here and below.
+            transitions: costs [c, c] of pairs of tags, indexed [from, to], or by position [*batch, n-1, c, c].
+            start: costs [c] of the first tag.
+            end: costs [c] of the last tag.
         """
         return self._batched(self._expected(self._costs(costs, transitions, start, end)))
 
@@ -288,8 +299,12 @@ class LinearChain(StructuredDistribution[Tensor]):
     ) -> LinearChain:
         """Return only the sequences that agree: everything else scores -inf.
 
-        `partial` holds tags, with -100 (any negative) where the tag is unknown, or True for each allowed tag of each
-        position; `transitions`, `start`, `end` are True where allowed.
+        Args:
+            partial: tags, with -100 (any negative) where the tag is unknown, or True for each allowed tag of each
+                position; None if nothing is known.
+            transitions: True for pairs of tags that may follow one another, indexed [from, to].
+            start: True for tags that may be the first.
+            end: True for tags that may be the last.
         """
         emissions = self.emissions
         if partial is not None:
@@ -341,12 +356,9 @@ class LinearChain(StructuredDistribution[Tensor]):
         Args:
             first: the first token of the span.
             last: the token behind it.
-            label: the name of the label.
-            tags: the name of each tag.
-            scheme: of the tags, such as IOB2.
-
-        Returns:
-            [*batch].
+            label: the label of the span.
+            tags: the name of each tag index.
+            scheme: the scheme of these names, such as IOB2.
         """
         rows = range(len(self._chain.lengths))
         probabilities = self.span_probabilities([[(first, last, label)] for _ in rows], tags=tags, scheme=scheme)
@@ -355,7 +367,13 @@ class LinearChain(StructuredDistribution[Tensor]):
     def span_probabilities(
         self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str = "IOB2"
     ) -> list[Float[Tensor, "spans"]]:
-        """Return `span_probability` of each row's own spans (start, end, label), in one pass."""
+        """Return `span_probability` of each row's own spans (start, end, label), in one pass.
+
+        Args:
+            spans: for each row its spans (start, end, label), end exclusive.
+            tags: the name of each tag index.
+            scheme: the scheme of these names, such as IOB2.
+        """
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")
         log_z, counts = self._log_z, [len(row) for row in spans]

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import INF, Bool, Float
 
 
 def locally_normalised(chain: LinearChain) -> LinearChain:
@@ -30,7 +29,18 @@ def local_scores(
     end: Float[Tensor, "c"],
     valid: Bool[Tensor, "*batch n"],
 ) -> tuple[Float[Tensor, "*batch n c"], Float[Tensor, "*batch n-1 c c"]]:
-    """Return emissions and transitions that are log p(y_t | y_{t-1}, x), in plain operations."""
+    """Return emissions and transitions that are log p(y_t | y_{t-1}, x), in plain operations.
+
+    Args:
+        emissions: scores [*batch, n, c] of the tags at each position.
+        transitions: scores [c, c] of pairs of tags, indexed [from, to].
+        start: scores [c] of the first tag.
+        end: scores [c] of the last tag.
+        valid: True at positions that are read [*batch, n].
+
+    Returns:
+        Log-probabilities: emissions of the first position and 0 elsewhere, and transitions by position.
+    """
     last = valid & ~torch.cat([valid[..., 1:], torch.zeros_like(valid[..., :1])], -1)
     scores = emissions + torch.where(last[..., None], end, 0.0)
     first = _log_softmax(scores[..., :1, :] + start)

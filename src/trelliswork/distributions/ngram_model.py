@@ -38,6 +38,11 @@ class NGramModel:
     >>> model = NGramModel.train(["abab", "ab"], order=2)
     >>> round(model.score("ab"), 3)
     -1.087
+
+    Args:
+        arrays: the n-grams with their log probabilities and back-off weights.
+        symbols: the words by number, epsilon first.
+        unknown: the word that stands for all others; None if there are no others.
     """  # [S2, n-gram]
 
     def __init__(self, arrays: NgramArrays, symbols: Symbols, unknown: str | None = None):
@@ -57,9 +62,18 @@ class NGramModel:
     ) -> NGramModel:
         """Train it from text: sentences are lists of words, or strings of characters.
 
-        `method` is "witten-bell", "kneser-ney" (modified, with three discounts for each length), "absolute" (one for
-        each length; `discount` replaces the estimates of both) or "stupid". `symbols` is the vocabulary, else the words
-        seen; `unknown` stands for all others. N-grams of length n seen fewer than cutoffs[n - 1] times are left out.
+        Args:
+            sentences: lists of words, or strings of characters.
+            order: the length of the longest n-grams.
+            method: "witten-bell", "kneser-ney" (modified, with three discounts for each length), "absolute" (one for
+                each length) or "stupid".
+            discount: what is taken off each count, in place of the estimates of "kneser-ney" and "absolute".
+            symbols: the vocabulary; None for the words seen.
+            unknown: the word that stands for all others; None if there are no others.
+            cutoffs: n-grams of length n seen fewer than cutoffs[n - 1] times are left out.
+
+        Returns:
+            The trained model.
         """
         check_smoothing(method, order, discount, cutoffs)
         corpus = [list(sentence) for sentence in sentences]
@@ -183,7 +197,7 @@ class NGramModel:
                 targets[row] = targets[shorter]
             low, high = self._children(node)
             words = self.arrays.word[low:high]
-            children = np.arange(low, high)[words <= n_words]  # BEGIN is no word
+            children = np.arange(low, high)[words <= n_words]  # BEGIN is not a word
             words = words[words <= n_words]
             scores[row, words], targets[row, words] = self.arrays.log_prob[children], self._row(children)
         source, word = np.divmod(np.arange(n * n_words), max(n_words, 1))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trelliswork.distributions.weighted_cfg import WeightedCFG
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 from trelliswork.structures.grammar.grammar import Grammar
 
 

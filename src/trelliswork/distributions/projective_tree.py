@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.structures.projective import structure
 from trelliswork.structures.projective.solver import STRUCTURE
 

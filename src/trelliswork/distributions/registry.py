@@ -1,4 +1,8 @@
-"""Distributions by the name of their structure: with the record's example, one of each for tests and `warmup`."""
+"""The list of distributions, and of the structures that they are over: contract tests, benchmarks and `warmup` use it.
+
+A newcomer copies a folder of `structures/` and adds its distribution here, which names the record of the structure.
+`beam` is not in the list: it sums over nothing.
+"""
 
 import torch
 
@@ -22,6 +26,7 @@ KINDS: tuple[type[StructuredDistribution], ...] = (
     Acceptor, CTC, CTCAlignment, EditAlignment, FactorGraph, LinearChain, ProjectiveTree, SemiMarkov, SpanTree,
     SpanningTree, WeightedCFG,
 )  # fmt: skip
+STRUCTURES = tuple(kind._structure for kind in KINDS)
 OF_STRUCTURE = {kind._structure.name: kind for kind in KINDS}
 
 

@@ -21,9 +21,8 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.runtime.bridge import any_seen
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
 
@@ -37,7 +36,17 @@ if TYPE_CHECKING:
 def promote(
     segments: Tensor, transitions: Tensor | None, start: Tensor | None, end: Tensor | None
 ) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """Return the score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    """Return the score tensors in one dtype, shapes checked; a missing start or end scores 0.
+
+    Args:
+        segments: [*batch, n, k, c]: start, duration less 1, label.
+        transitions: [c, c], indexed [from, to]; None for none.
+        start: scores [c] of the first label; None for 0.
+        end: scores [c] of the last label; None for 0.
+
+    Returns:
+        The four of them in their common dtype.
+    """
     check_tensors(segments=segments, transitions=transitions, start=start, end=end)
     if segments.dim() < 3 or 0 in segments.shape[-3:]:
         raise ScoreError(
@@ -58,7 +67,14 @@ def check_factors(
     starts: Tensor | None,
     ends: Tensor | None,
 ) -> None:
-    """Check the shapes of factored scores."""
+    """Check the shapes of factored scores.
+
+    Args:
+        tokens: [*batch, n, c].
+        durations: [k, c].
+        starts: [*batch, n, c] or None.
+        ends: [*batch, n, c] or None.
+    """
     check_tensors(tokens=tokens, durations=durations, starts=starts, ends=ends)
     if tokens.dim() < 2 or 0 in tokens.shape[-2:]:
         raise ScoreError(f"tokens must be [batch, n, c] with n, c >= 1; got {tuple(tokens.shape)}")
@@ -74,7 +90,17 @@ def check_factors(
 
 
 def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, device: torch.device) -> Int[Tensor, "c"]:
-    """Return the longest segment of each label, in 1..k."""
+    """Return the longest segment of each label, in 1..k.
+
+    Args:
+        max_lengths: a whole number for each label.
+        k: the longest segment that has scores.
+        c: the number of labels.
+        device: where the result lies.
+
+    Returns:
+        Whole numbers [c].
+    """
     limits = torch.as_tensor(max_lengths, device=device)
     if (
         isinstance(max_lengths, tuple)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.structures.segments.structure import ends_of
 
 Nested = list[Any]
@@ -60,7 +60,18 @@ def flattened(value: Nested, batch_shape: Sequence[int] = ()) -> tuple[Nested, t
 
 
 def from_lists(value: Nested, lengths: Int[Tensor, "rows"], batch_shape: torch.Size, n: int) -> Int[Tensor, "..."]:
-    """Return lists [*samples, *batch] of segmentations as starts [*samples, *batch, n]; each must cover its row."""
+    """Return lists [*samples, *batch] of segmentations as starts [*samples, *batch, n]; each must cover its row.
+
+    Args:
+        value: lists nested like the samples and the batch; each innermost one has the segments (start, end, label) of a
+            row.
+        lengths: the number of tokens of each row.
+        batch_shape: the batch axes.
+        n: the number of tokens of a row, padding included.
+
+    Returns:
+        The label at each token that starts a segment, negative elsewhere.
+    """
     rows, shape = flattened(value, batch_shape)
     if len(shape) < len(batch_shape) or shape[len(shape) - len(batch_shape) :] != tuple(batch_shape):
         raise ScoreError(
@@ -95,7 +106,13 @@ def _row_of(segments: Sequence[Segment], row: int, lengths: list[int], n: int) -
 def check_starts(
     starts: Int[Tensor, "samples rows n"], lengths: Int[Tensor, "rows"], longest: Int[Tensor, "c"]
 ) -> None:
-    """Check that labels are in range, a segment starts at position 0, and none is longer than its label may be."""
+    """Check that labels are in range, a segment starts at position 0, and none is longer than its label may be.
+
+    Args:
+        starts: the label at each token that starts a segment, negative elsewhere.
+        lengths: the number of tokens of each row.
+        longest: the longest segment of each label.
+    """
     n, c = starts.shape[-1], len(longest)
     place = torch.arange(n, device=starts.device)
     real = place < lengths[:, None]
@@ -130,6 +147,14 @@ def allowed_by_tokens(labels: Int[Tensor, "rows n"], k: int, c: int) -> Bool[Ten
     """Return segments whose label is that of each of their positions.
 
     A negative label is unknown and agrees with all.
+
+    Args:
+        labels: the label of each token.
+        k: the longest segment.
+        c: the number of labels.
+
+    Returns:
+        True where a segment is allowed.
     """
     n = labels.shape[1]
     apart = (labels[..., None] >= 0) & (labels[..., None] != torch.arange(c, device=labels.device))
@@ -142,7 +167,18 @@ def allowed_by_tokens(labels: Int[Tensor, "rows n"], k: int, c: int) -> Bool[Ten
 def allowed_by_segments(
     known: Sequence[Sequence[tuple[int, int, int | None]]], n: int, k: int, c: int, device: torch.device
 ) -> Bool[Tensor, "rows n k c"]:
-    """Return segments that are one of the known ones of their row or touch none of them; a label of None is unknown."""
+    """Return segments that are one of the known ones of their row or touch none of them; a label of None is unknown.
+
+    Args:
+        known: for each row the segments (start, end, label) that are known.
+        n: the number of tokens of a row, padding included.
+        k: the longest segment.
+        c: the number of labels.
+        device: where the result lies.
+
+    Returns:
+        True where a segment is allowed.
+    """
     allowed = torch.ones(len(known), n, k, c, dtype=torch.bool, device=device)
     first = torch.arange(n, device=device)[:, None]
     last = first + 1 + torch.arange(k, device=device)

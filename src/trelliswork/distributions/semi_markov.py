@@ -28,8 +28,7 @@ from trelliswork.distributions.costs import moved_along, weighted_sum
 from trelliswork.distributions.segment_scores import SegmentScores, check_factors, promote
 from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.record import Solver
 from trelliswork.structures.segments import structure
@@ -43,9 +42,8 @@ class SemiMarkov(SegmentScores):
     Sarawagi and Cohen (2004), "Semi-Markov Conditional Random Fields for Information Extraction".
 
     `segments[b, i, d-1, y]` scores the segment that starts at token i, covers d tokens and is labelled y; those that
-    would run past the row's `lengths` are not read. Without transitions labels are independent of one another.
-    `max_lengths` [c] limits the segments of each label. A forbidden part scores -inf. `SemiMarkov.factored` takes the
-    scores of tokens, durations and boundaries instead.
+    would run past the row's `lengths` are not read. Without transitions labels are independent of one another. A
+    forbidden part scores -inf. `SemiMarkov.factored` takes the scores of tokens, durations and boundaries instead.
 
     A value is, for each row, a list of (start, end, label), end exclusive; nested lists for more batch axes, ranks and
     samples. Everywhere a value is taken its tensor form is taken too: starts [..., n], the label where a segment starts
@@ -54,6 +52,16 @@ class SemiMarkov(SegmentScores):
     >>> dist = SemiMarkov(torch.zeros(1, 5, 3, 2), torch.zeros(2, 2))
     >>> dist.count, dist.argmax
     (tensor([152.], dtype=torch.float64), [[(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 4, 0), (4, 5, 0)]])
+
+    Args:
+        segments: scores of segments [*batch, n, k, c].
+        transitions: scores of pairs of labels [c, c], indexed [from, to]; None for none.
+        start: scores of the first label [c]; None for 0.
+        end: scores of the last label [c]; None for 0.
+        lengths: the number of tokens of each row; None if all rows are full.
+        max_lengths: the longest segment of each label [c]; None for k.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _structure = STRUCTURE
@@ -99,6 +107,19 @@ class SemiMarkov(SegmentScores):
         The kernels compute it when they read it, so log Z, its gradient, the best and the k best segmentations,
         samples and probabilities need no tensor [n, k, c]: a long text is no problem. Queries about single segments
         (`marginals`, `expected`, `entropy`, `span_probability`) make one.
+
+        Args:
+            tokens: the score of each token in a segment of each label.
+            durations: the score of each duration, d at index d-1, in a segment of each label.
+            starts: what a segment of each label adds if it starts at a token; None for 0.
+            ends: what a segment of each label adds if it ends at a token; None for 0.
+            transitions: scores of pairs of labels, indexed [from, to]; None for 0.
+            start: scores of the first label; None for 0.
+            end: scores of the last label; None for 0.
+            lengths: the number of tokens of each row; None if all rows are full.
+            max_lengths: the longest segment of each label; None for k.
+            backend: "kernel", "torch" or "auto".
+            validate_args: whether scores are checked; None as torch.distributions does.
         """
         c = tokens.shape[-1]
         start = tokens.new_zeros(c) if start is None else start
@@ -212,7 +233,11 @@ class SemiMarkov(SegmentScores):
     ) -> Float[Tensor, "*batch"]:
         """Return E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]].
 
-        Costs are shaped like scores.
+        Args:
+            costs: costs of segments: start, duration less 1, label; None for 0, here and below.
+            transitions: costs of pairs of labels, indexed [from, to].
+            start: costs of the first label.
+            end: costs of the last label.
         """
         return self._batched(self._expected(self._costs(costs, transitions, start, end)))
 
@@ -331,9 +356,13 @@ class SemiMarkov(SegmentScores):
     ) -> SemiMarkov:
         """Return only the segmentations that agree: everything else scores -inf.
 
-        `partial` is True for each allowed segment; or holds the label of each token, -100 (any negative) where it is
-        unknown; or lists for each row the segments (start, end, label) that are known, a label of None for any.
-        `transitions`, `start`, `end` are True where allowed.
+        Args:
+            partial: True for each allowed segment; or the label of each token, -100 (any negative) where it is unknown;
+                or for each row the segments (start, end, label) that are known, a label of None for any. None if
+                nothing is known.
+            transitions: True for pairs of labels that may follow one another, indexed [from, to].
+            start: True for labels that may be the first.
+            end: True for labels that may be the last.
         """
         own = self.transitions if transitions is None else self._first_order().transitions
         own = None if own is None else keep_allowed("transitions", own, transitions, 2)

@@ -29,8 +29,7 @@ from trelliswork.distributions.checks import (
 )
 from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.constituency import structure
 from trelliswork.structures.constituency.solver import STRUCTURE
 from trelliswork.structures.constituency.structure import Spans
@@ -53,6 +52,13 @@ class SpanTree(StructuredDistribution[Nested]):
     >>> dist = SpanTree(torch.zeros(1, 3, 3, 2))
     >>> dist.count, dist.argmax
     (tensor([64.], dtype=torch.float64), [[(0, 3, 0), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]])
+
+    Args:
+        spans: scores of labelled nodes [*batch, n, n, c], by first and last token.
+        lengths: the number of tokens of each row; None if all rows are full.
+        empty: the label of nodes that only make a tree binary; None for binary trees.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """
 
     _structure = STRUCTURE
@@ -145,7 +151,7 @@ class SpanTree(StructuredDistribution[Nested]):
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n n c"]:
-        """p(tokens i..j are a node labelled y | x) at [..., i, j, y]; 0 at what is no span. Differentiable."""
+        """p(tokens i..j are a node labelled y | x) at [..., i, j, y]; 0 at what is not a span. Differentiable."""
         return self._batched(self._posteriors)
 
     def span_probability(

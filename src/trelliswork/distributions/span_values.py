@@ -10,8 +10,8 @@ from torch import Tensor
 
 from trelliswork.distributions.segment_values import Nested, flattened
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.runtime.bridge import as_array
-from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.constituency.kernels import first_not_a_tree
 
 _NO_EMPTY = ", and the label {} on tokens and right children only"
@@ -27,7 +27,18 @@ def to_lists(nodes: Int[Tensor, "rows nodes 3"], lengths: list[int]) -> list[lis
 
 
 def from_lists(value: Nested, batch_shape: torch.Size, n_nodes: int, device: torch.device) -> Int[Tensor, "..."]:
-    """Return lists [*samples, *batch] of nodes, in any order, as a tensor [*samples, *batch, nodes, 3]."""
+    """Return lists [*samples, *batch] of nodes, in any order, as a tensor [*samples, *batch, nodes, 3].
+
+    Args:
+        value: lists nested like the samples and the batch; each innermost one has the nodes (start, end, label) of a
+            tree.
+        batch_shape: the batch axes.
+        n_nodes: the number of nodes of the largest tree, 2n - 1.
+        device: where the result lies.
+
+    Returns:
+        Nodes as whole numbers, padded to `n_nodes`.
+    """
     rows, shape = flattened(value, batch_shape)
     if len(shape) < len(batch_shape) or shape[len(shape) - len(batch_shape) :] != tuple(batch_shape):
         raise ScoreError(
@@ -57,7 +68,14 @@ def _check_node(node: Any, row: int, *, unlabelled: bool = False) -> Any:
 def check_nodes(
     nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int, empty: int | None
 ) -> None:
-    """Check that every row is a binary tree over its tokens, the label `empty` in its place."""
+    """Check that every row is a binary tree over its tokens, the label `empty` in its place.
+
+    Args:
+        nodes: (start, end, label) of each node.
+        lengths: the number of tokens of each row.
+        c: the number of labels.
+        empty: the label of nodes that only make a tree binary; None if there is none.
+    """
     array, limits = as_array(nodes), as_array(lengths)
     for sample in array:
         row = first_not_a_tree(sample, limits, c, -1 if empty is None else empty)
@@ -75,7 +93,18 @@ def check_nodes(
 def allowed_by_nodes(
     known: Sequence[Sequence[tuple[int, int, int | None]]], lengths: list[int], n: int, c: int, device: torch.device
 ) -> Bool[Tensor, "rows n n c"]:
-    """Return nodes that cross none of the known ones and have their label; a label of None is unknown."""
+    """Return nodes that cross none of the known ones and have their label; a label of None is unknown.
+
+    Args:
+        known: for each row the nodes (start, end, label) that are known.
+        lengths: the number of tokens of each row.
+        n: the number of tokens of a row, padding included.
+        c: the number of labels.
+        device: where the result lies.
+
+    Returns:
+        True where a node of a label is allowed, indexed by first and last token.
+    """
     allowed = torch.ones(len(known), n, n, c, dtype=torch.bool, device=device)
     first = torch.arange(n, device=device)[:, None]
     last = torch.arange(n, device=device) + 1

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.chain.structure import Chain, backward, forward
@@ -91,7 +90,17 @@ def _check(spans: Sequence[Span], lengths: Int[Tensor, "m"]) -> None:
 
 
 def span_chains(chain: Chain, spans: Sequence[Span], tags: list[str], scheme: str) -> list[Chain]:
-    """Return one chain per pattern, the rows restricted to it; each row has its span."""
+    """Return one chain per pattern, the rows restricted to it; each row has its span.
+
+    Args:
+        chain: rows of scores, each with one span.
+        spans: the span (start, end, label) of each row.
+        tags: the name of each tag index.
+        scheme: the scheme of these names, such as IOB2.
+
+    Returns:
+        Chains whose log Z, less that of `chain`, are the log probabilities of the patterns.
+    """
     if len(tags) != chain.c:
         raise ScoreError(f"tags must name all {chain.c} tag indices; got {len(tags)} names")
     patterns = {label: span_patterns(tags, scheme, label) for label in {span[2] for span in spans}}
@@ -105,7 +114,16 @@ def span_chains(chain: Chain, spans: Sequence[Span], tags: list[str], scheme: st
 
 
 def in_groups(widths: Sequence[int], scores_by_token: int, most: int) -> list[list[int]]:
-    """Return places of windows, those of like width together: a group has `most` scores at most, or a single window."""
+    """Return places of windows, those of like width together: a group has `most` scores at most, or a single window.
+
+    Args:
+        widths: the number of tokens of each window.
+        scores_by_token: how many scores a token takes.
+        most: how many scores a group may have.
+
+    Returns:
+        The places in `widths` of each group.
+    """
     order = sorted(range(len(widths)), key=lambda place: -widths[place])
     groups, done = list[list[int]](), 0
     while done < len(order):

@@ -17,8 +17,7 @@ from trelliswork.distributions.costs import weighted_sum
 from trelliswork.distributions.segment_values import Nested, nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Boolean
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar import structure
@@ -45,6 +44,18 @@ class WeightedCFG(StructuredDistribution[Nested]):
     >>> cfg = WeightedCFG(grammar, [["a", "a", "a"]])
     >>> cfg.count, str(cfg.argmax[0])
     (tensor([2.], dtype=torch.float64), '(S (S a) (S (S a) (S a)))')
+
+    Args:
+        grammar: the grammar in normal form.
+        sentences: the words of each row; None if lexical scores are given.
+        lexical: scores of the symbols above each word [batch, n, lexical symbols]; None for those of the lexicon.
+        rules: scores of the rules; None for those of the grammar.
+        root: scores of the root symbols; None for those of the grammar.
+        nodes: scores that every node adds; None for 0.
+        lengths: the number of words of each row; None if all rows are full.
+        unknown: scores of words that the lexicon lacks; None if such a word is an error.
+        backend: "kernel", "torch" or "auto".
+        validate_args: whether scores are checked; None as torch.distributions does.
     """  # [S2, WCFG]
 
     _structure = STRUCTURE
@@ -289,7 +300,7 @@ class WeightedCFG(StructuredDistribution[Nested]):
         index = self.grammar.symbol_index
         unknown = [symbol for _, _, symbol in given if isinstance(symbol, str) and symbol not in index]
         if unknown:
-            raise ScoreError(f"{unknown[0]!r} at row {row} is no symbol of the grammar")
+            raise ScoreError(f"{unknown[0]!r} at row {row} is not a symbol of the grammar")
         return [(i, j, index[symbol] if isinstance(symbol, str) else symbol) for i, j, symbol in given]
 
     def _with_nodes(self, nodes: Tensor | None) -> Self:

@@ -29,12 +29,19 @@ LEAST_SHOWN = 0.005  # paler cells are left out
 def alignment(
     probabilities: object, symbols: Sequence[str], path: object = None, *, columns: Sequence[str] | None = None
 ) -> Drawing:
-    """Symbol probabilities [t, c]; `path` holds the symbol (its index or name) of each column.
-
-    Columns are numbered frames of a recording, unless `columns` has a text for each, such as the letters of a word.
+    """Draw the probabilities of symbols in each column, and the symbol that is chosen there.
 
     >>> alignment([[0.9, 0.1], [0.2, 0.8]], ["-", "a"], path=[0, 1])  # doctest: +SKIP
     >>> alignment([[0.9, 0.1], [0.2, 0.8]], ["c", "a"], columns=["k", "a"])  # doctest: +SKIP
+
+    Args:
+        probabilities: Probabilities [t, c] as a tensor, an array or lists.
+        symbols: The text of each of the c symbols.
+        path: The chosen symbol of each column, by index or name; None to outline none.
+        columns: A text for each of the t columns, such as the letters of a word; None for numbered frames.
+
+    Returns:
+        The picture; it shows in notebooks, and `save(file)` writes it.
     """
     names = as_texts(symbols, "symbols")
     n, unit = len(as_list(probabilities, "probabilities")), "frame" if columns is None else "column"

@@ -35,6 +35,15 @@ def automaton(arcs: Sequence[tuple[int, int, str]], initial: object, finals: obj
     """Draw arcs (source, target, text); `initial` is a state or several, `finals` states, or a mapping to texts.
 
     >>> automaton([(0, 0, "b"), (0, 1, "a"), (1, 0, "b")], 0, [1], 2)  # doctest: +SKIP
+
+    Args:
+        arcs: (source, target, text) of each arc.
+        initial: A state or several.
+        finals: States, or a mapping from states to the texts at them.
+        n_states: Number of states.
+
+    Returns:
+        The picture; it shows in notebooks, and `save(file)` writes it.
     """
     n = as_index(n_states, "n_states")
     if n < 1:
@@ -189,7 +198,16 @@ class Curve:
 
 
 def layers_of(arcs: Sequence[tuple[int, int, str]], initial: Sequence[int], n_states: int) -> list[list[int]]:
-    """States by their distance from the initial ones; what cannot be reached follows after."""
+    """States by their distance from the initial ones; what cannot be reached follows after.
+
+    Args:
+        arcs: (source, target, text) of each arc.
+        initial: States of the first layer.
+        n_states: Number of states.
+
+    Returns:
+        The states of each layer.
+    """
     targets: dict[int, list[int]] = {state: [] for state in range(n_states)}
     for source, target, _ in arcs:
         targets[source].append(target)
@@ -205,7 +223,16 @@ def layers_of(arcs: Sequence[tuple[int, int, str]], initial: Sequence[int], n_st
 
 
 def positions(layers: Sequence[Sequence[int]], arcs: Sequence[tuple[int, int, str]], radius: float) -> list[complex]:
-    """Place a column for each layer, wide enough for the texts; each state near the height of those before it."""
+    """Place a column for each layer, wide enough for the texts; each state near the height of those before it.
+
+    Args:
+        layers: States of each column.
+        arcs: (source, target, text) of each arc, whose texts need room.
+        radius: Radius of a state.
+
+    Returns:
+        The centre x + iy of each state.
+    """
     column_of = {state: column for column, layer in enumerate(layers) for state in layer}
     places: dict[int, complex] = {}
     x = 0.0
@@ -223,7 +250,17 @@ def positions(layers: Sequence[Sequence[int]], arcs: Sequence[tuple[int, int, st
 def curves_of(
     arcs: Sequence[tuple[int, int, str]], places: Sequence[complex], radius: float, entries: Sequence[complex]
 ) -> list[Curve]:
-    """Return a curve for each arc, in their order, and then a place for each text; `entries` are kept clear."""
+    """Return a curve for each arc, in their order, and then a place for each text; `entries` are kept clear.
+
+    Args:
+        arcs: (source, target, text) of each arc.
+        places: Centre of each state.
+        radius: Radius of a state.
+        entries: Centres of the arrows into initial states, which no text may cover.
+
+    Returns:
+        A curve with the place of its text for each arc.
+    """
     is_weighed = len(arcs) <= MOST_WEIGHED
     lines: dict[int, Line] = {}
     for i in sorted(range(len(arcs)), key=lambda i: _reach(arcs[i], places)):

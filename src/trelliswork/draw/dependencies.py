@@ -56,11 +56,18 @@ class Drawn(NamedTuple):
 def dependencies(
     tokens: Sequence[str], heads: object, labels: Sequence[str] | None = None, probabilities: object = None
 ) -> Drawing:
-    """Return the head of each token, words counted from 1 and 0 being the root.
-
-    `probabilities`: of each token's arc, or the marginals [n+1, n+1] of all arcs.
+    """Draw a dependency tree over its tokens.
 
     >>> dependencies(["She", "sleeps"], [2, 0], ["nsubj", "root"], [0.9, 0.8])  # doctest: +SKIP
+
+    Args:
+        tokens: The n words.
+        heads: Head of each token, words counted from 1 and 0 being the root.
+        labels: Label of each token's arc; None for arcs without labels.
+        probabilities: Probability of each token's arc [n], or marginals [n+1, n+1] of all arcs; None to write none.
+
+    Returns:
+        The picture; it shows in notebooks, and `save(file)` writes it.
     """
     words = as_texts(tokens, "tokens")
     governors = _heads(heads, len(words))

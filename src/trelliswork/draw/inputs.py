@@ -41,7 +41,16 @@ def as_probability(value: Any, where: str) -> float:
 
 
 def as_probabilities(values: object, n: int, item: str) -> list[float]:
-    """Return one probability for each of n items."""
+    """Return one probability for each of n items.
+
+    Args:
+        values: A tensor, an array or a list.
+        n: Number of items.
+        item: What an item is, for the sentence of an error.
+
+    Returns:
+        Numbers in 0..1.
+    """
     given = as_list(values, "probabilities")
     if len(given) != n:
         raise ScoreError(f"probabilities must be {n}, one for each {item}; got {len(given)}")
@@ -49,7 +58,18 @@ def as_probabilities(values: object, n: int, item: str) -> list[float]:
 
 
 def as_table(values: object, n: int, c: int, row: str, column: str) -> Table:
-    """Return probabilities [n, c]; `row` and `column` say what the two sizes come from."""
+    """Return probabilities [n, c]; `row` and `column` say what the two sizes come from.
+
+    Args:
+        values: A tensor, an array or lists [n][c].
+        n: Number of rows.
+        c: Number of columns.
+        row: What the rows come from, for the sentence of an error.
+        column: What the columns come from.
+
+    Returns:
+        Rows of numbers in 0..1.
+    """
     rows = as_list(values, "probabilities")
     shape = _shape(rows)
     if shape != (n, c):
@@ -68,7 +88,18 @@ def _shape(values: object) -> tuple[int, ...]:
 
 
 def as_path(values: object, names: Sequence[str], n: int, what: str, step: str) -> list[int]:
-    """Return one index for each step; names are taken for their indices."""
+    """Return one index for each step; names are taken for their indices.
+
+    Args:
+        values: Indices or names, one for each step.
+        names: The names to choose from.
+        n: Number of steps.
+        what: What is chosen, for the sentence of an error.
+        step: What a step is.
+
+    Returns:
+        An index into `names` for each step.
+    """
     given = as_list(values, what)
     if len(given) != n:
         raise ScoreError(f"{what} must have {n} entries, one for each {step}; got {len(given)}")

@@ -35,9 +35,17 @@ class Segment(NamedTuple):
 def segments(
     tokens: Sequence[str], segments: Sequence[tuple[int, int, object]], probabilities: object = None
 ) -> Drawing:
-    """Segments (start, end, label), end exclusive, with a probability each; those that overlap are stacked.
+    """Draw segments over their tokens; those that overlap are stacked.
 
     >>> segments(["New", "York", "sleeps"], [(0, 2, "LOC"), (2, 3, "O")], [0.93, 0.98])  # doctest: +SKIP
+
+    Args:
+        tokens: The words.
+        segments: (start, end, label) of each segment, end exclusive.
+        probabilities: One for each segment; None to write none.
+
+    Returns:
+        The picture; it shows in notebooks, and `save(file)` writes it.
     """
     words = as_texts(tokens, "tokens")
     drawn = _check(segments, probabilities, len(words))

@@ -54,7 +54,18 @@ class Drawing:
 
 
 def drawing(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> Drawing:
-    """Return a whole picture on painted paper, with a title and description for those who do not see it."""
+    """Return a whole picture on painted paper, with a title and description for those who do not see it.
+
+    Args:
+        width: Width in units of SVG.
+        height: Height in units of SVG.
+        title: Short name of the picture.
+        description: Its content in words.
+        parts: SVG of its elements, drawn in this order.
+
+    Returns:
+        The picture; it shows in notebooks, and `save(file)` writes it.
+    """
     body = [
         element("title", escape(clean(title))),
         element("desc", escape(clean(description))),
@@ -120,7 +131,19 @@ def hint(content: str) -> str:
 
 
 def text(x: float, y: float, content: str, *, size: float = SIZE, anchor: str = "middle", **attributes: object) -> str:
-    """Return a line of text, its baseline at y; a very long one is cut, with the whole of it in a hint."""
+    """Return a line of text, its baseline at y; a very long one is cut, with the whole of it in a hint.
+
+    Args:
+        x: Where the line begins, ends or has its middle, as `anchor` says.
+        y: Its baseline.
+        content: The text, escaped here.
+        size: Size of the font.
+        anchor: Start, middle or end.
+        attributes: Further attributes of the element.
+
+    Returns:
+        The element.
+    """
     shown = shortened(content)
     inside = escape(shown) if shown == clean(content) else escape(shown) + hint(content)
     attributes.setdefault("fill", INK)
@@ -144,7 +167,16 @@ def shortened(content: str) -> str:
 
 
 def text_width(content: str, size: float = SIZE, *, bold: bool = False) -> float:
-    """About how wide a text is shown, rather too wide than too narrow."""
+    """About how wide a text is shown, rather too wide than too narrow.
+
+    Args:
+        content: The text.
+        size: Size of the font.
+        bold: Whether the font is bold, and so wider.
+
+    Returns:
+        The width in units of SVG.
+    """
     ems = sum(_ems(each) for each in shortened(content))
     return size * ems * (1.08 if bold else 1.0)
 
@@ -190,7 +222,19 @@ def colour_of(label: str) -> str:
 
 
 def arrow_head(x: float, y: float, dx: float, dy: float, colour: str, **attributes: object) -> str:
-    """Return a filled head whose tip is at (x, y), pointing along the unit vector (dx, dy)."""
+    """Return a filled head whose tip is at (x, y), pointing along the unit vector (dx, dy).
+
+    Args:
+        x: Where the tip is.
+        y: Where the tip is.
+        dx: Direction that it points along, of length 1 together with dy.
+        dy: The other part of the direction.
+        colour: Fill of the head.
+        attributes: Further attributes of the element.
+
+    Returns:
+        The element.
+    """
     length, half = 8.0, 3.6
     back_x, back_y = x - length * dx, y - length * dy
     corners = ((x, y), (back_x - half * dy, back_y + half * dx), (back_x + half * dy, back_y - half * dx))

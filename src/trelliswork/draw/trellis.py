@@ -31,9 +31,18 @@ STRONG = 0.55  # from this probability on the number is light on dark
 
 
 def trellis(probabilities: object, tokens: Sequence[str], tags: Sequence[str], best: object = None) -> Drawing:
-    """Tag probabilities [n, c] of one sentence; `best` holds a tag (its index or name) for each token.
+    """Draw the probabilities of the tags of one sentence, and its best path.
 
     >>> trellis([[0.9, 0.1], [0.2, 0.8]], ["New", "York"], ["B", "I"], best=[0, 1])  # doctest: +SKIP
+
+    Args:
+        probabilities: Probabilities [n, c] as a tensor, an array or lists.
+        tokens: The n words.
+        tags: Names of the c tags.
+        best: Tag of each token, by index or name; None to draw no path.
+
+    Returns:
+        The picture; it shows in notebooks, and `save(file)` writes it.
     """
     words, names = as_texts(tokens, "tokens"), as_texts(tags, "tags")
     table = as_table(probabilities, len(words), len(names), "token", "tag")

@@ -50,7 +50,13 @@ def _name(model: NGramModel, name: str) -> str:
 
 
 def write_arrays(arrays: NgramArrays, names: Sequence[str], path: str | Path) -> None:
-    """Write a model whose words have these names."""
+    """Write a model whose words have these names.
+
+    Args:
+        arrays: The n-grams of a model.
+        names: Text of each word, by its number.
+        path: The file, which is replaced if it is there.
+    """
     starts = arrays.starts.tolist()
     with atomic_write(path) as file:
         sizes = [high - low for low, high in pairwise(starts[1:])]

@@ -139,7 +139,16 @@ def distance(head: int, word: int) -> str:
 
 
 def attachment_where(gold: Trees, found: Trees, wanted: Callable[[Sequence[int]], bool]) -> Attachment:
-    """Return the scores of some trees: those whose gold heads are as wanted."""
+    """Return the scores of some trees: those whose gold heads are as wanted.
+
+    Args:
+        gold: Gold (head, label) of each word of each tree.
+        found: Predicted ones, for the same words.
+        wanted: A function from the gold heads of a tree to whether it counts.
+
+    Returns:
+        The scores of these trees.
+    """
     chosen = [(right, given) for right, given in zip(gold, found, strict=True) if wanted([head for head, _ in right])]
     return attachment([right for right, _ in chosen], [given for _, given in chosen])
 
@@ -229,6 +238,14 @@ def word_scores(gold: Sequence[TextWord], found: Sequence[TextWord], columns: Se
     """Count words, those with the right columns, and their arcs: UAS, LAS, the same without subtypes, CLAS.
 
     A head is right if it belongs together with the gold one.
+
+    Args:
+        gold: Gold words, with their places in the text.
+        found: Predicted words.
+        columns: Names of further columns to compare.
+
+    Returns:
+        A score for each measure, by name.
     """
     pairs = aligned_words(gold, found)
     partner = {j: i for i, j in pairs} | {ROOT: ROOT}

@@ -48,6 +48,15 @@ def paired_bootstrap(
     >>> same = [Score(1, 2, 2), Score(2, 2, 2)]
     >>> paired_bootstrap(same, same).p_value
     1.0
+
+    Args:
+        first: Counts of the first model for each sentence.
+        second: Counts of the second one for the same sentences.
+        n_samples: Number of test sets to draw.
+        seed: Seed of the draws.
+
+    Returns:
+        The scores of both, their difference and its p-value.
     """
     if len(first) != len(second) or not first:
         sizes = f"{len(first)} and {len(second)}"

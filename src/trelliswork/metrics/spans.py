@@ -148,7 +148,14 @@ def span_scores(
 ) -> SpanReport:
     """Compare predicted with gold tag sequences, span by span.
 
-    `policy` says how illegal sequences are read: "conlleval" generously, "strict" only well-formed spans.
+    Args:
+        gold: Gold tags of each sentence.
+        predicted: Predicted tags of the same sentences.
+        scheme: Scheme of the tags, such as IOB2.
+        policy: How illegal sequences are read: "conlleval" generously, "strict" only well-formed spans.
+
+    Returns:
+        Precision, recall and F1 by label and overall.
     """
     scheme = canonical(scheme)
     if scheme == "plain":

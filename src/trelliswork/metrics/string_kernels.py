@@ -9,7 +9,13 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 @kernel(EXACT)
 def distance(source, target, row):
-    """Fewest insertions, deletions and substitutions; `row` has room for one more than the target."""
+    """Return the fewest insertions, deletions and substitutions.
+
+    Args:
+        source: Symbols of the one string.
+        target: Symbols of the other.
+        row: Room for one number more than the target has symbols, int64.
+    """
     m = target.shape[0]
     for j in range(m + 1):
         row[j] = j
@@ -24,7 +30,15 @@ def distance(source, target, row):
 
 @kernel(EXACT)
 def distances(sources, source_offsets, targets, target_offsets, found):
-    """found[p] of the pair p, whose symbols are at [offsets[p], offsets[p + 1])."""
+    """Compute the edit distance of each pair of strings.
+
+    Args:
+        sources: Symbols of all sources, whole numbers.
+        source_offsets: Where each source begins, int64 [pairs + 1].
+        targets: Symbols of all targets.
+        target_offsets: Where each target begins, int64 [pairs + 1].
+        found: Distances, int64 [pairs], filled in.
+    """
     longest = 0
     for p in range(found.shape[0]):
         longest = max(longest, target_offsets[p + 1] - target_offsets[p])

@@ -43,15 +43,6 @@ Inputs = Any  # what a model reads, as its own `predict` says: `Readable`, attri
 Known = Any  # parts of the answers that are known, as its own `predict` says
 
 
-def count(n: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "sentence"), count(1200, "token")
-    ('1 sentence', '1,200 tokens')
-    """
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
-
-
 @dataclass(frozen=True)
 class PartProbability:
     """A part of an answer, such as a token with its tag or a span: positions [start, end), label and probability.
@@ -243,6 +234,7 @@ class Model:
     reads: ClassVar[str] = "words"
     learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, tokens of a text; and is judged by them
     supports_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
+    pins_chains: ClassVar[bool] = False  # whether several labels of the same words can be pinned
     counts_parts: ClassVar[bool] = False  # whether it has `expected_counts`
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     supports_ensembling: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
@@ -341,9 +333,9 @@ class Model:
 
     def _shown(self) -> Sequence[Piece]:
         """Return, for notebooks, what `describe` says of it."""
-        told = self.describe(0)
-        rows = [("kind", told.kind), ("size", self.size), *told.labels.items()]
-        return [Table(rows), *(Table([*section.items()], (title, "")) for title, section in told.sections)]
+        about = self.describe(0)
+        rows = [("kind", about.kind), ("size", self.size), *about.labels.items()]
+        return [Table(rows), *(Table([*section.items()], (title, "")) for title, section in about.sections)]
 
     @property
     def n_columns(self) -> int:
@@ -361,6 +353,14 @@ class Model:
     def scheme(self) -> str:
         """Scheme in which its tags spell spans; plain if they do not."""
         return "plain"
+
+    @property
+    def known_labels(self) -> list[str]:
+        """The labels that a part of its answers may have: tags, labels of arcs, of constituents or of frames.
+
+        Empty if its parts have no labels of a fixed set, or if it has several tasks, whose `heads` say theirs.
+        """
+        return []
 
     @property
     def size(self) -> str:

@@ -6,7 +6,7 @@
 
 A rule is an edit tree (Chrupała 2008, Towards a machine-learning architecture for lexical functional grammar parsing):
 the longest piece that form and lemma share stays, and what is before and behind it is rewritten in the same way, so
-that prefixes, endings and vowels inside can change. Which rule a new word takes is told by the words with the same
+that prefixes, endings and vowels inside can change. Which rule a new word takes is decided by the words with the same
 ending: shares of rules after endings of 0, 1, 2, ... letters, each smoothed by the shorter one (Witten and Bell 1991).
 Where prefixes change too, which held-out words of each tag tell, the first two letters count as well.
 """

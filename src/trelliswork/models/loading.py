@@ -43,7 +43,7 @@ load_tagger = load
 
 
 def known_kind(directory: str | Path) -> str:
-    """Return the kind of the model in a folder, or of the first of several; what is no model is a `ModelError`.
+    """Return the kind of the model in a folder, or of the first of several; what is not a model is a `ModelError`.
 
     Nothing is imported, so that a wrong path is reported at once.
     """

@@ -56,7 +56,7 @@ class Material(NamedTuple):
 class RunOptions(NamedTuple):
     """Place and manner of a run: the folder of the model, None to keep it in memory, and who sees how it goes.
 
-    `on_score` is told the step and the dev score now and then; it may raise to end the run.
+    `on_score` is called with the step and the dev score now and then; it may raise to end the run.
     """
 
     folder: Path | None

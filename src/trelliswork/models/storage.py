@@ -132,7 +132,7 @@ def _write_kept(folder: Path, kept: Mapping[str, object]) -> None:
 
 
 def stored_kind(directory: str | Path, home_of: Callable[[str], str], default: str) -> str:
-    """Return the kind of the model in a folder; what is no model of a known kind is a `ModelError`.
+    """Return the kind of the model in a folder; what is not a model of a known kind is a `ModelError`.
 
     The class is not imported. `default` is the kind that the error names as expected.
 

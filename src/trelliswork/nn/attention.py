@@ -21,10 +21,9 @@ from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import cast
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.structured import StructuredLayer
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import out_of_reach
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.runtime.threads import n_threads, one_thread_if_small
 
 Heads = Literal["projective", "spanning", "independent"]
@@ -58,6 +57,16 @@ class SoftmaxAttention(nn.Module):
         values: Float[Tensor, "*batch n d"],
         lengths: Int[Tensor, "*batch"] | None = None,
     ) -> Attended:
+        """Return the attended values, and the probability of each position.
+
+        Args:
+            scores: Scores of the positions.
+            values: Vectors of the positions.
+            lengths: Number of positions of each row; None if all rows are full.
+
+        Returns:
+            Context [*batch, d] and weights [*batch, n], which are 0 beyond the lengths.
+        """
         scores, valid = _checked(scores, values, lengths)
         return _attend(_softmax(scores, valid), values, valid)
 
@@ -75,6 +84,16 @@ class BernoulliAttention(nn.Module):
         values: Float[Tensor, "*batch n d"],
         lengths: Int[Tensor, "*batch"] | None = None,
     ) -> Attended:
+        """Return the sum of the values, each by the probability that its position is selected.
+
+        Args:
+            scores: Log-odds of the positions.
+            values: Vectors of the positions.
+            lengths: Number of positions of each row; None if all rows are full.
+
+        Returns:
+            Context [*batch, d] and weights [*batch, n], which are 0 beyond the lengths.
+        """
         scores, valid = _checked(scores, values, lengths)
         return _attend(scores.sigmoid(), values, valid)
 
@@ -106,6 +125,17 @@ class ChainAttention(StructuredLayer):
         lengths: Int[Tensor, "*batch"] | None = None,
         transitions: Float[Tensor, "*batch n-1 2 2"] | None = None,
     ) -> Attended:
+        """Return the sum of the values, each by the probability that its position is selected.
+
+        Args:
+            scores: Scores of selecting the positions.
+            values: Vectors of the positions.
+            lengths: Number of positions of each row; None if all rows are full.
+            transitions: Scores that are added to the learned ones, indexed [from, to], 1 = selected; None for 0.
+
+        Returns:
+            Context [*batch, d] and weights [*batch, n], which are 0 beyond the lengths.
+        """
         scores, valid = _checked(scores, values, lengths)
         chain = self.distribution(scores, lengths, transitions)
         return _attend(chain.marginals[..., 1], values, valid)
@@ -116,7 +146,16 @@ class ChainAttention(StructuredLayer):
         lengths: Int[Tensor, "*batch"] | None = None,
         transitions: Float[Tensor, "*batch n-1 2 2"] | None = None,
     ) -> LinearChain:
-        """Return the distribution over selections: tag 1 where a position is selected."""
+        """Return the distribution over selections: tag 1 where a position is selected.
+
+        Args:
+            scores: Scores of selecting the positions.
+            lengths: Number of positions of each row; None if all rows are full.
+            transitions: Scores that are added to the learned ones, indexed [from, to], 1 = selected; None for 0.
+
+        Returns:
+            A chain over the tags 0 and 1.
+        """
         # [S4.314]
         emissions = torch.stack([torch.zeros_like(scores), scores], -1)
         arcs = self.transitions if transitions is None else self.transitions + transitions
@@ -152,6 +191,16 @@ class SegmentAttention(StructuredLayer):
         values: Float[Tensor, "*batch n d"],
         lengths: Int[Tensor, "*batch"] | None = None,
     ) -> Attended:
+        """Return the sum of the values, each by the probability that a selected segment covers its position.
+
+        Args:
+            scores: Scores of covering the positions.
+            values: Vectors of the positions.
+            lengths: Number of positions of each row; None if all rows are full.
+
+        Returns:
+            Context [*batch, d] and weights [*batch, n], which are 0 beyond the lengths.
+        """
         scores, valid = _checked(scores, values, lengths)
         selected = self.distribution(scores, lengths).marginals[..., 1]  # (*batch, n, width), by their first position
         return _attend(_coverage(selected), values, valid)

@@ -14,9 +14,8 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.checks import check_tensors
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkWarning
 from trelliswork.nn.structured import StructuredLayer, check_reduction, mask_of, reduce
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import any_seen, values_are_hidden
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import allowed_transitions, unreachable, violations
 
 UNKNOWN = -100

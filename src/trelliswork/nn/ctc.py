@@ -14,10 +14,9 @@ from trelliswork.distributions.checks import check_tensor, flat_lengths
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.device_costs import Size, copy_is_cheaper
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.transfer import by_copy, to_host
 from trelliswork.structures.ctc import solver
 from trelliswork.structures.ctc.kernels import frames_are_scores

@@ -13,7 +13,7 @@ from trelliswork.distributions.checks import check_tensor, whole_values
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce, require_possible
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 
 class DependencyCRF(StructuredLayer):

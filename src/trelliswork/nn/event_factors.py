@@ -14,8 +14,7 @@ from torch import Tensor
 
 from trelliswork.distributions.approximation import Approximation
 from trelliswork.distributions.factor_graph import FactorGraph
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 
 MOST_ENTRIES = 1 << 20  # numbers in the tables of a junction tree; larger graphs get no exact answer
 T = TypeVar("T")

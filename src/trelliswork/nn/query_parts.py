@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 
 def join_input(columns: Sequence[Sequence[str]], keywords: Sequence[str], question: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 Visible = Literal["binary", "gaussian"]
 

@@ -13,7 +13,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.checks import check_tensor
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 Segment = tuple[int, int, int | str]  # start, end (exclusive) and label, by its number or its name
 Segmentations = Sequence[Sequence[Segment]] | Int[Tensor, "batch n"]  # a list for each row, or starts
@@ -175,7 +175,20 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Tensor:
-        """Return minus the log likelihood."""
+        """Return minus the log likelihood.
+
+        Args:
+            scores: Segment scores [batch, n, k, c], token scores [batch, n, c] or encodings [batch, n, d], as the layer
+                was made.
+            segments: For each row its segments (start, end, label); or the label at each token that starts a segment,
+                negative elsewhere.
+            lengths: Number of tokens of each row; None if a mask says it or all rows are full.
+            reduction: Sum, mean, token_mean or none.
+            mask: True at valid positions; None if lengths say it.
+
+        Returns:
+            A scalar, or [batch] without reduction.
+        """
         return -self(scores, segments, lengths, reduction, mask=mask)
 
     def decode(
@@ -185,7 +198,17 @@ class SemiCRF(StructuredLayer):
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> list[list[Segment]]:
-        """Return the best segmentation of each row: lists of (start, end, label)."""
+        """Return the best segmentation of each row: lists of (start, end, label).
+
+        Args:
+            scores: Segment scores [batch, n, k, c], token scores [batch, n, c] or encodings [batch, n, d], as the layer
+                was made.
+            lengths: Number of tokens of each row; None if a mask says it or all rows are full.
+            mask: True at valid positions; None if lengths say it.
+
+        Returns:
+            For each row its segments, which cover it.
+        """
         return [self._named(row) for row in self.distribution(scores, lengths, mask=mask).argmax]
 
     def marginals(

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import check_tensor
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import any_seen
-from trelliswork.runtime.shapes import Bool, Float, Int
 
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
 

@@ -18,7 +18,7 @@ from trelliswork.errors import ModelError, ScoreError, TrellisworkError
 from trelliswork.nn.crf import CRF, UNKNOWN
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder, config_of, import_transformers
 from trelliswork.nn.encoders.subwords import Subwords
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.tags.schemes import spans_of
 
 HEAD, WEIGHTS = "token_classifier.json", "model.safetensors"

@@ -12,7 +12,7 @@ from trelliswork.distributions.checks import check_tensor
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import StructuredLayer, check_reduction, lengths_of, reduce, require_possible
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 Node = tuple[int, int, int | None]
 

@@ -34,9 +34,16 @@ def differentiable(
 ) -> Any:
     """Return the results of a kernel, differentiable by `scores` to every order; a score may be None.
 
-    `vjp(*grads)` is the analytic gradient: float64 arrays shaped like the results in, one array for each of the scores
-    out. `reference(*scores)` computes the same results from float64 scores with torch operations. It is used where
-    there is no `vjp`, and where a gradient is itself differentiated.
+    Args:
+        results: what the kernel computed from the scores.
+        scores: the tensors that it read, in float64; one that is None has no gradient.
+        vjp: the analytic gradient: float64 arrays shaped like the results in, one array for each of the scores out.
+            None to differentiate `reference`.
+        reference: the same results from float64 scores by torch operations, for where there is no `vjp` and where a
+            gradient is itself differentiated.
+
+    Returns:
+        The results, in the form that they came in.
     """
     if torch.is_grad_enabled():
         for each in scores:
@@ -66,15 +73,44 @@ class _FromKernel(torch.autograd.Function):
 class FusedLayer(Protocol):
     """A layer of a network as one step of autograd: kernels and products on tensors of its own dtype.
 
-    `forward` gives the results and what `backward` needs beside the tensors; `backward` the gradient by each of them.
-    `reference` computes the same results with torch operations, for gradients that are themselves differentiated.
+    `reference` computes the same results as `forward` with torch operations, for gradients that are themselves
+    differentiated.
     """
 
-    def forward(self, *tensors: Any) -> tuple[Results, tuple[Tensor, ...]]: ...
+    def forward(self, *tensors: Any) -> tuple[Results, tuple[Tensor, ...]]:
+        """Compute the results of the layer.
 
-    def backward(self, tensors: Any, kept: Any, grads: Any) -> tuple[Tensor | None, ...]: ...
+        Args:
+            tensors: inputs and weights, as the signature of a layer names them, with their shapes.
 
-    def reference(self, *tensors: Any) -> Results: ...
+        Returns:
+            The results, and tensors that `backward` reads in addition to the inputs.
+        """
+        ...
+
+    def backward(self, tensors: Any, kept: Any, grads: Any) -> tuple[Tensor | None, ...]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: what `forward` was given.
+            kept: what `forward` kept for this.
+            grads: the gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it; None where it has no gradient.
+        """
+        ...
+
+    def reference(self, *tensors: Any) -> Results:
+        """Compute the same results with torch operations.
+
+        Args:
+            tensors: what `forward` is given.
+
+        Returns:
+            The results, differentiable by autograd.
+        """
+        ...
 
 
 def fused(layer: FusedLayer, *tensors: Tensor) -> Any:
@@ -124,7 +160,16 @@ def _recordable(part: Any, anew: bool) -> Any:
 def by_reference(
     reference: Callable[..., Results], scores: OptionalTensors, grads: tuple[Tensor, ...]
 ) -> OptionalTensors:
-    """Return the gradient of reference(*scores) by autograd in float64, with a graph of its own if one is recorded."""
+    """Return the gradient of reference(*scores) by autograd in float64, with a graph of its own if one is recorded.
+
+    Args:
+        reference: a function of scores by torch operations.
+        scores: its arguments; one that is None has no gradient.
+        grads: the gradient by each of its results.
+
+    Returns:
+        One tensor for each of the scores, shaped like it; None where it has no gradient.
+    """
     again = torch.is_grad_enabled()
     moved = [tensor is not None and tensor.requires_grad for tensor in scores]
     needed = [tensor for tensor in scores if tensor is not None and tensor.requires_grad]
@@ -146,7 +191,15 @@ def _precise(scores: Tensor) -> Tensor:
 def rows_by_reference(
     gradient: Array, left: Array, scores: Tensor, grad: Array, reference: Callable[[Tensor, Tensor], Tensor]
 ) -> None:
-    """Fill in the rows of a gradient that a kernel has left: that of reference(scores[rows], rows)."""
+    """Fill in the rows of a gradient that a kernel has left: that of reference(scores[rows], rows).
+
+    Args:
+        gradient: gradient by the scores [rows, ...], which is filled in.
+        left: True for the rows that the kernel has left [rows].
+        scores: the scores [rows, ...].
+        grad: the gradient by the result of each row [rows].
+        reference: a function from scores of some rows, and their numbers, to their results.
+    """
     if not left.any():
         return
     rows = torch.from_numpy(np.flatnonzero(left))

@@ -31,7 +31,17 @@ def entries_of(level: Level) -> list[Entry]:
 
 
 def build_level(level: Level, entries: Sequence[Entry], n_processes: int, folder: Path = FOLDER) -> Path:
-    """Bring the folder of a level up to date: compile what is missing, remove what is no longer listed."""
+    """Bring the folder of a level up to date: compile what is missing, remove what is no longer listed.
+
+    Args:
+        level: the instructions that the processor may use.
+        entries: the kernels to compile.
+        n_processes: how many processes compile.
+        folder: where the folders of all levels lie.
+
+    Returns:
+        The folder of the level.
+    """
     place = folder / level.name
     place.mkdir(parents=True, exist_ok=True)
     names = {entry: _file_name(entry) for entry in entries}
@@ -45,7 +55,13 @@ def build_level(level: Level, entries: Sequence[Entry], n_processes: int, folder
 
 
 def pack(files: Mapping[Entry, Path | None], place: Path, preset: int = 9) -> None:
-    """Write compressed copies of files of the cache under the names that wheels have."""
+    """Write compressed copies of files of the cache under the names that wheels have.
+
+    Args:
+        files: the compiled file of each kernel; None is an error.
+        place: the folder to write to.
+        preset: how hard to compress, 0 to 9.
+    """
     for entry, file in files.items():
         if file is None:
             raise RuntimeError(f"{entry.module}:{entry.name} was compiled, but not kept")

@@ -36,6 +36,11 @@ class Kernel:
 
     numba takes it for a dispatcher when another kernel calls it (`_numba_type_`): its own if Python calls it as well,
     otherwise one that is compiled for kernels only.
+
+    Args:
+        function: the Python function.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        inline: whether the code is copied into the kernels that call it.
     """
 
     dispatcher: Any
@@ -86,7 +91,16 @@ def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Functio
 
 
 def overload(function: Function, arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Function], Function]:
-    """Do numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`."""
+    """Do numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`.
+
+    Args:
+        function: the function that kernels call.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        inline: whether the code is copied into the kernels that call it.
+
+    Returns:
+        A decorator of the function that chooses an implementation by types.
+    """
 
     def decorate(choose: Function) -> Function:
         _unregistered.append(lambda: _compiler.add_overload(function, choose, arithmetic, inline))

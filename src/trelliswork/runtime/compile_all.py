@@ -34,11 +34,17 @@ def compile_all(
     settings: Mapping[str, str] | None = None,
     note: Callable[[int, int], object] = lambda ready, n_kernels: None,
 ) -> dict[Entry, Path | None]:
-    """Compile kernels in parallel processes, as many as there are cores, and return the file of each.
+    """Compile kernels in parallel processes and return the file of each.
 
-    The file is None for a kernel that the package brings along, or that could not be kept. `settings` are added to the
-    environment of the processes. `note` is called with the number of kernels that are ready and that of all. Where no
-    process can leave what it compiles to another, this one compiles, in memory if need be.
+    Args:
+        entries: the kernels to compile.
+        n_processes: how many processes to start; None for as many as there are cores.
+        settings: variables that are added to the environment of the processes.
+        note: a function that is called with the number of kernels that are ready and that of all.
+
+    Returns:
+        The file of each kernel; None if the package brings it along, or if it could not be kept. Where no process can
+        leave what it compiles to another, this one compiles, in memory if need be.
     """
     listed, files = list(dict.fromkeys(entries)), dict[Entry, Path | None]()
     with Helpers(listed, n_processes, settings) as helpers:
@@ -58,7 +64,13 @@ def compile_all(
 
 
 class Helpers:
-    """Processes that compile a list of kernels; inside `with`, and not longer than this process lives."""
+    """Processes that compile a list of kernels; inside `with`, and not longer than this process lives.
+
+    Args:
+        entries: the kernels to compile.
+        n_processes: how many processes to start.
+        settings: variables that are added to their environment.
+    """
 
     def __init__(
         self, entries: Sequence[Entry], n_processes: int | None = None, settings: Mapping[str, str] | None = None

@@ -20,12 +20,30 @@ from trelliswork.runtime.turns import SharedCache
 
 
 def dispatcher_of(function: Function, arithmetic: Arithmetic, inline: bool) -> Any:
-    """Return the dispatcher of a kernel; the function itself under NUMBA_DISABLE_JIT."""
+    """Return the dispatcher of a kernel; the function itself under NUMBA_DISABLE_JIT.
+
+    Args:
+        function: the Python function of the kernel.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        inline: whether the code is copied into the kernels that call it.
+
+    Returns:
+        What Python calls.
+    """
     return _dispatcher(function, SharedCache(function, arithmetic), **options(arithmetic, inline))
 
 
 def helper_of(function: Function, arithmetic: Arithmetic, inline: bool) -> Any:
-    """Return the dispatcher of a kernel that only kernels call: it has no wrapper for Python, a seventh of the work."""
+    """Return the dispatcher of a kernel that only kernels call: it has no wrapper for Python, a seventh of the work.
+
+    Args:
+        function: the Python function of the kernel.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        inline: whether the code is copied into the kernels that call it.
+
+    Returns:
+        What kernels call.
+    """
     cache = SharedCache(function, arithmetic, for_kernels=True)
     return _dispatcher(function, cache, **options(arithmetic, inline), no_cpython_wrapper=True)
 
@@ -49,7 +67,14 @@ def _dispatcher(function: Function, cache: SharedCache, **chosen: Any) -> Any:
 
 
 def add_overload(function: Function, choose: Function, arithmetic: Arithmetic, inline: bool) -> None:
-    """Tell numba which implementation of a function kernels call."""
+    """Tell numba which implementation of a function kernels call.
+
+    Args:
+        function: the function that kernels call.
+        choose: a function from the types of the arguments to an implementation.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        inline: whether the code is copied into the kernels that call it.
+    """
     extending.overload(function, jit_options=options(arithmetic, inline) | {"no_cpython_wrapper": True})(choose)
 
 

@@ -112,6 +112,14 @@ def copy_is_cheaper(structure: str, size: Size, device: torch.device) -> bool:
     """Return whether kernels on a copy take less time than the reference on the device, and say so once at DEBUG.
 
     A structure that the table does not know is always asked by kernel.
+
+    Args:
+        structure: name of the structure.
+        size: how much the query has to do.
+        device: where the scores lie.
+
+    Returns:
+        True for kernels on a copy.
     """
     costs = _costs(os.environ.get(VARIABLE, ""))
     if structure not in EXTENTS:

@@ -35,6 +35,16 @@ class Entry(NamedTuple):
 
     @classmethod
     def of(cls, module: str, name: str, signature: Iterable[types.Type]) -> Entry:
+        """Return the entry of a kernel for arguments of these types.
+
+        Args:
+            module: full name of its module.
+            name: name of the function.
+            signature: numba's type of each argument.
+
+        Returns:
+            The entry, its types written as JSON.
+        """
         return cls(module, name, json.dumps([write_type(kind) for kind in signature]))
 
     @property

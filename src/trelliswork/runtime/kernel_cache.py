@@ -61,7 +61,13 @@ class Codegen(Protocol):
 
 
 class KernelCache:
-    """The cache that a numba dispatcher asks (`numba.core.caching._Cache`), for one kernel."""
+    """The cache that a numba dispatcher asks (`numba.core.caching._Cache`), for one kernel.
+
+    Args:
+        function: the Python function of the kernel.
+        arithmetic: what the compiler may do with floats, such as EXACT.
+        for_kernels: whether kernels call it, instead of Python.
+    """
 
     def __init__(
         self, function: Callable[..., object], arithmetic: Iterable[str], *, for_kernels: bool = False
@@ -215,7 +221,7 @@ def numba_version() -> str:
 
 @cache
 def _tools() -> str:
-    """Return the versions and settings that machine code depends on beside its source and its processor."""
+    """Return the versions and settings that machine code depends on in addition to its source and its processor."""
     versions = __version__, numba_version(), llvmlite.__version__, np.__version__, sys.version, platform.machine()
     return _short(versions, _settings())
 

@@ -43,6 +43,11 @@ def higher(typing_context, x, y):
 
     One instruction. `max` is a comparison and a choice: of `row[j] = max(row[j], s)` LLVM makes a masked store, several
     times slower on some processors, and a running maximum stays outside of vector registers.
+
+    Args:
+        typing_context: numba's context of types.
+        x: type of the one number.
+        y: type of the other.
     """
     kind = max(x, y, key=lambda each: each.bitwidth)
 
@@ -162,14 +167,32 @@ def log_add(x, y):
 
 @kernel(FAST, inline=True)
 def add_products(sums, share, left, right, size):
-    """sums += share * left * right."""
+    """Add share * left * right to sums.
+
+    Args:
+        sums: [size], added to.
+        share: a number.
+        left: [size].
+        right: [size].
+        size: how many entries to add.
+    """
     for e in range(size):
         sums[e] += share * left[e] * right[e]
 
 
 @kernel(FAST, inline=True)
 def share_products(share, bars, left, right, left_bars, right_bars, size):
-    """Pass the derivatives by the sums of `add_products` on to both factors."""
+    """Pass the derivatives by the sums of `add_products` on to both factors.
+
+    Args:
+        share: the number that the products were multiplied by.
+        bars: derivative by the sums [size].
+        left: [size].
+        right: [size].
+        left_bars: derivative by `left` [size], added to.
+        right_bars: derivative by `right` [size], added to.
+        size: how many entries there are.
+    """
     for e in range(size):
         left_bars[e] += share * bars[e] * right[e]
         right_bars[e] += share * bars[e] * left[e]
@@ -177,7 +200,14 @@ def share_products(share, bars, left, right, left_bars, right_bars, size):
 
 @kernel(FAST)
 def insert(value, origin, values, origins):
-    """Put a value into a descending list at its place, after its equals; the lowest falls out."""
+    """Put a value into a descending list at its place, after its equals; the lowest falls out.
+
+    Args:
+        value: the value.
+        origin: where it comes from.
+        values: descending values [k], changed in place.
+        origins: where each of them comes from [k], changed in place.
+    """
     r = values.shape[0] - 1
     while r > 0 and values[r - 1] < value:
         values[r], origins[r] = values[r - 1], origins[r - 1]
@@ -187,7 +217,15 @@ def insert(value, origin, values, origins):
 
 @kernel(FAST, inline=True)
 def insert_moved(candidates, added, base, values, origins):
-    """Merge a descending list, moved by `added`, into the list `values`; its entry r has the origin base + r."""
+    """Merge a descending list, moved by `added`, into the list `values`; its entry r has the origin base + r.
+
+    Args:
+        candidates: descending values.
+        added: what is added to each of them.
+        base: origin of the first of them.
+        values: descending values [k], changed in place.
+        origins: where each of them comes from [k], changed in place.
+    """
     for r in range(candidates.shape[0]):
         value = candidates[r] + added
         if value <= values[values.shape[0] - 1]:
@@ -209,6 +247,12 @@ def pick_from_sums(sums, row, size, uniform):
     """Return the index that a uniform number in [0, 1) picks from running sums of weights, sums[row, :size].
 
     An index of weight 0 is never picked; where all are 0, it is index 0.
+
+    Args:
+        sums: running sums [rows, room].
+        row: the row to read.
+        size: how many sums it has.
+        uniform: a number in [0, 1).
     """
     index, bound = 0, uniform * sums[row, size - 1]
     for i in range(size):
@@ -218,9 +262,14 @@ def pick_from_sums(sums, row, size, uniform):
 
 @kernel(EXACT)
 def pick(weights, size, left):
-    """The index at which the sum of weights passes `left`, a number below all of it; a weight of 0 is never picked.
+    """Return the index at which the sum of weights passes a number; a weight of 0 is never picked.
 
     Always an index: 0 where no weight is positive.
+
+    Args:
+        weights: [size], none below 0.
+        size: how many there are.
+        left: a number below the sum of all weights.
     """
     chosen = 0
     for i in range(size):
@@ -234,7 +283,12 @@ def pick(weights, size, left):
 
 @kernel(EXACT)
 def right_padded(mask, lengths):
-    """Fill in the lengths of right-padded rows; False if a row is empty or has a hole."""
+    """Fill in the lengths of right-padded rows; False if a row is empty or has a hole.
+
+    Args:
+        mask: True at valid positions, bool [batch, n].
+        lengths: int64 [batch], filled in.
+    """
     batch, n = mask.shape
     for b in range(batch):
         length = 0
@@ -266,6 +320,9 @@ def first_not_a_score(arrays):
     """Return (which array, index) of the first NaN or score above `LARGEST_SCORE` in flat arrays, or (-1, -1).
 
     -inf is a score: it forbids.
+
+    Args:
+        arrays: a tuple of flat arrays, float32 or float64.
     """
     for which in range(len(arrays)):
         index = _first_bad(arrays[which])

@@ -21,7 +21,13 @@ def uniform(state):
 
 @kernel(EXACT)
 def draw(log_weights, size, state):
-    """An index in proportion to exp(log_weights); -inf is never drawn. 0 where no proportion is defined (NaN, +inf)."""
+    """Draw an index in proportion to exp(log_weights); -inf is never drawn, and 0 is for what is undefined (NaN, +inf).
+
+    Args:
+        log_weights: float64 [size].
+        size: how many there are.
+        state: state of the generator, changed in place.
+    """
     top = -np.inf
     for i in range(size):
         top = max(top, log_weights[i])
@@ -43,7 +49,13 @@ def draw(log_weights, size, state):
 
 @kernel(EXACT)
 def draw_weight(weights, size, state):
-    """Return an index in proportion to weights; 0 is never drawn. 0 where no weight is positive."""
+    """Return an index in proportion to weights; 0 is never drawn. 0 where no weight is positive.
+
+    Args:
+        weights: [size], none below 0.
+        size: how many there are.
+        state: state of the generator, changed in place.
+    """
     total = 0.0
     for i in range(size):
         total += weights[i]
@@ -52,5 +64,12 @@ def draw_weight(weights, size, state):
 
 @kernel(EXACT)
 def choose(log_weights, size, best, state):
-    """Return the index of the best, the first among ties; or one that is drawn."""
+    """Return the index of the best, the first among ties; or one that is drawn.
+
+    Args:
+        log_weights: float64 [size].
+        size: how many there are.
+        best: whether the best is chosen instead of drawing one.
+        state: state of the generator, changed in place.
+    """
     return first_best(log_weights, size)[0] if best else draw(log_weights, size, state)

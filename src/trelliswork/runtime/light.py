@@ -272,7 +272,16 @@ _IMMORTAL: list[object] = []  # machine code is never unloaded, and neither is w
 
 
 def link(code: bytes, function: str, variables: Mapping[str, object]) -> dict[str, int]:
-    """Return the addresses of a function and of variables in an object file, linked to what the process has."""
+    """Return the addresses of a function and of variables in an object file, linked to what the process has.
+
+    Args:
+        code: an object file.
+        function: the function to look up.
+        variables: the variables to look up, by name.
+
+    Returns:
+        An address for each of these names.
+    """
     symbols = symbols_of(code)
     if symbols is None or not symbols.defined.issuperset([function, *variables]):
         raise NeedsNumbaError

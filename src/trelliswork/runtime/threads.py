@@ -82,7 +82,14 @@ def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 def over_rows(kernel: Callable[..., Result], n_rows: int, work: int, *arguments: object) -> list[Result]:
     """Return the results of kernel(first, last, *arguments) on row ranges that cover 0..n_rows.
 
-    `work` decides how many.
+    Args:
+        kernel: what is called with the first row, the row behind the last, and the arguments.
+        n_rows: how many rows there are.
+        work: about how many operations all rows take; decides how many threads share them.
+        arguments: further arguments of the kernel.
+
+    Returns:
+        What the kernel returned for each range, in order of rows.
     """
     if work < WORTH_SPLITTING:
         return [kernel(0, n_rows, *arguments)]

@@ -75,6 +75,40 @@ class CRF(BaseEstimator):
     - Beyond it: `predict_top_k`, `span_probabilities`, `explain`, `from_crfsuite`; labels that are not known and
       `sample_weight` in `fit`; `cutoff` (rare attributes), `hash_bits` (no names, bounded size) and `induce`
       (conjunctions) as in `LearningConfig`.
+
+    Args:
+        algorithm: Lbfgs, l2sgd, ap, pa or arow; or another learner of this library.
+        min_freq: Attributes seen fewer times are left out.
+        all_possible_states: Whether pairs of an attribute and a label that were not seen have weights.
+        all_possible_transitions: Whether pairs of labels that were not seen have weights.
+        c1: Strength of the L1 term, for lbfgs.
+        c2: Strength of the L2 term, for lbfgs and l2sgd.
+        max_iterations: Largest number of iterations or epochs.
+        num_memories: Steps that lbfgs remembers.
+        epsilon: Lbfgs ends when the gradient is this small.
+        period: Iterations over which `delta` is measured.
+        delta: Improvement over `period` iterations below which training ends.
+        linesearch: Accepted, without effect.
+        max_linesearch: Largest number of trials of a line search.
+        calibration_eta: First learning rate that l2sgd tries.
+        calibration_rate: Factor from one rate to the next.
+        calibration_samples: Sentences that rates are tried on.
+        calibration_candidates: Rates to try.
+        calibration_max_trials: Largest number of trials.
+        pa_type: 0, 1 or 2: passive-aggressive without slack, with a linear or a quadratic one.
+        c: Aggressiveness of pa.
+        error_sensitive: Whether pa counts the wrong labels of a sentence.
+        averaging: Whether pa averages its weights.
+        variance: First variance of arow.
+        gamma: Regularisation of arow.
+        verbose: Whether progress is printed.
+        model_filename: Folder of the model; None to keep it in memory.
+        keep_tempfiles: Accepted, without effect.
+        trainer_cls: Accepted, without effect.
+        random_state: Seed of the weights and of the order of sentences.
+        cutoff: Attributes seen fewer times are left out, as in `LearningConfig`.
+        hash_bits: Bits of hashed attributes; None for attributes with names.
+        induce: Number of conjunctions to induce; None for none.
     """
 
     def __init__(
@@ -123,9 +157,17 @@ class CRF(BaseEstimator):
     ) -> Self:
         """Learn from sentences of token attributes and their labels.
 
-        Development data are scored after every iteration (see `training_log_`) and change nothing else. A label may be
-        None (unknown) or a set of labels (one of them), and a sentence counts as often as its entry of `sample_weight`
-        says: both need the algorithm lbfgs or l2sgd.
+        Args:
+            X: Sentences, each a list of dicts or lists of names, one for each token.
+            y: Labels of the sentences. A label may be None (unknown) or a set of labels (one of them), with the
+                algorithms lbfgs and l2sgd.
+            X_dev: Development sentences, which are scored after every iteration (see `training_log_`) and change
+                nothing else.
+            y_dev: Their labels.
+            sample_weight: How often each sentence counts; None for once. With the algorithms lbfgs and l2sgd.
+
+        Returns:
+            The estimator itself.
         """
         if (X_dev is None) != (y_dev is None):
             raise ScoreError("Pass both X_dev and y_dev to use the holdout data")

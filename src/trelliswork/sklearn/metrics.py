@@ -64,14 +64,34 @@ def flat_f1_score(y_true: Sequences, y_pred: Sequences, **options: object) -> An
 
 
 def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **options: object) -> Any:
-    """Return the F-beta score of the labels; options are those of scikit-learn."""
+    """Return the F-beta score of the labels; options are those of scikit-learn.
+
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of the same sentences.
+        beta: How much more recall counts than precision.
+        options: Further arguments of `sklearn.metrics.fbeta_score`, such as `average`.
+
+    Returns:
+        A number, or one for each label with `average=None`.
+    """
     return _flat(metrics.fbeta_score, y_true, y_pred, beta=beta, **options)
 
 
 def flat_classification_report(
     y_true: Sequences, y_pred: Sequences, labels: Sequence[object] | None = None, **options: object
 ) -> Any:
-    """Return a table with precision, recall and F1 of each label."""
+    """Return a table with precision, recall and F1 of each label.
+
+    Args:
+        y_true: Gold labels of each sentence.
+        y_pred: Predicted labels of the same sentences.
+        labels: Labels to report, in this order; None for all.
+        options: Further arguments of `sklearn.metrics.classification_report`, such as `digits`.
+
+    Returns:
+        The table as text, or as a dict with `output_dict=True`.
+    """
     return _flat(metrics.classification_report, y_true, y_pred, labels=labels, **options)
 
 

@@ -1,4 +1,4 @@
-"""One folder for each family of y; `registry.py` lists their records.
+"""One folder for each family of y; `distributions/registry.py` lists their records.
 
 Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries, `solver.py`
 (both solvers of the queries, and an example) and `math.md`. What folders share lies here:

@@ -16,7 +16,13 @@ STEP = 1e-20  # the size of a dual number's change: its square vanishes beside 1
 
 @kernel(EXACT)
 def read_arcs(raw, lengths, arcs):
-    """float64 scores of the arcs there can be, -inf elsewhere; False if one of them is NaN or +inf."""
+    """Read the scores of possible arcs in float64, -inf elsewhere; return False if one of them is NaN or +inf.
+
+    Args:
+        raw: scores as they were given, [batch, n+1, n+1], float32 or float64.
+        lengths: words of each row, int64 [batch].
+        arcs: float64 [batch, n+1, n+1], filled in.
+    """
     size, bad = raw.shape[1], 0
     for b in range(raw.shape[0]):
         n = lengths[b]
@@ -36,7 +42,14 @@ def read_arcs(raw, lengths, arcs):
 
 @kernel(EXACT)
 def highest_heads(arcs, n, low, tops):
-    """Compute the highest score of each word's arcs from nodes low..n, 0 where there is none."""
+    """Compute the highest score of each word's arcs from nodes low..n, 0 where there is none.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        n: words of the row.
+        low: the first node that may be a head: 0, or 1 without the root.
+        tops: highest score of each column, float64 [n+1], filled in.
+    """
     tops[: n + 1] = NEG_INF
     for h in range(low, n + 1):
         for m in range(1, n + 1):
@@ -48,7 +61,13 @@ def highest_heads(arcs, n, low, tops):
 
 @kernel(EXACT)
 def highest_root(arcs, n, tops):
-    """Return the highest of arcs[0, m] - tops[m]: a root word does not use the arc that its column is shifted by."""
+    """Return the highest of arcs[0, m] - tops[m]: a root word does not use the arc that its column is shifted by.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        n: words of the row.
+        tops: highest score of each column, float64 [n+1].
+    """
     root_top = NEG_INF
     for m in range(1, n + 1):
         root_top = max(root_top, arcs[0, m] - tops[m])
@@ -60,6 +79,12 @@ def read_direction(arcs, n, direction, along):
     """`along` gets the direction at possible arcs, scaled to STEP at most, and 0 elsewhere.
 
     Returns its extent, the highest |direction|; NaN if that is not finite.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        n: words of the row.
+        direction: how the scores of a row move, float64 [n+1, n+1].
+        along: float64 [n+1, n+1], filled in.
     """
     top = 0.0
     for h in range(n + 1):
@@ -108,7 +133,16 @@ def _no_arcs_cross(heads, n):
 
 @kernel(EXACT)
 def tree_scores(arcs, lengths, single_root, projective, heads, scores):
-    """The score of one tree a row; False if some heads are no tree of the family."""  # [S2, edge-factored score]
+    """Compute the score of one tree a row; return False if some heads are not a tree of the family.
+
+    Args:
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        projective: whether arcs must not cross.
+        heads: head of each word, int64 [batch, n].
+        scores: score of each tree, float64 [batch], filled in.
+    """  # [S2, edge-factored score]
     state = np.empty(arcs.shape[1], np.int64)
     for b in range(arcs.shape[0]):
         n, total = lengths[b], 0.0
@@ -122,7 +156,13 @@ def tree_scores(arcs, lengths, single_root, projective, heads, scores):
 
 @kernel(FAST)
 def expected_gradient(grad, posteriors, gradient):
-    """Compute gradient = grad[b] posteriors, in whatever precision the gradient has."""
+    """Compute gradient = grad[b] posteriors, in whatever precision the gradient has.
+
+    Args:
+        grad: weight of each row, float64 [batch].
+        posteriors: probabilities of arcs, float64 [batch, n+1, n+1].
+        gradient: [batch, n+1, n+1] of either precision, filled in.
+    """
     flat_posteriors, flat = posteriors.reshape(len(grad), -1), gradient.reshape(len(grad), -1)
     for b in range(len(grad)):
         for i in range(flat.shape[1]):
@@ -131,7 +171,16 @@ def expected_gradient(grad, posteriors, gradient):
 
 @kernel(FAST)
 def likelihood_gradient(grad, heads, lengths, log_probs, posteriors, gradient):
-    """grad[b] times what is observed less what is expected; 0 in rows whose heads are impossible."""
+    """grad[b] times what is observed less what is expected; 0 in rows whose heads are impossible.
+
+    Args:
+        grad: weight of each row, float64 [batch].
+        heads: head of each word, int64 [batch, n].
+        lengths: words of each row, int64 [batch].
+        log_probs: log probability of each tree, float64 [batch].
+        posteriors: probabilities of arcs, float64 [batch, n+1, n+1].
+        gradient: [batch, n+1, n+1] of either precision, filled in.
+    """
     weights = np.empty(len(grad))
     for b in range(len(grad)):
         weights[b] = -grad[b] if log_probs[b] > NEG_INF else 0.0
@@ -143,7 +192,12 @@ def likelihood_gradient(grad, heads, lengths, log_probs, posteriors, gradient):
 
 @kernel(EXACT)
 def labels_are_scores(labels, lengths):
-    """Return False if a label that is read is NaN or +inf."""
+    """Return False if a label that is read is NaN or +inf.
+
+    Args:
+        labels: scores of labels on arcs, [batch, n+1, n+1, l], float32 or float64.
+        lengths: words of each row, int64 [batch].
+    """
     bad = 0
     for b in range(labels.shape[0]):
         n = lengths[b]
@@ -157,7 +211,14 @@ def labels_are_scores(labels, lengths):
 
 @kernel(FAST)
 def fold_labels(labels, arcs, best, folded):
-    """Compute folded = arcs + log Σ_y exp(labels), or arcs + max_y labels; -inf where the arc is impossible."""
+    """Compute folded = arcs + log Σ_y exp(labels), or arcs + max_y labels; -inf where the arc is impossible.
+
+    Args:
+        labels: scores of labels on arcs, [batch, n+1, n+1, l], float32 or float64.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        best: whether the best label counts alone, instead of the sum over all.
+        folded: scores of arcs with their labels, float64 [batch, n+1, n+1], filled in.
+    """
     folded[:] = NEG_INF
     for b in range(arcs.shape[0]):
         for h in range(arcs.shape[1]):
@@ -174,7 +235,16 @@ def fold_labels(labels, arcs, best, folded):
 
 @kernel(FAST)
 def label_gradients(grad, labels, arcs, summed, d_labels, d_arcs):
-    """Compute derivatives of Σ grad * summed: grad by the arc, grad times p(label | arc) by each label."""
+    """Compute derivatives of Σ grad * summed: grad by the arc, grad times p(label | arc) by each label.
+
+    Args:
+        grad: derivative by each arc with its labels, float64 [batch, n+1, n+1].
+        labels: scores of labels on arcs, [batch, n+1, n+1, l], float32 or float64.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        summed: what `fold_labels` has filled in, float64 [batch, n+1, n+1].
+        d_labels: derivatives by labels, shaped like them, filled in.
+        d_arcs: derivatives by arcs, float64 [batch, n+1, n+1], filled in.
+    """
     for b in range(arcs.shape[0]):
         for h in range(arcs.shape[1]):
             for m in range(arcs.shape[2]):

@@ -12,15 +12,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.arcs import Arcs
 
 
 @dataclass(frozen=True)
 class LabelledArcs:
-    """parts[b, h, m, y] = arcs[b, h, m] + labels[b, h, m, y] in float64, -inf at whatever is no arc."""
+    """parts[b, h, m, y] = arcs[b, h, m] + labels[b, h, m, y] in float64, -inf at whatever is not an arc."""
 
     parts: Float[Tensor, "batch n+1 n+1 l"]
 
@@ -65,7 +64,16 @@ class LabelledArcs:
     def score(
         self, heads: Int[Tensor, "batch n"], labels: Int[Tensor, "batch n"], real: Bool[Tensor, "batch n"]
     ) -> Float[Tensor, "batch"]:
-        """Return Σ_m parts[head_m, m, label_m] over real words."""
+        """Return Σ_m parts[head_m, m, label_m] over real words.
+
+        Args:
+            heads: head of each word, words counted from 1 and 0 being the root.
+            labels: label of each word's arc.
+            real: True at words that are no padding.
+
+        Returns:
+            The score of each tree.
+        """
         picked = below(self.parts, heads).gather(-1, labels[..., None]).squeeze(-1)
         return torch.where(real, picked, 0.0).sum(1)
 
@@ -82,6 +90,16 @@ def label_log_probs(
     """Return log p(label | arc) of the arcs that heads choose.
 
     -inf for a forbidden label, and where the arc is impossible.
+
+    Args:
+        arcs: scores [batch, n+1, n+1] of arcs.
+        labels: scores [batch, n+1, n+1, l] of labels on arcs.
+        summed: log Σ exp over the labels of each arc [batch, n+1, n+1].
+        heads: head of each word.
+        chosen: label of each word's arc.
+
+    Returns:
+        One log probability for each word.
     """
     rows = torch.arange(len(heads), device=heads.device)[:, None]
     words = torch.arange(1, heads.shape[1] + 1, device=heads.device)
@@ -94,7 +112,16 @@ def label_log_probs(
 def add_labels(
     of_heads: Float[Tensor, "batch"], of_labels: Float[Tensor, "batch n"], real: Bool[Tensor, "batch n"]
 ) -> Float[Tensor, "batch"]:
-    """Return log p of trees with labels; -inf, with gradient 0, where one of them is impossible; never above 0."""
+    """Return log p of trees with labels; -inf, with gradient 0, where one of them is impossible; never above 0.
+
+    Args:
+        of_heads: log probability of the heads of each tree.
+        of_labels: log probability of each word's label, given its head.
+        real: True at words that are no padding.
+
+    Returns:
+        The log probability of each tree with its labels.
+    """
     possible = (of_heads > -INF) & ((of_labels > -INF) | ~real).all(1)
     together = torch.where(possible, of_heads, 0.0)
     together = together + torch.where(real & possible[:, None], of_labels, 0.0).sum(1)

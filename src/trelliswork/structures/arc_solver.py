@@ -22,11 +22,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.arrays import Array
+from trelliswork.runtime.arrays import Array, Bool, Float, Int
 from trelliswork.runtime.autograd import differentiable, rows_by_reference
 from trelliswork.runtime.bridge import any_seen, as_array, as_tensor
 from trelliswork.runtime.compilation import Kernel
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.runtime.threads import over_rows
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_kernels import (
@@ -112,7 +111,16 @@ class Family(NamedTuple):
         return log_z, marginals
 
     def run_changes(self, rows: ArcRows, log_z: Array, directions: Array) -> Array:
-        """Return the changes of marginals along directions [rows, n+1, n+1]."""
+        """Return the changes of marginals along directions [rows, n+1, n+1].
+
+        Args:
+            rows: the arcs of the rows, as kernels read them.
+            log_z: log Z [rows].
+            directions: how the scores move [rows, n+1, n+1].
+
+        Returns:
+            How the marginals move [rows, n+1, n+1].
+        """
         trees, (batch, size, _) = rows.arrays, directions.shape
         changes, done = np.zeros(directions.shape), np.empty(batch, np.bool_)
         over_rows(self.changes, batch, 2 * batch * size**3, *trees[:3], log_z, directions, changes, done)
@@ -133,7 +141,13 @@ def example(scores: Scores) -> Example:
 
 
 class ArcKernels(Solver):
-    """By kernel. Values are heads [rows, n], or (head, label) pairs [rows, n, 2]."""
+    """By kernel. Values are heads [rows, n], or (head, label) pairs [rows, n, 2].
+
+    Args:
+        family: the reference and the kernels of a family of trees.
+        given: the scores of arcs.
+        labels: the scores of labels on arcs; None for trees without labels.
+    """
 
     validates_values, finds_fewer = True, True
 
@@ -200,7 +214,7 @@ class ArcKernels(Solver):
     def _log_likelihood(self, rows: ArcRows, heads: Tensor) -> Tensor | None:
         """Return log p(heads): sums, score and all that the gradient needs in two kernels.
 
-        None if heads are no trees.
+        None if the heads are not those of trees.
         """
         arrays, values, family = rows.arrays, as_array(heads), self._family
         scores = np.empty(len(values))

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 
 @dataclass(frozen=True)
 class Arcs:
-    """Scores of a batch in float64: arcs[b, h, m] for head h and dependent m; -inf at whatever is no arc.
+    """Scores of a batch in float64: arcs[b, h, m] for head h and dependent m; -inf at whatever is not an arc.
 
     Words 1..lengths[b] of row b are real. With `single_root` exactly one word hangs from the root.
     """
@@ -27,7 +26,16 @@ class Arcs:
 
     @staticmethod
     def of(scores: Float[Tensor, "batch n+1 n+1"], lengths: Int[Tensor, "batch"], single_root: bool) -> Arcs:
-        """Set -inf into the root, from a word to itself, and at padding, whatever stands there."""
+        """Set -inf into the root, from a word to itself, and at padding, whatever stands there.
+
+        Args:
+            scores: scores of arcs, indexed [head, dependent]; node 0 is the root.
+            lengths: number of words of each row.
+            single_root: whether a single word may depend on the root.
+
+        Returns:
+            The arcs in float64.
+        """
         unread = Arcs(scores, lengths, single_root)
         return unread.with_arcs(torch.where(unread.is_arc, scores.double(), -INF))
 

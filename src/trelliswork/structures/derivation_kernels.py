@@ -65,7 +65,13 @@ def _next_way(chart, size, node, score, way):
 
 @kernel(EXACT)
 def fill(chart, size, last):
-    """Compute the best score of each node of spans that end by `last`, narrow spans first."""
+    """Compute the best score of each node of spans that end by `last`, narrow spans first.
+
+    Args:
+        chart: arrays of ways to make each node; best scores are filled in.
+        size: number of tokens.
+        last: the last token.
+    """
     starts, families, best = chart[0], chart[1], chart[4]
     for w in range(last + 1):
         for i in range(last - w + 1):
@@ -200,7 +206,17 @@ def _trace(chart, size, table, start, derivation, shown, stack, nodes):
 
 @kernel(EXACT)
 def top_derivations(chart, size, start, shown, room, derivations, scores):
-    """The best derivations of a node, as many as there is room for in `derivations`; False if they need more room."""
+    """Find the best derivations of a node, as many as there is room for; False if they need more room.
+
+    Args:
+        chart: arrays of ways to make each node, with best scores.
+        size: number of tokens.
+        start: the node whose derivations are asked for.
+        shown: which nodes are written.
+        room: arrays for the derivations of nodes.
+        derivations: int64 [k, nodes, 3], filled in.
+        scores: float64 [k], filled in.
+    """
     n_nodes = chart[4].shape[0]
     nodes, stack = np.empty((n_nodes, 4), np.int64), np.empty((4 * n_nodes // size + 8, 2), np.int64)
     nodes[:, FIRST] = NONE

@@ -75,6 +75,16 @@ def top_of_rows(
     """Return the best values [k, batch, *event] and their scores [k, batch], for the largest k of a row.
 
     Each row is searched by itself: row(b) are its values [k, n, ...] and scores [k].
+
+    Args:
+        row: a function from a row to its values [k, n, ...] and their scores [k].
+        batch: number of rows.
+        work: about how many operations all rows take; decides how many threads share them.
+        event: shape of a value.
+        padding: what stands behind the end of a shorter value.
+
+    Returns:
+        Values, and scores that are -inf where a row has fewer.
     """
     rows: list[tuple[Array, Array]] = [(np.empty(0), np.empty(0))] * batch
 

@@ -47,5 +47,15 @@ def narrowed(starts: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def widened(starts: Tensor, ends: Tensor, begun: Tensor, ended: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both with the spans [..., span] of one more width, as they are read from their starts and ends."""
+    """Return both with the spans [..., span] of one more width, as they are read from their starts and ends.
+
+    Args:
+        starts: spans by their start [..., n, widths].
+        ends: spans by their end [..., n, widths].
+        begun: spans of one more width, as they are read from their starts [..., span].
+        ended: the same spans, as they are read from their ends.
+
+    Returns:
+        Both, with one more width.
+    """
     return torch.cat([starts, begun[..., None]], -1), torch.cat([ended[..., None], ends], -1)

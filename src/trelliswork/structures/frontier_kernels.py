@@ -26,6 +26,13 @@ def offer(scores, numbers, size, score, number):
 
     Returns the size of the heap. A call counts references to both arrays, which takes ten times as long as a
     comparison: loops over many candidates call it only if `size < len(scores) or score >= scores[0]`.
+
+    Args:
+        scores: scores of the candidates, float64 [room].
+        numbers: number of each candidate, int64 [room].
+        size: how many there are.
+        score: score of the candidate.
+        number: its number.
     """
     if size == len(scores):
         if score >= scores[0] and _is_worse(scores[0], numbers[0], score, number):
@@ -36,7 +43,13 @@ def offer(scores, numbers, size, score, number):
 
 @kernel(EXACT)
 def sort_heap(scores, numbers, size):
-    """Bring a heap into order, best first."""
+    """Bring a heap into order, best first.
+
+    Args:
+        scores: scores of the candidates, float64 [room].
+        numbers: number of each candidate, int64 [room].
+        size: how many there are.
+    """
     for end in range(size - 1, 0, -1):
         score, number = scores[end], numbers[end]
         scores[end], numbers[end] = scores[0], numbers[0]
@@ -76,6 +89,13 @@ def prune(scores, numbers, size, width, gap):
     """Bring a heap into order, best first, and keep `width` candidates that score at most `gap` below the best.
 
     Returns how many are kept, and the best score of those that are not (-inf if all are).
+
+    Args:
+        scores: scores of the candidates, float64 [room].
+        numbers: number of each candidate, int64 [room].
+        size: how many there are.
+        width: how many to keep.
+        gap: how far below the best a score may be.
     """
     sort_heap(scores, numbers, size)
     n_kept = min(size, width)
@@ -86,7 +106,15 @@ def prune(scores, numbers, size, width, gap):
 
 @kernel(EXACT)
 def split(numbers, size, n_decisions, parents, decisions):
-    """Fill in the parents and decisions of the first `size` candidates of a beam."""
+    """Fill in the parents and decisions of the first `size` candidates of a beam.
+
+    Args:
+        numbers: number of each candidate, int64 [room].
+        size: how many there are.
+        n_decisions: number of decisions.
+        parents: int64 [size], filled in.
+        decisions: int64 [size], filled in.
+    """
     for rank in range(size):
         parents[rank], decision = numbers[rank] // (n_decisions + 1), numbers[rank] % (n_decisions + 1)
         decisions[rank] = decision if decision < n_decisions else NOTHING
@@ -97,6 +125,13 @@ def trace_back(parents, decisions, n_steps, place, path):
     """Fill in the decisions that led to the hypothesis at `place` of the beam after `n_steps` steps.
 
     `parents` and `decisions` are those of each hypothesis at each step, [step, beam].
+
+    Args:
+        parents: int64 [steps, beam].
+        decisions: int64 [steps, beam].
+        n_steps: number of steps.
+        place: place of the hypothesis.
+        path: decisions that led to it, int64 [steps], filled in.
     """
     for step in range(n_steps - 1, -1, -1):
         path[step] = decisions[step, place]
@@ -108,7 +143,14 @@ def trace_back(parents, decisions, n_steps, place, path):
 
 @kernel(EXACT)
 def push(queue, size, scores, number):
-    """Put a number into a queue of `size`."""
+    """Put a number into a queue of `size`.
+
+    Args:
+        queue: numbers in the order of a heap, int64 [room], changed in place.
+        size: how many there are.
+        scores: score of each number, float64.
+        number: its number.
+    """
     place = size
     while place > 0:
         above = (place - 1) // 2
@@ -121,7 +163,13 @@ def push(queue, size, scores, number):
 
 @kernel(EXACT)
 def pop(queue, size, scores):
-    """Take the number with the highest score from a queue of `size`, among ties the lowest."""
+    """Take the number with the highest score from a queue of `size`, among ties the lowest.
+
+    Args:
+        queue: numbers in the order of a heap, int64 [room], changed in place.
+        size: how many there are.
+        scores: score of each number, float64.
+    """
     first, last, place, low = queue[0], queue[size - 1], 0, 1
     while low < size - 1:
         other = low + 1

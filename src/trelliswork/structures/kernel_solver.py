@@ -84,21 +84,51 @@ class KernelSolver(Solver):
 
 
 def best_by(kernel: Kernel, work: int, values: Array, *arrays: object) -> Decoded:
-    """kernel(first, last, *arrays, values, possible) fills values [rows, *event] and whether each row has any."""
+    """Find the best value of each row by kernel(first, last, *arrays, values, possible).
+
+    Args:
+        kernel: fills in the values [rows, *event] and whether each row has any.
+        work: about how many operations all rows take; decides how many threads share them.
+        values: an array [rows, *event] to fill.
+        arrays: what the kernel reads.
+
+    Returns:
+        The values and which rows have one.
+    """
     possible = np.empty(len(values), np.bool_)
     over_rows(kernel, len(values), work, *arrays, values, possible)
     return torch.from_numpy(values), torch.from_numpy(possible)
 
 
 def top_by(kernel: Kernel, work: int, values: Array, *arrays: object) -> Decoded:
-    """kernel(first, last, *arrays, values, scores) fills values [k, rows, *event] and their scores [k, rows]."""
+    """Find the k best values of each row by kernel(first, last, *arrays, values, scores).
+
+    Args:
+        kernel: fills in the values and their scores [k, rows].
+        work: about how many operations all rows take; decides how many threads share them.
+        values: an array [k, rows, *event] to fill.
+        arrays: what the kernel reads.
+
+    Returns:
+        The values and their scores, -inf where a row has fewer.
+    """
     scores = np.empty(values.shape[:2])
     over_rows(kernel, values.shape[1], work, *arrays, values, scores)
     return torch.from_numpy(values), torch.from_numpy(scores)
 
 
 def draw_by(kernel: Kernel, work: int, values: Array, *arrays: object) -> Tensor:
-    """kernel(first, last, *arrays, values) fills values [samples, rows, *event]."""
+    """Draw samples of each row by kernel(first, last, *arrays, values).
+
+    Args:
+        kernel: fills in the values.
+        work: about how many operations all rows take; decides how many threads share them.
+        values: an array [samples, rows, *event] to fill.
+        arrays: what the kernel reads.
+
+    Returns:
+        The values.
+    """
     over_rows(kernel, values.shape[1], work, *arrays, values)
     return torch.from_numpy(values)
 
@@ -108,4 +138,14 @@ def uniforms(shape: tuple[int, ...], generator: torch.Generator | None) -> Array
 
 
 def seeds(n_samples: int, rows: int, generator: torch.Generator | None) -> Array:
+    """Draw a seed for each sample of each row, for kernels that make their own random numbers.
+
+    Args:
+        n_samples: number of samples.
+        rows: number of rows.
+        generator: source of random numbers; None for torch's own.
+
+    Returns:
+        Whole numbers [n_samples, rows].
+    """
     return torch.randint(2**62, (n_samples, rows), generator=generator).numpy()

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.runtime.bridge import values_are_hidden
 from trelliswork.runtime.kernel_math import right_padded
-from trelliswork.runtime.shapes import Bool, Int
 
 
 @dataclass(frozen=True)

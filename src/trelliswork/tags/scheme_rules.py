@@ -124,6 +124,15 @@ def unreachable(
     >>> tags = ["O", "B-X", "I-Y"]
     >>> unreachable(tags, *allowed_transitions(tags, "IOB2"))
     ['I-Y']
+
+    Args:
+        tags: the name of each tag.
+        allowed: whether tag j may follow tag i, [c][c].
+        first: whether each tag may be the first.
+        last: whether each tag may be the last.
+
+    Returns:
+        The names of these tags, in their order.
     """
     backwards = list(zip(*allowed, strict=True))
     both = _closure(allowed, first) & _closure(backwards, last)

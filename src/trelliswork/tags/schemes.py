@@ -125,6 +125,14 @@ def tags_of(spans: Iterable[Span], n: int, scheme: str) -> list[str]:
 
     >>> tags_of([(0, 2, "NP"), (2, 3, "NP")], 4, "IOBES")
     ['B-NP', 'E-NP', 'S-NP', 'O']
+
+    Args:
+        spans: (start, end, label), end exclusive, in any order.
+        n: the number of tokens.
+        scheme: the name of a scheme, such as IOB2.
+
+    Returns:
+        A tag for each token.
     """
     scheme = canonical(scheme)
     tags = ["O"] * n
@@ -161,6 +169,14 @@ def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
 
     >>> convert(["I-NP", "I-NP", "B-NP", "O"], "IOB1", "IOBES")
     ['B-NP', 'E-NP', 'S-NP', 'O']
+
+    Args:
+        tags: the tag of each token.
+        source: the scheme that they are in.
+        target: the scheme to write.
+
+    Returns:
+        A tag for each token.
     """
     source, target = canonical(source), canonical(target)
     if (source == "plain") != (target == "plain"):

@@ -134,6 +134,14 @@ def substitute(term: Term, name: str, value: Term) -> Term:
     >>> from trelliswork.terms import parse
     >>> print(substitute(parse("λy.(x y)"), "x", Variable("y")))
     λy'.(y y')
+
+    Args:
+        term: the term to rewrite, which stays as it is.
+        name: the free variable to replace.
+        value: what stands in its place.
+
+    Returns:
+        The new term.
     """
     # [S2, beta-reduction]
     return _with(term, {name: value})

@@ -36,6 +36,14 @@ class Document:
 
         >>> Document.aligned("Hi, Ann!", [["Hi", ",", "Ann", "!"]]).sentences[0][2]
         Token(text='Ann', start=4, end=7, words=('Ann',))
+
+        Args:
+            text: The raw text.
+            sentences: Tokens of each sentence, in order.
+            name: Name of the text, for the sentence of an error.
+
+        Returns:
+            The document.
         """
         place, aligned = 0, []
         for sentence in sentences:

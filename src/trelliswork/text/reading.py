@@ -39,6 +39,14 @@ def sentences_in(text: str, tokeniser: Tokeniser, *, unit: str = "code-points") 
     >>> from trelliswork.text import RuleTokeniser
     >>> [(each.words, each.offsets) for each in sentences_in("Hi, Ann! 😀", RuleTokeniser())][0]
     (('Hi', ',', 'Ann', '!'), ((0, 2), (2, 3), (4, 7), (7, 8)))
+
+    Args:
+        text: The raw text.
+        tokeniser: Finds sentences and words.
+        unit: What offsets count: code-points, bytes or utf-16.
+
+    Returns:
+        The sentences with the offsets of their words.
     """
     place = Offsets(text, unit).__getitem__
     return [sentence_of_tokens(text, tokens, place) for tokens in tokeniser.tokenise(text) if tokens]
@@ -49,7 +57,15 @@ def read_text(
 ) -> Iterator[Sentence]:
     """Yield the sentences of a text file, one by one; offsets are counted in `unit` from the beginning of the file.
 
-    With `by_line` each line is a text of its own. A byte order mark counts in bytes alone.
+    Args:
+        path: The file, or - for standard input.
+        tokeniser: Finds sentences and words.
+        unit: What offsets count, from the beginning of the file: code-points, bytes or utf-16. A byte order mark counts
+            in bytes alone.
+        by_line: Whether each line is a text of its own.
+
+    Returns:
+        An iterator over the sentences with the offsets of their words.
     """
     name, n_sentences = name_of(path), 0
     part = _Part(tokeniser, unit, name)

@@ -132,7 +132,16 @@ def paragraphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
-    """Yield the tokens of text[begin:end] by their places."""
+    """Yield the tokens of text[begin:end] by their places.
+
+    Args:
+        text: The raw text.
+        begin: Where to begin.
+        end: Where to end.
+
+    Returns:
+        An iterator over the places of the tokens.
+    """
     for match in _PATTERN.finditer(text, begin, end):
         if match[0].isspace():
             continue

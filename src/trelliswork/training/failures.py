@@ -53,7 +53,17 @@ def refuse_bad_value(
 def explaining_weights(
     model: nn.Module, place: str, sentences: Sequence[Sentence], config: TrainingConfig
 ) -> Iterator[None]:
-    """Weights that have run away make scores that no structure takes; say so rather than what it says of them."""
+    """Weights that have run away make scores that no structure takes; say so rather than what it says of them.
+
+    Args:
+        model: The model that is trained.
+        place: Epoch and batch, in words.
+        sentences: The batch.
+        config: Settings of the training.
+
+    Returns:
+        A context in which an error of the scores is explained.
+    """
     try:
         yield
     except (ScoreError, ConstraintError) as error:
@@ -68,7 +78,16 @@ def _has_run_away(weights: Tensor) -> bool:
 
 @contextmanager
 def explaining_memory(place: str, sentences: Sequence[Sentence], config: TrainingConfig) -> Iterator[None]:
-    """Say which sentences did not fit into memory, and which settings would help."""
+    """Say which sentences did not fit into memory, and which settings would help.
+
+    Args:
+        place: Epoch and batch, in words.
+        sentences: The batch.
+        config: Settings of the training.
+
+    Returns:
+        A context in which an error of the memory is explained.
+    """
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -27,8 +27,7 @@ from trelliswork.distributions import LinearChain, SemiMarkov, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import INF, Float
 
 Batch: TypeAlias = Any  # encoded examples, each model having a type of its own
 Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree

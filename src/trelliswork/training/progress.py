@@ -239,9 +239,13 @@ def make_progress(
 ) -> Progress:
     """Return a bar when standard error is a terminal, messages to the log when it is not, silence when `show` is false.
 
-    With a `stream`, plain lines go there instead of to the log.
+    Args:
+        show: Whether anything is shown.
+        stream: Where plain lines go instead of to the log; None for the log, or a bar on a terminal.
+        on_epoch: Called with the record of each epoch; raising `KeyboardInterrupt` there ends the run like Ctrl-C.
 
-    `on_epoch` is called with the record of each epoch; raising `KeyboardInterrupt` there ends the run like Ctrl-C.
+    Returns:
+        What a training run reports to.
     """
     shown = Progress() if not show else LineProgress(stream) if stream or not sys.stderr.isatty() else BarProgress()
     return shown if on_epoch is None else OnEpoch(shown, on_epoch)

@@ -219,7 +219,8 @@ def _one_trial(optuna: ModuleType, study: Study, attempt: Attempt, run: TrialFun
 
 def _refuse_failures(result: SearchResult) -> None:
     if len(result.rows) >= FAILURES and all(row.state == "failed" for row in result.rows):
-        raise TrellisworkError(f"every one of {len(result.rows)} trials failed, the last so: {result.rows[-1].problem}")
+        last = result.rows[-1].problem
+        raise TrellisworkError(f"every one of {len(result.rows)} trials failed, the last with: {last}")
 
 
 def result_of(study: Study, space: Space, *, interrupted: bool = False) -> SearchResult:

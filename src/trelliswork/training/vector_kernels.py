@@ -18,14 +18,26 @@ def dot(a, b):
 
 @kernel(FAST)
 def add_scaled(a, scale, b):
-    """a += scale · b"""
+    """Add scale · b to a.
+
+    Args:
+        a: Float64 [n], added to.
+        scale: A number.
+        b: Float32 or float64 [n].
+    """
     for i in range(a.shape[0]):
         a[i] += scale * b[i]
 
 
 @kernel(FAST)
 def products(rows, vector, out):
-    """out_i = Σ rows_i vector, for as many rows as `out` has room for"""
+    """Compute out_i = Σ rows_i vector, for as many rows as `out` has room for.
+
+    Args:
+        rows: Float32 or float64 [rows, n].
+        vector: Float64 [n].
+        out: Float64 [at most rows], filled in.
+    """
     out[:] = 0.0
     n = vector.shape[0]
     for begin in range(0, n, BLOCK):
@@ -36,7 +48,14 @@ def products(rows, vector, out):
 
 @kernel(FAST)
 def add_rows(a, rows, places, scales):
-    """a += Σ_i scales_i · rows[places_i]"""
+    """Add Σ_i scales_i · rows[places_i] to a.
+
+    Args:
+        a: Float64 [n], added to.
+        rows: Float32 or float64 [rows, n].
+        places: Which rows to add, int64 [places].
+        scales: Float64 [places].
+    """
     n = a.shape[0]
     for begin in range(0, n, BLOCK):
         end = min(begin + BLOCK, n)
@@ -46,7 +65,14 @@ def add_rows(a, rows, places, scales):
 
 @kernel(FAST)
 def pseudo_gradient(weights, gradient, l1, out):
-    """The least one-sided derivative of loss + l1 ‖w‖₁: 0 where no small move helps."""
+    """Compute the least one-sided derivative of loss + l1 ‖w‖₁: 0 where no small move helps.
+
+    Args:
+        weights: Float64 [n].
+        gradient: Of the loss, float64 [n].
+        l1: Strength of the regularisation.
+        out: Float64 [n], filled in.
+    """
     for i in range(weights.shape[0]):
         g = gradient[i]
         if weights[i] > 0:
@@ -63,7 +89,12 @@ def pseudo_gradient(weights, gradient, l1, out):
 
 @kernel(FAST)
 def keep_descent(direction, slope):
-    """0 wherever the direction does not go down the slope."""
+    """Set 0 wherever the direction does not go down the slope.
+
+    Args:
+        direction: Float64 [n], changed in place.
+        slope: Float64 [n].
+    """
     for i in range(direction.shape[0]):
         if direction[i] * slope[i] >= 0:
             direction[i] = 0.0
@@ -71,7 +102,13 @@ def keep_descent(direction, slope):
 
 @kernel(FAST)
 def stay_in_orthant(weights, before, slope):
-    """0 wherever a weight left the orthant of the point before; one that was 0 may go down the slope."""
+    """Set 0 wherever a weight left the orthant of the point before; one that was 0 may go down the slope.
+
+    Args:
+        weights: Float64 [n], changed in place.
+        before: The point before, float64 [n].
+        slope: Float64 [n].
+    """
     for i in range(weights.shape[0]):
         side = before[i] if before[i] != 0 else -slope[i]
         if weights[i] * side <= 0:

@@ -50,7 +50,16 @@ class Site:
         return names[0] if name is None else name
 
     async def ask(self, op: str, body: JsonObject, size: int) -> Reply:
-        """Return the reply of a worker."""
+        """Return the reply of a worker.
+
+        Args:
+            op: What is asked.
+            body: The checked body of the request, which names the model.
+            size: Number of bytes of the request.
+
+        Returns:
+            Status and body.
+        """
         size_of_texts = sum(map(len, body.get("texts") or ()))
         if size_of_texts > self.limits.all_characters:
             problem = f"expected at most {self.limits.all_characters:,} characters in all texts, got {size_of_texts:,}"

@@ -384,7 +384,7 @@ class _Pins:
         start, end, label = (pin[name] for name in SPAN)
         if not has_span_tags(model) or model.scheme not in EXACT_SCHEMES:
             raise Problem(422, f"{place}: expected a model whose tags spell spans (IOB2, IOBES); pin tokens instead")
-        known_tags = cast("SentenceTagger", model).labels.data_tags
+        known_tags = model.known_labels
         kinds = {split_tag(tag)[1] for tag in known_tags}
         if label not in kinds:
             known = ", ".join(sorted(kinds - {""}))

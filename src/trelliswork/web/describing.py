@@ -38,15 +38,15 @@ def describe_model(name: str, folder: str, model: Model) -> JsonObject:
         "reads": "symbols" if model.learns_from == "pairs" else model.reads,
         "answers": answers_of(model),
         "scheme": model.scheme,
-        "labels": labels_of(model),
-        "colours": colours_of(labels_of(model), model.scheme),
+        "labels": model.known_labels,
+        "colours": colours_of(model.known_labels, model.scheme),
         "tasks": [task for task in model.heads if task],
         "columns": model.n_columns,
         "search": model.search,
         "can": {
             "pins": model.supports_pins,
             "choices": can_choose(model),
-            "chains": getattr(model, "pins_chains", False),
+            "chains": model.pins_chains,
             "top_k": True,
             "explain": bool(model.explains),
             "expected": model.counts_parts,
@@ -69,19 +69,9 @@ def _can_learn(model: Model) -> bool:
 def answers_of(model: Model) -> str:
     """Return what answers of a model are made of: tags, spans, segments, arcs, brackets, string, or something else."""
     kind = ANSWERS.get(model.learns_from, "value")
-    if kind == "tags" and type(model).__name__ == "Segmenter":
+    if kind == "tags" and model.graph == "segments":
         return "segments"
     return "spans" if kind == "tags" and model.scheme != "plain" else kind
-
-
-def labels_of(model: Model) -> list[str]:
-    """Return the labels that its parts can have: tags, labels of arcs or of constituents."""
-    labels = getattr(model, "labels", None)
-    if (tags := getattr(labels, "data_tags", None)) is not None:
-        return list(tags)
-    if hasattr(model, "label_names"):
-        return list(model.label_names)
-    return sorted(model.known_labels) if hasattr(model, "known_labels") else []
 
 
 def can_choose(model: Model) -> bool:

@@ -58,7 +58,16 @@ def unpack_replies(payload: bytes) -> list[Reply]:
 
 
 def pack_call(op: str, model: str, body: Json) -> bytes:
-    """Return a question to a model, as JSON."""
+    """Return a question to a model, as JSON.
+
+    Args:
+        op: What is asked.
+        model: Name of the model.
+        body: What is asked about.
+
+    Returns:
+        The bytes of the message.
+    """
     return json.dumps({"op": op, "model": model, "body": body}).encode()
 
 

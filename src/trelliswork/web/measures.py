@@ -47,12 +47,24 @@ class Measures:
         self._counters[name].inc()
 
     def request(self, path: str, status: int, seconds: float) -> None:
-        """Count an answered request."""
+        """Count an answered request.
+
+        Args:
+            path: Path of the route.
+            status: Status of the answer.
+            seconds: Time that it took.
+        """
         self._requests.labels(path, status).inc()
         self._durations.labels(path).observe(seconds)
 
     def batch(self, model: str, n_calls: int, seconds: float) -> None:
-        """Count a batch that a worker has answered."""
+        """Count a batch that a worker has answered.
+
+        Args:
+            model: Name of the model.
+            n_calls: Number of calls in the batch.
+            seconds: Time that it took.
+        """
         self._batches.labels(model).observe(n_calls)
         self._inference.labels(model).observe(seconds)
 

@@ -115,7 +115,17 @@ class Pool:
         await asyncio.gather(*(each.end() for each in self._spares))
 
     async def ask(self, op: str, model: str, body: Json, size: int) -> Reply:
-        """Return the reply to a question of about `size` bytes."""
+        """Return the reply to a question of about `size` bytes.
+
+        Args:
+            op: What is asked.
+            model: Name of the model.
+            body: What is asked about.
+            size: About how many bytes the body has.
+
+        Returns:
+            Status and body.
+        """
         return await self.ask_packed(model, await off_loop(size, pack_call, op, model, body))
 
     async def ask_packed(self, model: str, payload: bytes) -> Reply:
@@ -134,7 +144,17 @@ class Pool:
         return bad or Reply(200, b"".join(each.body for each in replies))
 
     async def ask_alone(self, op: str, model: str, body: Json, size: int) -> Reply:
-        """Return the reply of a worker that is started for this question, which keeps none of the others busy."""
+        """Return the reply of a worker that is started for this question, which keeps none of the others busy.
+
+        Args:
+            op: What is asked.
+            model: Name of the model.
+            body: What is asked about.
+            size: About how many bytes the body has.
+
+        Returns:
+            Status and body.
+        """
         payload = await off_loop(size, pack_call, op, model, body)
         async with self._alone:
             worker, deadline = await self._start_worker(), asyncio.get_running_loop().time() + self.limits.seconds
@@ -307,7 +327,7 @@ Result = TypeVar("Result")
 
 
 async def off_loop(n_bytes: int, function: Callable[..., Result], *arguments: object) -> Result:
-    """Return the result of a function of about so many bytes, found in a thread unless they are few."""
+    """Return the result of a function that reads about `n_bytes` bytes, called in a thread unless they are few."""
     if n_bytes <= INLINE:
         return function(*arguments)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, function, *arguments)

@@ -17,14 +17,15 @@ from typing import TypeVar
 
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError, is_out_of_memory
+from trelliswork.logs import count
 from trelliswork.models import load
-from trelliswork.models.base import Model, count
+from trelliswork.models.base import Model
 from trelliswork.models.loading import place
 from trelliswork.models.votes import Explanation
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.web.asking import LONGEST, Body, Question, has_span_tags, predictions, read_question, sentence_json
-from trelliswork.web.describing import can_choose, describe_model, labels_of, pictures, require_servable
+from trelliswork.web.describing import can_choose, describe_model, pictures, require_servable
 from trelliswork.web.frames import (
     Reply,
     pack_call,
@@ -226,7 +227,7 @@ def _cost(model: Model, question: Question, sentence: Sentence) -> float:
     seconds: float = model.cost(n, top_k=top_k, choices=bool(choices or is_trellis), explain=question.op == "explain")
     seconds += n * (WRITING[0] + WRITING[1] * (top_k + choices)) + DRAWING * n * (question.op == "draw")
     if body.get("expected"):
-        seconds += len(labels_of(model)) * model.cost(n)
+        seconds += len(model.known_labels) * model.cost(n)
     if choices and has_span_tags(model):
         seconds += SPANS * min(n, LONGEST)
     return seconds

@@ -104,7 +104,7 @@ def teach_desk(page: Any) -> None:
 def training(page: Any) -> None:
     teach_desk(page)
     page.get_by_role("button", name="Train on what I taught").click()
-    page.wait_for_selector(".told", timeout=120_000)
+    page.wait_for_selector(".outcome", timeout=120_000)
     page.locator(".log-box summary").click()
 
 

@@ -237,11 +237,11 @@ def one_tree_by_keyboard(page: Any, file: Path) -> None:
 def training_on_what_was_taught(page: Any) -> None:
     page.get_by_role("button", name="Train on what I taught").click()
     page.wait_for_selector(".log-box[open]")
-    page.wait_for_selector(".told", timeout=120_000)
+    page.wait_for_selector(".outcome", timeout=120_000)
     before, after = (float(each) for each in page.locator(".scores dd").all_inner_texts())
     assert 50 < before <= 100 and 50 < after <= 100
-    told = page.locator(".told").inner_text()
-    assert ("answers from now on" in told) == (after > before)
+    outcome = page.locator(".outcome").inner_text()
+    assert ("answers from now on" in outcome) == (after > before)
 
 
 def orders_skips_and_problems(page: Any, other: Path) -> None:

@@ -26,8 +26,8 @@ from trelliswork.cli.answering import Job
 from trelliswork.cli.bulk.shards import TRIES, Outcome, Shard, annotate_shard, clear_parts
 from trelliswork.cli.messages import ProgressDisplay, progress_display, say
 from trelliswork.lazy import lazy_module
-from trelliswork.logs import tell
-from trelliswork.models.base import Model, count
+from trelliswork.logs import count, tell
+from trelliswork.models.base import Model
 from trelliswork.runtime.parents import end_with_parent
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
@@ -114,7 +114,17 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], parent: int, model
 def annotate_locally(
     shards: Sequence[Shard], model: Model, job: Job, n_workers: int
 ) -> Generator[tuple[Shard, Outcome], None, None]:
-    """Yield each shard with what became of it, as they are finished."""
+    """Yield each shard with what became of it, as they are finished.
+
+    Args:
+        shards: Files that are not answered yet.
+        model: The model, loaded once for all processes.
+        job: What is asked for.
+        n_workers: Number of processes.
+
+    Returns:
+        An iterator over shards with their outcomes.
+    """
     if n_workers == 1:
         yield from ((shard, annotate_shard(model, shard, job)) for shard in shards)
         return
@@ -166,7 +176,13 @@ Engine = Callable[[Sequence[Shard]], Generator[tuple[Shard, Outcome], None, None
 
 
 def annotate_all(shards: Sequence[Shard], target: Path, engine: Engine) -> None:
-    """Answer every file that is not answered yet; the exit status is 1 if some could not be."""
+    """Answer every file that is not answered yet; the exit status is 1 if some could not be.
+
+    Args:
+        shards: Files of the job.
+        target: Folder to write to.
+        engine: What divides the work: this machine or a cluster.
+    """
     with exclusive(target, "predicting"):
         clear_parts(shards)
         todo = [shard for shard in shards if not shard.is_done]

@@ -43,7 +43,16 @@ class _Annotator:
 
 
 def annotate_or_give_up(model: Model, shard: Shard, job: Job) -> Outcome:
-    """Annotate a shard that other processes may have died on; return what became of it."""
+    """Annotate a shard that other processes may have died on; return what became of it.
+
+    Args:
+        model: The model.
+        shard: The file.
+        job: What is asked for.
+
+    Returns:
+        What became of the shard.
+    """
     try:
         with open(shard.attempts, "ab", opener=_without_links) as attempts:
             attempts.write(b".")
@@ -64,7 +73,18 @@ def _without_links(path: str, flags: int) -> int:
 def annotate_by_ray(
     shards: Sequence[Shard], folder: str, features: str | None, job: Job, n_workers: int
 ) -> Generator[tuple[Shard, Outcome], None, None]:
-    """Yield each shard with what became of it, as they are finished; `features` is what --features names."""
+    """Yield each shard with what became of it, as they are finished; `features` is what --features names.
+
+    Args:
+        shards: Files that are not answered yet.
+        folder: Folder of the model, which every actor loads.
+        features: What --features names; None for nothing.
+        job: What is asked for.
+        n_workers: Number of actors.
+
+    Returns:
+        An iterator over shards with their outcomes.
+    """
     if ray is None:
         raise TrellisworkError('--engine ray needs Ray; install it with pip install "trelliswork[ray]"')
     if not shards:

@@ -74,7 +74,16 @@ def _stands_for_several(file: str) -> bool:
 
 
 def shards_of(given: Sequence[str], out: str | None, output: Output | None) -> list[Shard]:
-    """Return the files that some arguments stand for, those of a pattern or a folder in order of their names."""
+    """Return the files that some arguments stand for, those of a pattern or a folder in order of their names.
+
+    Args:
+        given: Files, patterns and folders of the command line.
+        out: Folder to write to; None is an error.
+        output: Format of the answers; None for that of each file.
+
+    Returns:
+        A shard for each file.
+    """
     files = expanded([_in_folder(each) if Path(each).is_dir() else each for each in given])
     files = [file for file in files if not is_annotation_of(file, files)]
     if "-" in files:
@@ -179,7 +188,16 @@ class Outcome(NamedTuple):
 
 
 def annotate_shard(model: Model, shard: Shard, job: Job) -> Outcome:
-    """Write the answers of a file; its bad records go to the quarantine. What cannot be read at all is reported."""
+    """Write the answers of a file; its bad records go to the quarantine. What cannot be read at all is reported.
+
+    Args:
+        model: The model.
+        shard: The file, and where its answers go.
+        job: What is asked for.
+
+    Returns:
+        What became of it.
+    """
     try:
         return _annotate(model, shard, job)
     except TrellisworkError as error:
@@ -278,7 +296,16 @@ def _set_aside(path: Path, bad: Sequence[BadRecord]) -> None:
 
 @contextmanager
 def write_packed(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[Target]:
-    """`atomic_write`, of text packed by gzip if the name says so, the same bytes every time."""
+    """Open a file as `atomic_write` does; text is packed by gzip if the name says so, the same bytes every time.
+
+    Args:
+        path: The file.
+        binary: Whether bytes are written instead of text.
+        follow: Whether a link is followed.
+
+    Returns:
+        A context with the open file.
+    """
     if binary or Path(path).suffix.lower() != ".gz":
         with atomic_write(path, "wb" if binary else "w", follow=follow) as file:
             yield file

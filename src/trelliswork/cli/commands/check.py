@@ -94,7 +94,7 @@ def _trees(treebank: TreeSurvey | None, file: str) -> list[str]:
     return [
         f"  trees      {treebank.n_trees:,}, {share}; deepest {treebank.deepest} (line {treebank.deepest_line})",
         f"  labels     {_counts(treebank.labels)}",
-        *_finding_lines("sentences that are no tree", treebank.broken, file),
+        *_finding_lines("sentences that are not trees", treebank.broken, file),
         *_finding_lines("words without a label", treebank.unlabelled, file, shown=3),
         f"  labels seen once: {', '.join(treebank.rare[:SHOWN]) or 'none'}",
     ]

@@ -9,7 +9,7 @@ import typer
 
 from trelliswork.cli.early import reserved
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.reading import require_file
 
 

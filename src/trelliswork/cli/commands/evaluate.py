@@ -48,7 +48,8 @@ from trelliswork.cli.report.evaluation import (
 from trelliswork.data import ColumnFormat, Sentence, atomic_write
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import Model, count
+from trelliswork.logs import count
+from trelliswork.models.base import Model
 from trelliswork.models.loading import known_kind
 from trelliswork.reading import name_of
 from trelliswork.runtime.threads import use_threads

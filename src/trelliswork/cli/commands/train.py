@@ -14,7 +14,7 @@ from trelliswork.cli.options import COLUMNS, SEEDS, Quiet, Threads, layout_in, p
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.catalogue import SHARED, entry_of, models_with, nearest_model
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 
@@ -182,7 +182,13 @@ def refuse_unused(given: Options, options: Options) -> None:
 
 
 def refuse_code(file: str | None, stored: Options, given: Options) -> None:
-    """Refuse a feature function that only the file names: a file travels with models, and never chooses code."""
+    """Refuse a feature function that only the file names: a file travels with models, and never chooses code.
+
+    Args:
+        file: The file of settings; None if there is none.
+        stored: Its settings.
+        given: Options of the command line.
+    """
     if file is not None and stored.get("features") is not None and given.get("features") is None:
         problem = f"it names the feature function {stored['features']!r}, and a file of settings never chooses code"
         raise DataError(file, f"{problem}; if you trust it, add --features {shlex.quote(stored['features'])}")

@@ -38,7 +38,19 @@ class Frame:
         y_shown: Callable[[float], str],
         x_shown: Callable[[float], str] = "{:g}".format,
     ) -> list[str]:
-        """Grid lines, numbers and the names of the axes."""
+        """Draw grid lines, numbers and the names of the axes.
+
+        Args:
+            x_ticks: Values with a number on the horizontal axis.
+            y_ticks: Values with a number on the vertical axis.
+            x_label: Name of the horizontal axis.
+            y_label: Name of the vertical axis.
+            y_shown: A function from a value to its text.
+            x_shown: The same for the horizontal axis.
+
+        Returns:
+            The elements.
+        """
         bottom, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2
         parts = []
         for tick in y_ticks:
@@ -56,7 +68,17 @@ class Frame:
 def line_chart(
     values: Sequence[float], y_label: str, shown: Callable[[float], str], hint_of: Callable[[float], str]
 ) -> str:
-    """Return one value per epoch as a line with dots; the value of a dot on pointing at it."""
+    """Return one value per epoch as a line with dots; the value of a dot on pointing at it.
+
+    Args:
+        values: One value per epoch.
+        y_label: Name of the vertical axis.
+        shown: A function from a value to its text.
+        hint_of: A function from a value to the text on pointing at its dot.
+
+    Returns:
+        The drawing.
+    """
     ticks = nice_ticks(min(values), max(values))
     frame = Frame((1, max(len(values), 2)), (ticks[0], ticks[-1]))
     step = max(1, math.ceil(len(values) / 12))
@@ -96,10 +118,18 @@ def reliability_chart(calibration: Calibration) -> str:
 
 
 def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
-    """Round numbers that cover low..high, about `n` of them.
+    """Return round numbers that cover low..high.
 
     >>> nice_ticks(0.1, 0.9)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+
+    Args:
+        low: Lowest value.
+        high: Highest value.
+        n: About how many numbers to return.
+
+    Returns:
+        Numbers in rising order.
     """
     span = (high - low) or abs(high) or 1.0
     rough = span / n
@@ -116,12 +146,32 @@ STRONG = 0.5  # from this heat on, text is light on dark (dark on light in dark 
 
 
 def text(x: float, y: float, content: str, **attributes: object) -> str:
-    """Return a line of text."""
+    """Return a line of text.
+
+    Args:
+        x: Where the line is anchored.
+        y: Its baseline.
+        content: The text, escaped here.
+        attributes: Further attributes of the element.
+
+    Returns:
+        The element.
+    """
     return element("text", escape(content), x=x, y=y, **attributes)
 
 
 def picture(width: float, height: float, label: str, content: Iterable[str]) -> str:
-    """Return a whole drawing, which keeps its size on wide screens and scrolls on narrow ones."""
+    """Return a whole drawing, which keeps its size on wide screens and scrolls on narrow ones.
+
+    Args:
+        width: Width in units of SVG.
+        height: Height in units of SVG.
+        label: What it shows, for those who do not see it.
+        content: Its elements.
+
+    Returns:
+        The drawing.
+    """
     return element(
         "svg",
         content,
@@ -136,7 +186,20 @@ def picture(width: float, height: float, label: str, content: Iterable[str]) -> 
 
 
 def heat_cell(x: float, y: float, width: float, height: float, share: float, shown: str, text_on_pointing: str) -> str:
-    """Return a cell of a heat map: colour by `share` in 0..1, a short text, and a longer one on pointing at it."""
+    """Return a cell of a heat map: colour by `share` in 0..1, a short text, and a longer one on pointing at it.
+
+    Args:
+        x: Left side.
+        y: Upper side.
+        width: Width of the cell.
+        height: Height of the cell.
+        share: Its colour, in 0..1.
+        shown: Text in the cell.
+        text_on_pointing: Text on pointing at it.
+
+    Returns:
+        The element.
+    """
     parts = [
         hint(text_on_pointing),
         element("rect", x=x, y=y, width=width, height=height, rx=3, class_="empty"),

@@ -26,9 +26,10 @@ from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.raw_sentences import sentence_of_tokens
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.logs import count
 from trelliswork.metrics import Difference, Score, paired_bootstrap
 from trelliswork.metrics.attachment import ROOT, TextWord, word_scores
-from trelliswork.models.base import HEAD, Answer, Model, Report, count
+from trelliswork.models.base import HEAD, Answer, Model, Report
 from trelliswork.models.examined import Examined, Example, Part
 from trelliswork.models.votes import isolated
 from trelliswork.text import Document, RuleTokeniser, Token, Tokeniser, read_documents, tokenisation_scores
@@ -40,7 +41,18 @@ WORST, DIFFERENT = 20, 10  # sentences that are shown
 def evaluation_page(
     evaluated: EvaluatedModel, file: str, sizes: str, both: Sequence[Comparison] = (), other: str = ""
 ) -> str:
-    """Return a whole HTML page that needs nothing but itself; `both` is the comparison with another model."""
+    """Return a whole HTML page that needs nothing but itself; `both` is the comparison with another model.
+
+    Args:
+        evaluated: The model with its scores.
+        file: Name of the file of gold answers.
+        sizes: Size of the file, in words.
+        both: Comparison with another model; empty for none.
+        other: Name of the other model.
+
+    Returns:
+        The page.
+    """
     title = f"{evaluated.name} on {file}"
     report = f"<pre>{escape(_without_labels(evaluated.report))}</pre>\n"
     sections = [heading(title, sizes), section("Scores", "In per cent.", report)]
@@ -151,7 +163,16 @@ def _worse(pairs: Sequence[tuple[Example, Example]]) -> list[Example]:
 
 
 def explanation_page(explanations: Sequence[Any], model: str, file: str) -> str:
-    """Return an HTML page that needs no other file, with a section for each sentence (see `Model.explain`)."""
+    """Return an HTML page that needs no other file, with a section for each sentence (see `Model.explain`).
+
+    Args:
+        explanations: What the model gives, one for each sentence.
+        model: Name of the model.
+        file: Name of the file.
+
+    Returns:
+        The page.
+    """
     kind = explanations[0]
     title = f"{kind.title} of {model} on {file}"
     sections = [
@@ -206,7 +227,16 @@ def compare_models(first: EvaluatedModel, second: EvaluatedModel) -> list[Compar
 
 
 def comparison_text(both: list[Comparison], first: str, second: str) -> str:
-    """Return the difference in words, and whether it is significant."""
+    """Return the difference in words, and whether it is significant.
+
+    Args:
+        both: Differences, one for each task.
+        first: Name of the one model.
+        second: Name of the other.
+
+    Returns:
+        Lines of text.
+    """
     lines = [f"A: {first}\nB: {second}", ""]
     lines.append(f"{'':24}     A       B    A - B   95% interval          p")
     for each in both:
@@ -255,7 +285,17 @@ class Analysed(NamedTuple):
 
 
 def report_from_text(model: Model, files: Sequence[str], gold: Sequence[Sentence], tag_column: int) -> Report:
-    """Score tokens, sentences and words, and columns and arcs of words; `gold` are the sentences of the files."""
+    """Score tokens, sentences and words, and columns and arcs of words; `gold` are the sentences of the files.
+
+    Args:
+        model: The model, which finds words by its own tokeniser.
+        files: Names of the files.
+        gold: Their sentences.
+        tag_column: Column of the tags.
+
+    Returns:
+        The report.
+    """
     read = [(file, document) for file in files for document in read_documents(file)]
     documents = [document for _, document in read]
     tokeniser = _CachedTokeniser(model.tokeniser or RuleTokeniser(), documents)

@@ -201,7 +201,17 @@ LEGEND = (
 
 
 def sentences(title: str, intro: str, examples: Sequence[Example], *, right: bool) -> str:
-    """Return sentences with what was found in them; `right` shows what is right too."""
+    """Return sentences with what was found in them; `right` shows what is right too.
+
+    Args:
+        title: Title of the section.
+        intro: Sentence below it.
+        examples: Sentences with gold and predicted parts.
+        right: Whether what is right is shown too.
+
+    Returns:
+        The section.
+    """
     if not examples:
         return ""
     return section(title, escape(intro), LEGEND, *(marked_example(each, right=right) for each in examples))
@@ -241,7 +251,16 @@ def scrolling(drawing: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, last_is_best: bool = False) -> str:
-    """Return a table of texts."""
+    """Return a table of texts.
+
+    Args:
+        header: Names of the columns.
+        rows: Texts of each row.
+        last_is_best: Whether the last row is set off as the best.
+
+    Returns:
+        The table.
+    """
     listed = list(rows)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     lines = []

@@ -55,7 +55,16 @@ class Marked(NamedTuple):
 
 
 def marked_spans(sentence: Sentence, answer: Answer, scheme: str) -> list[Marked]:
-    """Return the spans that the tags of an answer spell."""
+    """Return the spans that the tags of an answer spell.
+
+    Args:
+        sentence: The sentence.
+        answer: Its answer.
+        scheme: Scheme of the tags.
+
+    Returns:
+        Spans with their labels and probabilities.
+    """
     if scheme == "plain" or not isinstance(answer.value, list):
         return []
     sure = {(span.start, span.end): span.probability for span in answer.spans}

@@ -123,7 +123,16 @@ def conllu_cells(answer: Answer, columns: Sequence[int | None]) -> dict[int, Seq
 
 
 def analysis_comments(i: int, n: int, analysis: Answer) -> list[str]:
-    """Return the comments of one of several trees of a sentence."""
+    """Return the comments of one of several trees of a sentence.
+
+    Args:
+        i: Number of the tree, counted from 1.
+        n: Number of trees.
+        analysis: The tree.
+
+    Returns:
+        Lines of CoNLL-U.
+    """
     return [f"# analysis = {i} of {n}", f"# probability = {analysis.probability:.6f}"]
 
 

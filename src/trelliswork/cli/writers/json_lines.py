@@ -160,7 +160,16 @@ class ArrayWriter(Writer):
 
 
 def json_extras(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, object]:
-    """Return the members that were asked for in addition to the tags."""
+    """Return the members that were asked for in addition to the tags.
+
+    Args:
+        sentence: The sentence.
+        answer: Its answer.
+        scheme: Scheme of the tags.
+
+    Returns:
+        Members by name.
+    """
     extra: dict[str, object] = {"lemmas": list(answer.lemmas)} if answer.lemmas else {}
     if answer.parts:
         extra["confidences"] = [round(part.probability, 6) for part in answer.parts]

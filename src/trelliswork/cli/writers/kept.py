@@ -132,7 +132,16 @@ class KeptConllu(KeptColumns):
 
 
 def fill_cell(place: int, given: str, predicted: str) -> str:
-    """Return a cell of CoNLL-U: what is predicted replaces what is given, but a lemma that is given stays."""
+    """Return a cell of CoNLL-U: what is predicted replaces what is given, but a lemma that is given stays.
+
+    Args:
+        place: Number of the column.
+        given: What is there.
+        predicted: What is predicted.
+
+    Returns:
+        The new text.
+    """
     return given if place == LEMMA and given != "_" else predicted
 
 

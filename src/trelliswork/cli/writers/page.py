@@ -18,7 +18,14 @@ MANY = 60  # labels in the legend
 
 
 class PageWriter(Writer):
-    """A page with a title and a legend; `labels` and `schemes` are by task."""
+    """A page with a title and a legend; `labels` and `schemes` are by task.
+
+    Args:
+        title: Title of the page.
+        subtitle: Sentence below it.
+        labels: Labels of each task, for the legend.
+        schemes: Scheme of the tags of each task.
+    """
 
     def __init__(
         self, title: str, subtitle: str, labels: Mapping[str, Sequence[str]], schemes: Mapping[str, str]

@@ -71,6 +71,11 @@ class ParquetWriter(Writer):
     """Rows with all columns of the Parquet file `source`, if it was one, and those of the answers behind them.
 
     A column of answers replaces one of the same name. Without `source`, what else records of JSON say is in `extra`.
+
+    Args:
+        model: The model that answers.
+        lines: The writer that makes the members of each record.
+        source: The file that was read; None if it was not Parquet.
     """
 
     def __init__(self, model: Model, lines: JsonWriter, source: str | None) -> None:

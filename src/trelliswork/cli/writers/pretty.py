@@ -117,7 +117,17 @@ def _span_pieces(
 
 
 def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, spans: Sequence[PartProbability]) -> str:
-    """Return a sentence with its spans in brackets, without colour."""
+    """Return a sentence with its spans in brackets, without colour.
+
+    Args:
+        words: Words of the sentence.
+        tags: Their tags.
+        scheme: Scheme of the tags.
+        spans: Spans with their probabilities; empty for none.
+
+    Returns:
+        The text.
+    """
     return _mark_spans(words, tags, scheme, spans=spans).plain
 
 

@@ -20,8 +20,16 @@ class Partners(NamedTuple):
 
 @kernel(EXACT)
 def extend_rows(rows, partners, n_attributes, offsets, counts, out_ids, out_values):
-    """The attributes of each token, then its conjunctions: into out_ids from offsets[t] on, or if `offsets` is
-    empty only their number, into counts[t].
+    """Write the attributes of each token and then its conjunctions, or only count them.
+
+    Args:
+        rows: Attributes of the tokens.
+        partners: Which pairs of attributes have a conjunction.
+        n_attributes: Number of attributes, conjunctions not counted.
+        offsets: Where the entries of each token begin, int64 [tokens + 1]; empty to count alone.
+        counts: Number of entries of each token, int64 [tokens], filled in if they are counted.
+        out_ids: Attributes and conjunctions, int32 [entries], filled in.
+        out_values: Their values, float64 [entries], filled in; empty if all are 1.
     """
     writing, valued = offsets.shape[0] > 0, rows.values.shape[0] > 0
     seen, total = np.full(n_attributes, -1, np.int32), np.empty(n_attributes if valued else 1)

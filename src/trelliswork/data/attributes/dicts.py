@@ -263,10 +263,16 @@ class FeatureFunction:
 
     @classmethod
     def again(cls, path: object, given: str | Function | FeatureFunction | None, model: str) -> FeatureFunction:
-        """Return the function given. `path` is the name that a model has stored, which only serves to say what is
-        missing.
+        """Return the function that was given for a model whose attributes come from one.
 
-        A model never chooses code: a name in its folder could be that of any function, also of a loaded one.
+        Args:
+            path: Name that the model has stored, which only serves to say what is missing: a model never chooses code,
+                as a name in its folder could be that of any function.
+            given: The function, or its name "package.module:name"; None is an error.
+            model: Folder of the model, for the sentence of an error.
+
+        Returns:
+            The function with its name.
         """
         if given is not None:
             return cls.of(given)

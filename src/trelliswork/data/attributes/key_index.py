@@ -35,6 +35,11 @@ class KeyIndex:
     >>> index = KeyIndex()
     >>> index.add(keys_of(["w=the", "w=dog", "w=the"])).tolist(), index.find(keys_of(["w=cat", "w=dog"])).tolist()
     ([0, 1, 0], [-1, 1])
+
+    Args:
+        table: Keys by open addressing, uint64 [2^k].
+        numbers: Number of each key in the table, int32 [2^k].
+        n_known: How many keys the table has.
     """
 
     def __init__(self, table: Array | None = None, numbers: Array | None = None, n_known: int = 0) -> None:

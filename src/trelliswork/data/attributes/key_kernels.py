@@ -13,7 +13,12 @@ EMPTY = np.uint64(0)
 
 @kernel(EXACT)
 def extend_by_text(keys, text):
-    """Every key as if its name went on with `text`."""
+    """Continue every key as if its name went on with a text.
+
+    Args:
+        keys: Uint64 [tokens], changed in place.
+        text: Bytes of the text in UTF-8, uint8.
+    """
     for t in range(keys.shape[0]):
         key = keys[t]
         for i in range(text.shape[0]):
@@ -23,10 +28,21 @@ def extend_by_text(keys, text):
 
 @kernel(EXACT)
 def extend_by_column(keys, present, lengths, codes, texts, offsets, shift, outside, outside_offsets):
-    """Every key as if its name went on with the value `shift` tokens further on.
+    """Continue every key as if its name went on with the value `shift` tokens further on.
 
     Outside the sentence that is outside[k] for the k-th token before (even k) or after it (odd k); with no such
     texts the attribute is not `present`.
+
+    Args:
+        keys: Uint64 [tokens], changed in place.
+        present: Whether a token has the attribute, bool [tokens]; set to False where it has not.
+        lengths: Tokens of each sentence, int64 [sentences].
+        codes: Number of each token's value, int32 [tokens].
+        texts: Bytes of all values, uint8.
+        offsets: Where each value begins in them, int64 [values + 1].
+        shift: How many tokens further on the value is.
+        outside: Bytes of the texts for places outside of the sentence, uint8.
+        outside_offsets: Where each of them begins, int64; with one entry there are none.
     """
     first = 0
     for s in range(lengths.shape[0]):
@@ -53,15 +69,26 @@ def _extended(key, texts, begin, end):
 
 @kernel(EXACT)
 def hash_texts(texts, offsets, keys):
+    """Compute the key of each text.
+
+    Args:
+        texts: Bytes of all texts, uint8.
+        offsets: Where each begins, int64 [texts + 1].
+        keys: Uint64 [texts], filled in.
+    """
     for i in range(keys.shape[0]):
         keys[i] = _extended(SEED, texts, offsets[i], offsets[i + 1])
 
 
 @kernel(EXACT)
 def hash_joined(text, keys):
-    """keys[i] = the key of name i of a text that has a zero between two names; returns how many names there are.
+    """Compute the keys of names that are joined by zeros; return how many names there are.
 
     No key is written beyond the last one; no names at all and one empty name are the same text.
+
+    Args:
+        text: Bytes of the names, uint8.
+        keys: Uint64 [room], of which as many as there are names are filled in.
     """
     n, key = 0, SEED
     for i in range(text.shape[0]):
@@ -88,9 +115,18 @@ def _slot(table, key):
 
 @kernel(EXACT)
 def add_keys(table, numbers, n_known, keys, first, ids):
-    """ids[i] = the number of keys[i], a new one for a new key; stops early when the table is half full.
+    """Number keys, a new number for each new key; stop early when the table is half full.
 
-    Returns (how many keys were done, how many are known).
+    Args:
+        table: Keys by open addressing, uint64 [2^k], extended in place.
+        numbers: Number of each key in the table, int32 [2^k], extended in place.
+        n_known: How many keys the table has.
+        keys: Uint64 [keys].
+        first: The first of them to look up.
+        ids: Number of each key, int32 [keys], filled in.
+
+    Returns:
+        How many keys were done, and how many are known now.
     """
     for i in range(first, keys.shape[0]):
         slot = _slot(table, keys[i])
@@ -105,7 +141,14 @@ def add_keys(table, numbers, n_known, keys, first, ids):
 
 @kernel(EXACT)
 def find_keys(table, numbers, keys, ids):
-    """ids[i] = the number of keys[i], -1 for a stranger."""
+    """Look up the numbers of keys.
+
+    Args:
+        table: Keys by open addressing, uint64 [2^k].
+        numbers: Number of each key in the table, int32 [2^k].
+        keys: Uint64 [keys].
+        ids: Number of each key, -1 if it is unknown, int32 [keys], filled in.
+    """
     for i in range(keys.shape[0]):
         slot = _slot(table, keys[i])
         ids[i] = numbers[slot] if table[slot] != EMPTY else -1
@@ -113,9 +156,15 @@ def find_keys(table, numbers, keys, ids):
 
 @kernel(EXACT)
 def by_token(keys, present, numbers, out, rows, counts):
-    """The present ones of keys [rows, tokens], token by token, with the numbers of their rows; counts[t] are token t's.
+    """List the keys that are present, token by token; return how many there are.
 
-    Returns how many there are.
+    Args:
+        keys: Uint64 [rows, tokens].
+        present: Whether a token has the attribute, bool [rows, tokens].
+        numbers: Number of each row, uint16 [rows].
+        out: Keys, uint64 [entries], filled in.
+        rows: Number of each key's row, uint16 [entries], filled in.
+        counts: How many keys each token has, int64 [tokens], filled in.
     """
     n = 0
     for t in range(keys.shape[1]):

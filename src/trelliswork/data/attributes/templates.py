@@ -51,9 +51,15 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, *, file: str = "template", line: int | None = None) -> Template:
-        """
+        """Parse one template.
+
         >>> Template.parse("U1:%x[-1,0]").parts
         ('U1:', Reference(shift=-1, column=0, spelling=''))
+
+        Args:
+            text: Its line, such as U1:%x[-1,0].
+            file: Name of the file, for the sentence of an error.
+            line: Number of the line; None if it is not from a file.
         """
         if text[:1] not in ("U", "B"):
             raise DataError(file, f"expected a template that begins with U or B, got {text!r}", line=line)
@@ -87,7 +93,6 @@ class Template:
 
     @property
     def text(self) -> str:
-        """As it was written."""
         return "".join(part if isinstance(part, str) else _written(part) for part in self.parts)
 
 
@@ -135,7 +140,13 @@ class Templates:
 
     @classmethod
     def parse(cls, lines: Iterable[str], *, file: str = "template", skip_outside: bool = False) -> Templates:
-        """Parse lines of text; empty ones and those that begin with # are skipped."""
+        """Parse lines of text; empty ones and those that begin with # are skipped.
+
+        Args:
+            lines: Lines of the file.
+            file: Its name, for the sentence of an error.
+            skip_outside: Whether a template has no value where it reads beyond the sentence.
+        """
         numbered = [(number, line.strip()) for number, line in enumerate(lines, 1)]
         wanted = [(number, line) for number, line in numbered if line and not line.startswith("#")]
         if not wanted:
@@ -407,8 +418,7 @@ class Places:
 def expand(
     templates: Templates, wanted: Sequence[int], lengths: Array, columns: Sequence[Column]
 ) -> tuple[Array, Array, Places]:
-    """Return keys of the attributes that the wanted templates make, token by token; how many each token has; their
-    places.
+    """Make the attributes of the wanted templates, token by token.
 
     Args:
         templates: The templates of a file.
@@ -417,7 +427,7 @@ def expand(
         columns: The columns of all tokens.
 
     Returns:
-        Keys [entries], their number for each token [tokens], and the place of each key.
+        Keys [entries], how many each token has [tokens], and the place of each key.
     """
     n_tokens = int(lengths.sum())
     room = n_tokens * len(wanted)  # of which only what is written to takes memory

@@ -27,7 +27,7 @@ from trelliswork.models.networks.word_network import EncodedSentence, WordNetwor
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.crf import CRF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 from trelliswork.tags.schemes import spans_of, tags_of
 
 Pins = Mapping[str, Sequence[Entity]]  # {"entities": [(start, end, type)]}: all of them, if they are known
@@ -39,6 +39,11 @@ class EventNetwork(WordNetwork):
 
     Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them. Sentences of a
     document are encoded one by one; what goes from one to the next is left to the subclass.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        inventory: Names of entities, types and roles.
     """
 
     CONFIG = EventConfig
@@ -164,7 +169,17 @@ class EventNetwork(WordNetwork):
         top_k: int = 1,
         confidence: bool = False,
     ) -> list[Extracted]:
-        """Return entities and events of sentences or documents, as `predict` answers with them."""
+        """Return entities and events of sentences or documents, as `predict` answers with them.
+
+        Args:
+            sentences: Sentences or documents.
+            pins: For each of them what is known, by `entities` and `events`; None if nothing is.
+            top_k: How many alternatives to return; 0 for none.
+            confidence: Whether parts have their probabilities.
+
+        Returns:
+            Entities and events of each sentence or document.
+        """
 
         def answer(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Extracted]:
             encoded = self.encode(batch)
@@ -236,7 +251,7 @@ class EventNetwork(WordNetwork):
         return network_described(self, self.STRUCTURE, shown, shown, [])
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         """The types of events."""
         return list(self.inventory.types)
 

@@ -23,8 +23,7 @@ from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents, Inven
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.event_factors import DocumentFactors, WithinEvent
 from trelliswork.nn.scorers import RoleScorer
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import INF, Float
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,14 @@ class CandidateGraph:
 
         In a wide graph the whole has no probability, those of parts are the beliefs of loopy propagation, and there is
         one value. If AD3 does not know that its value is the best, a narrow graph is solved exactly.
+
+        Args:
+            inventory: Names of types and roles.
+            top_k: How many alternatives to return; 0 for none.
+            confidence: Whether parts have their probabilities.
+
+        Returns:
+            Entities and events of each sentence.
         """
         if not any(m or k for m, k in self.document.sizes):
             return Extracted(probability=1.0)

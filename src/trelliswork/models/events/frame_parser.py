@@ -32,7 +32,7 @@ from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
 from trelliswork.nn.transitions.unit import RecurrentSystem, unroll
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Mention, Slot, actions_of
 from trelliswork.structures.beam.frames.system import MAKES_MENTION, MAKES_SLOT
 from trelliswork.structures.beam.likelihood import locally_normalised
@@ -71,6 +71,11 @@ class FrameParser(WordNetwork):
     Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them: both are
     frames, arguments are roles, and attributes of events are constants. The actions are those that the training data
     need, so a parser finds nothing that they have none of.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        actions: Actions that build a graph, by number.
     """
 
     CONFIG = FrameConfig
@@ -255,7 +260,7 @@ class FrameParser(WordNetwork):
         return network_described(self, self.STRUCTURE, shown, shown, [])
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         """The types of frames."""
         return self.actions.types
 

@@ -15,7 +15,7 @@ from trelliswork.data.events import Entity, Event, arcs_of, entities_of, events_
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.tags.schemes import tags_of
 
 SCHEME = "IOBES"
@@ -180,7 +180,16 @@ class Inventory:
     def events(
         self, types: Mapping[int, int], roles: Mapping[tuple[int, int], int], spans: list[Entity]
     ) -> list[Event]:
-        """Return events from the types of triggers and the roles of (trigger, number of the entity)."""
+        """Return events from the types of triggers and the roles of (trigger, number of the entity).
+
+        Args:
+            types: Type of each trigger, by its token.
+            roles: Role of each (trigger, number of the entity).
+            spans: The entities.
+
+        Returns:
+            The events, in order of their triggers.
+        """
         return [
             Event(token, self.types[type_], tuple(
                 (start, end, self.roles[roles[token, j]]) for j, (start, end, _) in enumerate(spans)

@@ -27,8 +27,7 @@ from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.scorers.event_memory import OTHER, EventInputs, EventMemory
 from trelliswork.nn.scorers.roles import best_events
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 
 EntityRows = Sequence[Sequence[Entity]]  # the entities of each sentence
 Decisions = tuple[Tensor, Tensor]  # types [ways, n] and roles [ways, n, k]
@@ -207,7 +206,16 @@ def best_products(parts: Sequence[Sequence[tuple[Way, float]]], k: int) -> list[
 
 
 def best_first(values: Sequence[Extracted], k: int, search: str) -> Extracted:
-    """Return the most probable of several values, with the k best."""
+    """Return the most probable of several values, with the k best.
+
+    Args:
+        values: Values with their probabilities.
+        k: How many alternatives to return.
+        search: Among which values these are the best.
+
+    Returns:
+        The best value, with the k best as its others.
+    """
     ranked = sorted(values, key=lambda each: -(each.probability or 0.0))[:k]
     ranked = [replace(each, search=search) for each in ranked]
     return replace(ranked[0], others=ranked)

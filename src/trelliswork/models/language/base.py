@@ -27,6 +27,7 @@ class LanguageModel(Model):
 
     learns_from: ClassVar[str] = PLAIN_TEXT
     next_options = "--score"
+    is_automaton: ClassVar[bool] = False  # whether it has a `machine`, by which constraints are met exactly
     format: TextReading
     names: list[str]  # of the units
     counts: Array  # of each in training

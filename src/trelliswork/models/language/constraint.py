@@ -95,7 +95,16 @@ class Constrained:
         raise TrellisworkError("no sentence of the model matches; widen the constraint")
 
     def samples(self, n: int, seed: int = 0, temperature: float = 1.0) -> list[Match]:
-        """Return independent samples of the sentences that match."""
+        """Return independent samples of the sentences that match.
+
+        Args:
+            n: How many samples to draw.
+            seed: Seed of the draws.
+            temperature: Below 1 for more probable sentences, above for more variety.
+
+        Returns:
+            The sentences with their log probabilities.
+        """
         generator, matching = np.random.default_rng(seed), self._matching(temperature)
         return [self._sample(generator, matching, temperature) for _ in range(n)]
 
@@ -121,7 +130,16 @@ class Constrained:
 
 
 def read_constraint(constraint: str, symbols: Symbols, *, characters: bool = False) -> Acceptor:
-    """Return the acceptor in a file (.fst), or that of a regular expression."""
+    """Return the acceptor in a file (.fst), or that of a regular expression.
+
+    Args:
+        constraint: Name of a file, or a regular expression.
+        symbols: Vocabulary of the model.
+        characters: Whether the symbols are characters instead of words.
+
+    Returns:
+        The acceptor.
+    """
     if constraint.endswith(".fst") or Path(constraint).is_file():
         return read_acceptor(constraint, symbols)
     return _Expression(constraint, symbols, characters).acceptor()

@@ -20,7 +20,8 @@ import numpy as np
 from trelliswork.data.subwords import BytePairs
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import Description, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.config import NgramConfig, TextConfig
@@ -42,9 +43,18 @@ ARRAYS = ("word", "first", "suffix", "log_prob", "log_backoff")
 
 
 class NgramLanguageModel(LanguageModel):
-    """A back-off model over words, characters or subwords."""
+    """A back-off model over words, characters or subwords.
+
+    Args:
+        config: settings.
+        format: How text is cut into symbols.
+        names: Symbols by number.
+        counts: How often each occurs in training.
+        arrays: N-grams with their log probabilities and back-off weights.
+    """
 
     KIND = "NgramLanguageModel"
+    is_automaton = True
 
     def __init__(self, config: NgramConfig, format: TextReading, names: list[str], counts: Array, arrays: NgramArrays):
         self.config, self.format, self.names, self.counts, self.arrays = config, format, names, counts, arrays
@@ -55,7 +65,16 @@ class NgramLanguageModel(LanguageModel):
     def fit(
         cls, text: Corpus | Iterable[str], config: NgramConfig | None = None, *, format: TextReading | None = None
     ) -> Self:
-        """Learn from a corpus, or from sentences whose words have white space between them."""
+        """Learn from a corpus, or from sentences whose words have white space between them.
+
+        Args:
+            text: A corpus, or sentences whose words have white space between them.
+            config: Settings; None for their defaults.
+            format: How text is cut into symbols; None for words.
+
+        Returns:
+            The model.
+        """
         config, format = config or NgramConfig(), format or TextReading(pretokenised=True)
         corpus = text if isinstance(text, Corpus) else corpus_of([line.split() for line in text])
         check_smoothing(config.smoothing, config.order, None, config.least_counts)

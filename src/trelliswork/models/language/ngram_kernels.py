@@ -68,7 +68,12 @@ def _place(node, word, mask):
 
 @kernel(EXACT)
 def fill_table(model, n_histories):
-    """Enter the children of the first nodes but the root."""
+    """Enter the children of the first nodes but the root.
+
+    Args:
+        model: The n-grams; its table is filled in.
+        n_histories: Number of nodes that have children.
+    """
     mask = model.table.shape[0] - 1
     for node in range(1, n_histories):
         for child in range(model.links[node, 0], model.links[node + 1, 0]):
@@ -106,10 +111,16 @@ def _searched(model, node, word):
 
 @kernel(EXACT)
 def score_tokens(model, least, begin, words, offsets, log_probs):
-    """log_probs[i] = log p(words[i] | the words of its sentence before it); -1 is a word that the model cannot say.
+    """Compute the log probability of each word after the words of its sentence before it.
 
-    Sentence s is words[offsets[s]:offsets[s + 1]], its end included. An n-gram of length m is there only if the longest
-    shorter one that ends with the same word is least[m] or a later node.
+    Args:
+        model: The n-grams.
+        least: An n-gram of length m is there only if the longest shorter one that ends with the same word is least[m]
+            or a later node, int32 [order + 1].
+        begin: The node of the beginning of a sentence.
+        words: Words of all sentences, their ends included; -1 is a word that the model cannot say.
+        offsets: Where each sentence begins, int64 [sentences + 1].
+        log_probs: [words], filled in.
     """  # [S2, n-gram]
     n = words.shape[0]
     history, longest = np.empty(n, np.int32), np.empty(n, np.int32)  # the words before each; the n-gram that it ends

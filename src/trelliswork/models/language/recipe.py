@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from trelliswork.data import Choices
 from trelliswork.data.settings import options_of, settings_given
-from trelliswork.models.base import Scores, count
+from trelliswork.logs import count
+from trelliswork.models.base import Scores
 from trelliswork.models.language.config import TextConfig, TextFiles
 from trelliswork.models.language.corpus import TextReading, learned_reading, read_corpus
 from trelliswork.models.language.ngram import NgramLanguageModel

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from trelliswork.models.votes import is_complete
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Array, Float, Int
 
 FIRST_STEPS, MOST_STEPS = 8, 256
 AT_A_TIME = 4096  # tokens, copies of the sentence included, that are read at a time

@@ -24,8 +24,7 @@ from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.sparse_features import TemplateFeatures, WordNgrams, parse_templates
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Int
+from trelliswork.runtime.arrays import Array, Int
 
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding
 UNKNOWN_ITEM = "<unknown>"
@@ -82,6 +81,11 @@ class TokenFeatures:
         >>> features = TokenFeatures.from_sentences([Sentence(("Ann", "sings"))], NetworkConfig())
         >>> features.names[:3], features.encode(Sentence(("Bob", "sings"))).shape
         (['word', 'capitals', 'prefix2'], torch.Size([2, 8]))
+
+    Args:
+        config: Settings, which say what is read of a word.
+        vocabularies: One for each feature.
+        pretrained: What is stored of a pretrained encoder; None if there is none.
     """
 
     def __init__(

@@ -12,7 +12,8 @@ from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.data.settings import settings_given
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import Model, count
+from trelliswork.logs import count
+from trelliswork.models.base import Model
 from trelliswork.models.catalogue import PAIRS, VECTORS, entry_of
 from trelliswork.models.networks.pretrained import description_of, learning_defaults
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
@@ -99,7 +100,16 @@ class NetworkRecipe(Recipe):
         return model.to(self.device)
 
     def initialised(self, model: Any, seed: int, note: Note) -> Any:
-        """Return a new model with the weights that it begins with."""
+        """Return a new model with the weights that it begins with.
+
+        Args:
+            model: A model that has just been made.
+            seed: Seed of the run.
+            note: Called with sentences that are worth telling.
+
+        Returns:
+            The model to train, which may be another one.
+        """
         return model
 
     def _describe_vectors(self, vectors: WordVectors, note: Note) -> None:
@@ -120,9 +130,9 @@ class NetworkRecipe(Recipe):
                 raise OutputError(_finished(run.folder, done, training))
             run.progress.note(f"seed {run.seed}: finished already")
             return model, done
-        told, progress = run.on_score, run.progress
-        if told is not None:
-            progress = OnEpoch(progress, lambda record: told(record.epoch, record.score))
+        on_score, progress = run.on_score, run.progress
+        if on_score is not None:
+            progress = OnEpoch(progress, lambda record: on_score(record.epoch, record.score))
         prepared = Run(model, self.material.train, self.material.dev, training, run.folder)
         result = carry_out(prepared, progress, resume=run.resume)
         if model.calibrate(self.material.dev) and run.folder is not None:

@@ -15,7 +15,7 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.templates import default_templates
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.taggers.features.encoding import columns_of
-from trelliswork.runtime.shapes import Int
+from trelliswork.runtime.arrays import Int
 
 # The character n-grams of words, as rows of a table that their hashes share.
 

@@ -102,7 +102,14 @@ class StoredNetwork(Model, nn.Module):
         return False
 
     def begin_training(self, train: Sequence[Sentence], dev: Sequence[Sentence], epoch: int, note: Note) -> None:
-        """Keep the vectors of pretrained encoders as long as these are frozen; `epoch` is the first to come."""
+        """Keep the vectors of pretrained encoders as long as these are frozen; `epoch` is the first to come.
+
+        Args:
+            train: Sentences to learn from.
+            dev: Sentences to validate on.
+            epoch: The first epoch to come, counted from 1.
+            note: Called with sentences that are worth telling.
+        """
         prepare_encoders(self, [*train, *dev], epoch, note, self.encodings_directory)
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:

@@ -20,7 +20,7 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.models.votes import WITHOUT_WORDS, Reason, Vote, ranked, word_vote
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.rbm import PretrainingConfig
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 SECONDS_PER_WEIGHT = 1.3e-10  # of a pretrained encoder and a word: 700 words a second through MiniLM, on one core
 TIMES_EXPLAINED = 30
@@ -68,7 +68,17 @@ class WordNetwork(StoredNetwork):
 
     @classmethod
     def initialised(cls, train: Sequence[Sentence], vectors: WordVectors | None, seed: int, *parts: Any) -> Self:
-        """Return a new model of `parts` (what `__init__` takes), whose first weights depend on `seed` alone."""
+        """Return a new model of `parts` (what `__init__` takes), whose first weights depend on `seed` alone.
+
+        Args:
+            train: Sentences to learn from.
+            vectors: Pretrained vectors; None for none.
+            seed: What the first weights depend on.
+            parts: What `__init__` takes.
+
+        Returns:
+            The model, not trained.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cls(*parts)

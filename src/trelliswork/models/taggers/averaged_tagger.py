@@ -28,8 +28,7 @@ from trelliswork.models.taggers.posterior import (
 )
 from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.models.taggers.span_choice import likely_spans
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Array, Bool, Float
 from trelliswork.tags.scheme_rules import Part, part_of
 
 OUTSIDE: Part = ("O", "")

@@ -15,7 +15,7 @@ from typing import Self
 
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.loading import model_folders
 from trelliswork.models.recipe import Note
 from trelliswork.models.taggers.features.corpus import TaggedData

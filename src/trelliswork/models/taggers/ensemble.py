@@ -157,11 +157,6 @@ class Ensemble(AveragedTagger):
         return self._networks[0].reason(sentence, shares, rival, at)
 
     @property
-    def known_tags(self) -> list[str]:
-        """The tags that a token can have."""
-        return list(self.labels.tag_groups)
-
-    @property
     def _networks(self) -> list[Tagger]:
         return [tagger for tagger in self.taggers if isinstance(tagger, Tagger)]
 

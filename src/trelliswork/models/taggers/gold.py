@@ -14,7 +14,7 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.taggers.labels import OR, Labels
 from trelliswork.runtime.arrays import Array
 from trelliswork.tags.schemes import canonical, convert, infer_scheme, split_tag, violations

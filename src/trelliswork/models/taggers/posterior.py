@@ -19,8 +19,7 @@ from trelliswork.models.base import PartProbability
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.taggers.labels import Labels, Pins
 from trelliswork.models.taggers.span_choice import likely_spans
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import INF, Array, Bool, Int
 from trelliswork.tags.schemes import spans_of
 
 if TYPE_CHECKING:

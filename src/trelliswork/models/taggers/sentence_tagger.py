@@ -348,9 +348,9 @@ class SentenceTagger(Model):
         return self._posterior(batch, pins).counting()
 
     @property
-    def known_tags(self) -> list[str]:
-        """The tags that a token can have."""
-        return list(self.labels.tag_groups)
+    def known_labels(self) -> list[str]:
+        """The tags that a token can have, in the scheme of the data."""
+        return self.labels.data_tags
 
     @property
     def label_names(self) -> list[str]:

@@ -19,8 +19,7 @@ import numpy as np
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import PartProbability
 from trelliswork.models.taggers.labels import Labels
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Array, Float
 from trelliswork.tags.schemes import split_tag
 
 if TYPE_CHECKING:

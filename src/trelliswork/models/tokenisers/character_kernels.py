@@ -48,7 +48,15 @@ class Weights(NamedTuple):
 
 @kernel(EXACT)
 def count_visible(codes, kinds):
-    """Return (visible characters, paragraphs)."""
+    """Count visible characters and paragraphs.
+
+    Args:
+        codes: Code point of each character, int32 [characters].
+        kinds: Kind of each character, 0 for white space, int8 [characters].
+
+    Returns:
+        Two whole numbers.
+    """
     visible, paragraphs, newlines = 0, 0, 2
     for i in range(codes.shape[0]):
         if kinds[i] == 0:
@@ -62,7 +70,17 @@ def count_visible(codes, kinds):
 
 @kernel(EXACT)
 def lay_out(codes, kinds, lower, characters, places, before_space, lengths):
-    """Fill `characters` and, for each visible one, its place in the text and whether it is the last of a word."""
+    """Lay out the visible characters, paragraph by paragraph, with the place of each in the text.
+
+    Args:
+        codes: Code point of each character, int32 [characters].
+        kinds: Kind of each character, 0 for white space, int8 [characters].
+        lower: The lower case of each code point.
+        characters: The layout, filled in.
+        places: Place of each visible character in the text, [m], filled in.
+        before_space: Whether a visible character is the last of a written word, bool [m], filled in.
+        lengths: Visible characters of each paragraph, [paragraphs], filled in.
+    """
     at, m, paragraph, newlines, spaces = 0, 0, -1, 2, 0
     for i in range(codes.shape[0]):
         if kinds[i] == 0:
@@ -206,7 +224,13 @@ def _keys_at(i, codes, lower, kinds, words, row):
 
 @kernel(EXACT)
 def attribute_keys(characters, lengths, keys):
-    """Return keys[m, N_ATTRIBUTES] of each visible character."""
+    """Compute the keys of the attributes of each visible character.
+
+    Args:
+        characters: The layout.
+        lengths: Visible characters of each paragraph.
+        keys: Uint64 [m, N_ATTRIBUTES], filled in.
+    """
     m = 0
     for p in range(lengths.shape[0]):
         first, last = characters.begins[p] - AROUND, characters.begins[p + 1]
@@ -220,7 +244,14 @@ def attribute_keys(characters, lengths, keys):
 
 @kernel(EXACT)
 def score_characters(characters, lengths, weights, scores):
-    """Return scores[m, labels] of each visible character: `attribute_keys`, looked up and summed on the way."""
+    """Compute the scores of labels of each visible character, its attributes looked up and summed on the way.
+
+    Args:
+        characters: The layout.
+        lengths: Visible characters of each paragraph.
+        weights: Weights of the attributes by their keys.
+        scores: Float64 [m, labels], filled in.
+    """
     row, ids, m = np.empty(N_ATTRIBUTES, np.uint64), np.empty(N_ATTRIBUTES, np.int32), 0
     for p in range(lengths.shape[0]):
         first, last = characters.begins[p] - AROUND, characters.begins[p + 1]

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import count
+from trelliswork.logs import count
 from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.tokenisers.base import TokeniserModel
@@ -112,7 +112,17 @@ def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list
 
 
 def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> TokeniserModel:
-    """Learn the tokeniser of a CoNLL-U file, for the model learned from it; from tokens alone without white space."""
+    """Learn the tokeniser of a CoNLL-U file, for the model learned from it; from tokens alone without white space.
+
+    Args:
+        train: File of the training data.
+        dev: File of the validation data; None for none.
+        note: Called with sentences that are worth telling.
+        seed: Seed of the run.
+
+    Returns:
+        The tokeniser.
+    """
     documents = spaced_documents(train)
     if documents is None:
         tokens = [sentence for document in read_documents(train) for sentence in document.sentences]
@@ -131,7 +141,17 @@ def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> T
 def learn_from_tokens(
     sentences: Sequence[Sequence[str]], note: Note, seed: int = 0, multiword: MultiwordTable = NO_MULTIWORD
 ) -> TokeniserModel:
-    """Learn a tokeniser that cuts as these sentences are cut, whose text is not known."""
+    """Learn a tokeniser that cuts as these sentences are cut, whose text is not known.
+
+    Args:
+        sentences: Tokens of each sentence.
+        note: Called with sentences that are worth telling.
+        seed: Seed of the training.
+        multiword: Words that one token stands for.
+
+    Returns:
+        The tokeniser.
+    """
     began = time.perf_counter()
     if is_unspaced(sentences):
         config = replace(DEFAULTS, max_iterations=UNSPACED_ITERATIONS, seed=seed)

@@ -109,7 +109,14 @@ DEFAULTS = TokeniserConfig().learning()
 
 
 class CharacterTokeniser(TokeniserModel):
-    """Tokens and sentences of raw text, learned from documents whose tokens are known."""
+    """Tokens and sentences of raw text, learned from documents whose tokens are known.
+
+    Args:
+        crf: A feature CRF over visible characters.
+        multiword: Words that one token stands for.
+        config: Settings of learning.
+        spaces_inside: Whether a token may have white space inside.
+    """
 
     KIND = "CharacterTokeniser"
 
@@ -128,7 +135,16 @@ class CharacterTokeniser(TokeniserModel):
         *,
         on_progress: Callable[[Progress], bool] | None = None,
     ) -> Self:
-        """Learn from documents; `on_progress` sees every iteration and stops training when it returns True."""
+        """Learn from documents; `on_progress` sees every iteration and stops training when it returns True.
+
+        Args:
+            documents: Texts whose tokens are known.
+            config: Settings of learning.
+            on_progress: Called after every iteration; training stops when it returns True. None to look at none.
+
+        Returns:
+            The tokeniser.
+        """
         gold = np.concatenate([np.empty(0, np.int64), *map(_gold, documents)])
         if not len(gold):
             raise TrellisworkError("expected text with known tokens to learn from, got none; check the data")

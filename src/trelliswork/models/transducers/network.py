@@ -13,12 +13,13 @@ from torch import Tensor
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.settings import Settings
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Description, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.transducer import Symbols, Transducer
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 UNKNOWN, BEGIN, END = "<unk>", "<s>", "</s>"
 
@@ -39,6 +40,12 @@ class PairNetwork(Transducer, StoredNetwork):
     """A network with symbols of sources and of targets. Trains with `trelliswork.training.train`.
 
     Both vocabularies have an unknown symbol, that of targets also a begin and an end.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Symbols of sources by number.
+        target: Symbols of targets by number.
     """
 
     CONFIG: ClassVar[type[Settings]]
@@ -74,7 +81,17 @@ class PairNetwork(Transducer, StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
-        """Return a new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it.
+
+        Args:
+            material: Pairs to learn from.
+            config: Settings of the network.
+            options: What the command line says in addition.
+            seed: What the first weights depend on.
+
+        Returns:
+            The model, not trained.
+        """
         return cls.from_data(material.train, config, format=material.choices.pairs, seed=seed)
 
     # Learning

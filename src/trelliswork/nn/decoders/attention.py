@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import INF, Bool, Float
 
 Scoring = Literal["additive", "concat", "dot", "general"]
 Window = Literal["global", "local-m", "local-p"]
@@ -98,6 +97,16 @@ class AdditiveScore(nn.Module):
         keys: Float[Tensor, "batch n k"],
         covered: Float[Tensor, "batch m n w"] | None = None,
     ) -> Float[Tensor, "batch m n"]:
+        """Return the score of each position for each query.
+
+        Args:
+            queries: States of the decoder.
+            keys: Vectors of the positions.
+            covered: Coverage vectors of the positions at each step; None if the score does not read them.
+
+        Returns:
+            Scores, not normalised.
+        """
         inner = self.queries(queries)[:, :, None] + keys[:, None]
         if self.coverage is not None and covered is not None:
             inner = inner + self.coverage(covered)
@@ -157,7 +166,16 @@ class LocalWindow(nn.Module):
         time: Float[Tensor, "batch m"],
         mask: Bool[Tensor, "batch n"],
     ) -> Float[Tensor, "batch m"]:
-        """Return p_t, counted from 0; a monotonic window stays within the input."""
+        """Return p_t, counted from 0; a monotonic window stays within the input.
+
+        Args:
+            queries: States of the decoder.
+            time: Number of each step, the centre of a monotonic window.
+            mask: True at the positions of the input.
+
+        Returns:
+            The centre for each query.
+        """
         last = (mask.sum(1, keepdim=True) - 1).to(queries.dtype)
         if self.hidden is None or self.direction is None:
             return torch.minimum(time.to(queries.dtype), last)

@@ -18,7 +18,7 @@ from trelliswork.nn.decoders.attention import (
 )
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.dropout import Dropout
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 
 class BahdanauState(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 State = tuple[Tensor, ...]
 Remembered = TypeVar("Remembered")  # what a decoder computes once of an encoded input
@@ -57,7 +57,16 @@ class Decoder(nn.Module, Generic[Remembered]):
 
     @abstractmethod
     def step(self, memory: Remembered, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
-        """Read one more symbol."""
+        """Read one more symbol.
+
+        Args:
+            memory: What `remember` has made of the input.
+            state: Tensors [batch, beam, ...], one state for each hypothesis.
+            symbols: Vector of the last symbol of each hypothesis.
+
+        Returns:
+            The vector that the output layer reads [batch, beam, d], attention [batch, beam, n] and the next state.
+        """
 
     def forward(self, memory: Remembered, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
         """Read given symbols, as in training (teacher forcing)."""

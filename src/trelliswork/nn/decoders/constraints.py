@@ -16,8 +16,7 @@ from torch import Tensor
 
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.errors import ConstraintError
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Array, Bool, Int
 
 NEVER = np.iinfo(np.int16).max  # number of symbols to the end if it cannot be reached
 DONE = 0  # the state of strings that have ended

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.base import Decoder, Step
 from trelliswork.nn.decoders.constraints import Constraint, PrefixConstraint
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.grammar.prefixes import NEVER, Prefix, PrefixGrammar
 
 State = tuple[Tensor, ...]

@@ -12,7 +12,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.transformer import sinusoids
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 Norm = Literal["pre", "post"]
 
@@ -159,7 +159,16 @@ class TransformerDecoder(Decoder[TransformerMemory]):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, attention to the input, and a feed-forward network; see `TransformerDecoder`."""
+    """Self-attention, attention to the input, and a feed-forward network; see `TransformerDecoder`.
+
+    Args:
+        dim: Size of the states.
+        source_dim: Size of the vectors of the input.
+        heads: Number of attention heads.
+        feedforward: Hidden units of the feed-forward network.
+        dropout: Share of units that are set to 0 in training.
+        norm: "pre" or "post": whether layers are normalised before or after.
+    """
 
     def __init__(self, dim: int, source_dim: int, heads: int, feedforward: int, dropout: float, norm: Norm) -> None:
         super().__init__()

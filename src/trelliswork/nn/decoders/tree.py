@@ -17,8 +17,8 @@ from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.kernel_math import can_fuse
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Bool, Float, Int
 
 N_FLAGS = 2  # last numbers of the vector of a symbol: 1 if it opens a subtree, 1 if it closes one
 
@@ -308,6 +308,17 @@ class Sequences:
         yield from zip(starts, rows, self.widths, strict=False)
 
     def forward(self, gates: Tensor, w_on: Tensor, hidden: Tensor, cell: Tensor) -> tuple[States, tuple[Tensor, ...]]:
+        """Read the sequences, one symbol after the other.
+
+        Args:
+            gates: Scores of the gates from the symbols.
+            w_on: Weights from a state to the gates of the next.
+            hidden: Initial states.
+            cell: Initial cells.
+
+        Returns:
+            The states, and what `backward` needs.
+        """
         (first, h), gates = hidden.shape, gates.clone()
         recurrent, bias = gates.new_empty(first * 4 * h), gates.new_zeros(1, 4 * h)
         squashed = gates.new_empty(len(gates), h)
@@ -321,6 +332,16 @@ class Sequences:
         return (states[first:], cells[first:]), (gates, cells, squashed, states)
 
     def backward(self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: States) -> Any:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Gates, w_on, hidden, cell, as `forward` was given them.
+            kept: What `forward` kept: gates, cells and states.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         (_, w_on, hidden, _), (gates, cells, squashed, states) = tensors, kept
         (first, h), by_gates, back, n_next = hidden.shape, torch.empty_like(gates), w_on.T.contiguous(), 0
         by_states, by_cells, by_next = grads[0].clone(), hidden.new_zeros(1, first, h), hidden.new_empty(first * h)
@@ -335,6 +356,17 @@ class Sequences:
         return by_gates, states.index_select(0, rows).T @ by_gates, by_next.view(first, h), by_cells[0]
 
     def reference(self, gates: Tensor, w_on: Tensor, hidden: Tensor, cell: Tensor) -> States:
+        """Compute the results of `forward` with torch operations.
+
+        Args:
+            gates: Scores of the gates from the symbols.
+            w_on: Weights from a state to the gates of the next.
+            hidden: Initial states.
+            cell: Initial cells.
+
+        Returns:
+            The results, differentiable by autograd.
+        """
         states_by_step = []
         for count, part in zip(self.widths, gates.split(self.widths), strict=True):
             i, f, g, o = (part + hidden[:count] @ w_on).chunk(4, -1)

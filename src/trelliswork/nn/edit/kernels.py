@@ -33,7 +33,18 @@ BY_SUBSTITUTION, BY_DELETION, BY_INSERTION = 0, 1, 2  # the steps of `structures
 
 @kernel(FAST)
 def meet(first, last, left, right, offsets, lengths, target_lengths, hidden):
-    """Fill hidden(i, j) = tanh(left(i) + right(j))."""
+    """Fill hidden(i, j) = tanh(left(i) + right(j)) for rows first..last-1.
+
+    Args:
+        first: The first row.
+        last: The row behind the last.
+        left: Vectors of what is read, float32 [batch, n+1, d].
+        right: Vectors of what is written, float32 [batch, m+1, d].
+        offsets: Where the cells of each row begin, int64 [batch].
+        lengths: Length of x of each row, int64 [batch].
+        target_lengths: Length of y of each row, int64 [batch].
+        hidden: Float32 [cells, d], filled in.
+    """
     one = hidden.dtype.type(1.0)
     for b in range(first, last):
         cell = offsets[b]
@@ -51,7 +62,19 @@ def meet(first, last, left, right, offsets, lengths, target_lengths, hidden):
 
 @kernel(FAST)
 def part(first, last, hidden, by_hidden, offsets, lengths, target_lengths, by_left, by_right):
-    """Add the gradient of `meet` to `by_left` and `by_right`."""
+    """Add the gradient of `meet` for rows first..last-1.
+
+    Args:
+        first: The first row.
+        last: The row behind the last.
+        hidden: What `meet` has filled in, float32 [cells, d].
+        by_hidden: Gradient by it, float32 [cells, d].
+        offsets: Where the cells of each row begin, int64 [batch].
+        lengths: Length of x of each row, int64 [batch].
+        target_lengths: Length of y of each row, int64 [batch].
+        by_left: Float32 [batch, n+1, d], added to.
+        by_right: Float32 [batch, m+1, d], added to.
+    """
     one = hidden.dtype.type(1.0)
     for b in range(first, last):
         cell = offsets[b]
@@ -84,7 +107,13 @@ def normalise(row):
 
 @kernel(EXACT)
 def choose_operations(row, at_end, copies):
-    """Replace the scores of the operations by probabilities; at the end of x only DELETE and INSERT are possible."""
+    """Replace the scores of the operations by probabilities; at the end of x only DELETE and INSERT are possible.
+
+    Args:
+        row: Outputs of one cell, float32; its first entries are those of the operations, changed in place.
+        at_end: Whether all of x has been read.
+        copies: Whether the next symbol of x can be copied.
+    """
     top = max(row[DELETE], row[INSERT])
     if not at_end:
         top = max(top, row[SUBSTITUTE])
@@ -114,9 +143,20 @@ def log_add(x, y):
 
 @kernel(EXACT)
 def score(first, last, outputs, offsets, lengths, target_lengths, copies, targets, steps, ends):
-    """Fill steps[b, i, j] with log p of the step *into* (i, j), as in `structures.edit`, and ends[b] = log p(end).
+    """Compute the scores of the steps of edit scripts from the outputs of a network, for rows first..last-1.
 
-    `outputs` become probabilities: of the operations in each cell, and of the symbols where one can be written.
+    Args:
+        first: The first row.
+        last: The row behind the last.
+        outputs: Scores of operations and symbols in each cell, float32 [cells, operations + v]; they become
+            probabilities, of the symbols only where one can be written.
+        offsets: Where the cells of each row begin, int64 [batch].
+        lengths: Length of x of each row, int64 [batch].
+        target_lengths: Length of y of each row, int64 [batch].
+        copies: The symbol that copying x_i writes, -1 if none, int64 [batch, n].
+        targets: Symbols of y, int64 [batch, m].
+        steps: Log p of the step *into* each cell, as in `structures.edit`, float64 [batch, n+1, m+1, 3], filled in.
+        ends: Log p of the end, float64 [batch], filled in.
     """
     v = outputs.shape[1] - N_OPERATIONS
     for b in range(first, last):
@@ -146,7 +186,18 @@ def score(first, last, outputs, offsets, lengths, target_lengths, copies, target
 
 @kernel(EXACT)
 def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
-    """Fill the gradient of `score`, from the probabilities that it has left in `outputs`."""
+    """Compute the gradient of `score`, from the probabilities that it has left in `outputs`.
+
+    Args:
+        first: The first row.
+        last: The row behind the last.
+        outputs: Probabilities, float32 [cells, operations + v].
+        arrays: Offsets, lengths, target lengths, copies and targets, as `score` takes them.
+        steps: What `score` has filled in, float64 [batch, n+1, m+1, 3].
+        by_steps: Gradient by the steps, float64 of the same shape.
+        by_ends: Gradient by the ends, float64 [batch].
+        by_outputs: Gradient by the scores, float32 [cells, operations + v], filled in.
+    """
     offsets, lengths, target_lengths, copies, targets = arrays
     v = outputs.shape[1] - N_OPERATIONS
     grad = np.empty(N_OPERATIONS)

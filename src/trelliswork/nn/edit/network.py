@@ -17,10 +17,9 @@ from trelliswork.nn.encoders.lstm_fused import read_forwards
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.nn.kernel_math import can_fuse
-from trelliswork.runtime.arrays import INF, Array
+from trelliswork.runtime.arrays import INF, Array, Float, Int
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
 MOST_CELLS = 1 << 19  # cells whose vectors are in memory at a time, if no gradient is needed
@@ -89,6 +88,17 @@ class EditScores:
         weight: Float[Tensor, "o d"],
         bias: Float[Tensor, "o"],
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
+        """Compute the scores of the steps into each cell, and of the end of each row.
+
+        Args:
+            left: Vectors of what is read [batch, n+1, d].
+            right: Vectors of what is written [batch, m+1, d].
+            weight: Of the output layer [o, d].
+            bias: Of the output layer [o].
+
+        Returns:
+            Steps [batch, n+1, m+1, 3] and ends [batch] in float64, and what `backward` needs.
+        """
         arrays = self.pairs.arrays()
         offsets, lengths, target_lengths = arrays[:3]
         n_cells, batch = int(((lengths + 1) * (target_lengths + 1)).sum()), len(lengths)
@@ -105,6 +115,16 @@ class EditScores:
     def backward(
         self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, ...]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Left, right, weight, bias, as `forward` was given them.
+            kept: Hidden vectors, probabilities and steps.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         (left, right, weight, _), (hidden, outputs, steps) = tensors, kept
         arrays, by_outputs = self.pairs.arrays(), torch.empty_like(outputs)
         rows = len(left), hidden.numel() * 4
@@ -117,6 +137,17 @@ class EditScores:
         return by_left, by_right, by_weight, by_bias
 
     def reference(self, left: Tensor, right: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the results of `forward` with torch operations.
+
+        Args:
+            left: Vectors of what is read [batch, n+1, d].
+            right: Vectors of what is written [batch, m+1, d].
+            weight: Of the output layer [o, d].
+            bias: Of the output layer [o].
+
+        Returns:
+            The results, differentiable by autograd.
+        """
         return plain_scores(left, right, weight, bias, self.pairs)
 
 

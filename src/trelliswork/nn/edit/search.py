@@ -17,8 +17,7 @@ from torch import Tensor
 
 from trelliswork.nn.edit import search_kernels
 from trelliswork.nn.edit.network import EditNetwork
-from trelliswork.runtime.arrays import NEG_INF, Array
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import NEG_INF, Array, Float, Int
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.frontier import path_to
 
@@ -312,7 +311,16 @@ class Columns:
         return self.windows.arriving
 
     def after(self, parents: Array, symbols: Array, best_path: bool) -> Array:
-        """Return the mass that arrives in the columns of the longer prefixes by writing their last symbols."""
+        """Return the mass that arrives in the columns of the longer prefixes by writing their last symbols.
+
+        Args:
+            parents: The prefix that each longer one comes from [prefixes].
+            symbols: Its last symbol [prefixes].
+            best_path: Whether the best script counts alone, instead of the sum over all.
+
+        Returns:
+            Log mass [prefixes, n+1].
+        """
         arriving: Any = np.empty((len(parents), self.alpha.shape[1]))
         column = self.outputs, (self.offsets, self.windows.sizes, self.copies), best_path, self.alpha
         over_rows(search_kernels.arrive, len(parents), arriving.size * 8, *column, parents, symbols, arriving)

@@ -35,10 +35,19 @@ def _join(x, y, best):
 
 @kernel(EXACT)
 def columns(first, last, outputs, offsets, lengths, copies, best, arriving, ends, masses):
-    """Fill ends[h] = log p(the prefix is the string) and masses[h, y] = log p(the prefix and y are written).
+    """Take one level of prefixes: fill the mass of each prefix as a whole string, and of each prefix one symbol longer.
 
-    α takes the place of `arriving`, and probabilities that of `outputs`. With `best` the most probable path counts
-    instead of the sum over paths.
+    Args:
+        first: The first hypothesis.
+        last: The one behind the last.
+        outputs: Scores of operations and symbols, float32 [cells, operations + v]; they become probabilities.
+        offsets: Where the cells of each hypothesis begin, int64 [hypotheses].
+        lengths: Length of x, int64 [hypotheses].
+        copies: The symbol that copying x_i writes, -1 if none, int64 [hypotheses, n].
+        best: Whether the most probable path counts instead of the sum over paths.
+        arriving: Log mass that arrives in each cell, float64 [hypotheses, n+1]; α takes its place.
+        ends: Log p(the prefix is the string), float64 [hypotheses], filled in.
+        masses: Log p(the prefix and y are written), float64 [hypotheses, symbols], filled in.
     """
     for h in range(first, last):
         n, alpha = lengths[h], arriving[h]
@@ -82,7 +91,19 @@ def _highest(share, row, to):
 
 @kernel(EXACT)
 def arrive(first, last, outputs, cells, best, alpha, parents, symbols, arriving):
-    """Fill the mass that arrives in the column of each new hypothesis, from the α of its parent and its last symbol."""
+    """Fill the mass that arrives in the column of each new hypothesis, from the α of its parent and its last symbol.
+
+    Args:
+        first: The first new hypothesis.
+        last: The one behind the last.
+        outputs: Probabilities in the cells of the parents, float32 [cells, operations + v].
+        cells: Offsets, lengths and copies of the parents, as `columns` takes them.
+        best: Whether the most probable path counts instead of the sum over paths.
+        alpha: Log mass of each cell of the parents, float64 [parents, n+1].
+        parents: Parent of each new hypothesis, int64 [new].
+        symbols: Its last symbol, int64 [new].
+        arriving: Float64 [new, n+1], filled in.
+    """
     offsets, lengths, copies = cells
     v = outputs.shape[1] - N_OPERATIONS
     for new in range(first, last):
@@ -102,9 +123,17 @@ def arrive(first, last, outputs, cells, best, alpha, parents, symbols, arriving)
 
 @kernel(EXACT)
 def survivors(masses, starts, bounds, width, parents, symbols, kept, lost):
-    """Fill in the `width` heaviest longer prefixes of each row that can still beat its bound; return their number.
+    """Choose the heaviest longer prefixes of each row that can still beat its bound; return their number.
 
-    The hypotheses of row r are starts[r] to starts[r + 1]; lost[r] is raised to the heaviest prefix that is dropped.
+    Args:
+        masses: Log mass of each longer prefix, float64 [hypotheses, symbols].
+        starts: The first hypothesis of each row, int64 [rows + 1].
+        bounds: Log mass that a prefix must exceed, float64 [rows].
+        width: How many prefixes a row may have.
+        parents: Parent of each chosen prefix, int64 [room], filled in.
+        symbols: Its last symbol, int64 [room], filled in.
+        kept: Its log mass, float64 [room], filled in.
+        lost: Float64 [rows], raised to the heaviest prefix that is dropped.
     """
     count, n_symbols = 0, masses.shape[1]
     heaviest, numbers = np.empty(width + 1), np.empty(width + 1, np.int64)
@@ -124,7 +153,15 @@ def survivors(masses, starts, bounds, width, parents, symbols, kept, lost):
 
 @kernel(EXACT)
 def finish(ends, starts, first_number, best, numbers):
-    """Insert the ends of hypotheses, numbered from `first_number`, into the k best of each row."""
+    """Insert the ends of hypotheses, numbered from `first_number`, into the k best of each row.
+
+    Args:
+        ends: Log p of each hypothesis as a whole string, float64 [hypotheses].
+        starts: The first hypothesis of each row, int64 [rows + 1].
+        first_number: Number of the first hypothesis.
+        best: The k best of each row, float64 [rows, k], changed in place.
+        numbers: Numbers of these hypotheses, int64 [rows, k], changed in place.
+    """
     k = best.shape[1]
     for r in range(len(starts) - 1):
         for h in range(starts[r], starts[r + 1]):

@@ -15,7 +15,7 @@ from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.encoders.window import concatenate_window
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.rbm import PretrainingConfig, Visible, pretrain_layers
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 Activation = Literal["sigmoid", "relu"]
 
@@ -89,6 +89,12 @@ class DeepEncoder(TokenEncoder):
         visible: Visible = "binary",
     ) -> list[float]:
         """Initialize the weights by training a stack of RBMs on the tokens; see `pretrain_layers`.
+
+        Args:
+            tokens: Vectors of the tokens.
+            mask: True at valid positions.
+            config: Settings of the training; None for their defaults.
+            visible: What the vectors are to the first machine: binary or gaussian units.
 
         Returns:
             The reconstruction error of each layer.

@@ -97,7 +97,7 @@ class EncodingCache:
         return len(missing)
 
     def room_for(self, n_tokens: int) -> bool:
-        """Return whether the disk has room for the vectors of so many tokens, and for as much again."""
+        """Return whether the disk has room for the vectors of `n_tokens` tokens, and for as much again."""
         nearest = Path(tempfile.gettempdir())
         if self.folder is not None:
             nearest = next(path for path in self.folder.absolute().parents if path.exists())

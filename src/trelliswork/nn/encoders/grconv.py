@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders import grconv_kernels as kernels
 from trelliswork.nn.kernel_math import can_fuse
+from trelliswork.runtime.arrays import Float
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Float
 
 
 class GatedRecursiveConvolution(nn.Module):
@@ -106,6 +106,17 @@ class Pyramid:
         w_right: Float[Tensor, "3dim dim"],
         bias: Float[Tensor, "3dim"],
     ) -> tuple[Float[Tensor, "k n batch dim"], tuple[Tensor, ...]]:
+        """Compute the vectors of all segments, from the tokens up.
+
+        Args:
+            tokens: Vectors of the tokens [n, batch, dim].
+            w_left: Weights of the left part [3 dim, dim].
+            w_right: Weights of the right part [3 dim, dim].
+            bias: Of gates and new vectors [3 dim].
+
+        Returns:
+            Vectors [k, n, batch, dim], and what `backward` needs.
+        """
         n, batch, dim = tokens.shape
         levels = tokens.new_zeros(self.n_levels, n, batch, dim)
         levels[0] = tokens
@@ -120,6 +131,16 @@ class Pyramid:
     def backward(
         self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]
     ) -> tuple[Tensor, ...]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Tokens, w_left, w_right, bias, as `forward` was given them.
+            kept: Gates, new vectors and outputs of each level.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         tokens, w_left, w_right, bias = tensors
         levels, *states = kept
         n, batch, dim = tokens.shape
@@ -143,6 +164,17 @@ class Pyramid:
         return by_levels[0], *by_weights
 
     def reference(self, tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor) -> Tensor:
+        """Compute the results of `forward` with torch operations.
+
+        Args:
+            tokens: Vectors of the tokens [n, batch, dim].
+            w_left: Weights of the left part [3 dim, dim].
+            w_right: Weights of the right part [3 dim, dim].
+            bias: Of gates and new vectors [3 dim].
+
+        Returns:
+            The results, differentiable by autograd.
+        """
         return plain_pyramid(tokens, w_left, w_right, bias, self.n_levels)
 
 

@@ -24,7 +24,15 @@ ROWS = 32  # worked on at once
 
 @kernel(FAST)
 def mix(scores, bias, left, right, output):
-    """Replace the scores by gates and new vectors, and fill output = θ_L z_L + θ_R z_R + θ_M ẑ."""
+    """Replace the scores by gates and new vectors, and fill output = θ_L z_L + θ_R z_R + θ_M ẑ.
+
+    Args:
+        scores: Scores of gates and new vectors, float32 [rows, 3 dim], replaced by both.
+        bias: Float32 [3 dim].
+        left: Vectors z_L of the left parts, float32 [rows, dim].
+        right: Vectors z_R of the right parts, float32 [rows, dim].
+        output: Float32 [rows, dim], filled in.
+    """
     # Compilers vectorise short loops over few arrays; a few rows at a time stay in the cache from loop to loop.
     n_rows, dim = left.shape
     signs, thirds = np.empty((ROWS, dim), scores.dtype), np.empty((ROWS, dim), scores.dtype)
@@ -89,7 +97,16 @@ def _weigh(rows, middle, left, right, output):
 
 @kernel(FAST)
 def unmix(grad, state, left, right, output, by_scores):
-    """Fill by_scores = dL/d(scores): θ ∘ (z_L - z) ∘ g and θ ∘ (z_R - z) ∘ g for the gates, θ_M ∘ (1 - ẑ²) ∘ g."""
+    """Fill by_scores = dL/d(scores): θ ∘ (z_L - z) ∘ g and θ ∘ (z_R - z) ∘ g for the gates, θ_M ∘ (1 - ẑ²) ∘ g.
+
+    Args:
+        grad: Gradient by the output, float32 [rows, dim].
+        state: Gates and new vectors, as `mix` leaves them, float32 [rows, 3 dim].
+        left: Vectors z_L, float32 [rows, dim].
+        right: Vectors z_R, float32 [rows, dim].
+        output: What `mix` has filled in, float32 [rows, dim].
+        by_scores: Float32 [rows, 3 dim], filled in.
+    """
     # [S0.14-17]
     n_rows, dim = left.shape
     one = state.dtype.type(1.0)
@@ -105,7 +122,14 @@ def unmix(grad, state, left, right, output, by_scores):
 
 @kernel(FAST)
 def add_gated(grad, state, block, to):
-    """Add θ ∘ grad to `to` [m, dim], with the gate of a block: the gradient that bypasses the weights."""
+    """Add θ ∘ grad to `to` [m, dim], with the gate of a block: the gradient that bypasses the weights.
+
+    Args:
+        grad: Gradient by the output, float32 [m, dim].
+        state: Gates and new vectors, float32 [m, 3 dim].
+        block: 0 for the gate of the left part, 1 for that of the right.
+        to: Float32 [m, dim], added to.
+    """
     n_rows, dim = grad.shape
     for i in range(n_rows):
         for j in range(dim):

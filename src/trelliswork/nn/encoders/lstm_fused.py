@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.kernel_math import can_fuse
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 def read_bidirectional(
@@ -50,6 +50,17 @@ class BiLSTM:
         w_on: Float[Tensor, "2 hidden 4hidden"],
         bias: Float[Tensor, "2 4hidden"],
     ) -> tuple[Float[Tensor, "positions 2hidden"], tuple[Tensor, ...]]:
+        """Compute the states of two LSTMs, one in each direction.
+
+        Args:
+            tokens: Vectors of the tokens [positions, d].
+            w_in: Weights from tokens to gates [2, d, 4 hidden].
+            w_on: Weights from states to gates [2, hidden, 4 hidden].
+            bias: Of the gates [2, 4 hidden].
+
+        Returns:
+            States [positions, 2 hidden], and what `backward` needs.
+        """
         packing = self.packing
         first, (_, hidden, width) = packing.counts[0], w_on.shape
         gates = torch.bmm(packing.pack(tokens), w_in)
@@ -68,6 +79,16 @@ class BiLSTM:
     def backward(
         self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]
     ) -> tuple[Tensor, ...]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Tokens, w_in, w_on, bias, as `forward` was given them.
+            kept: Gates, cells and states.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         (tokens, w_in, w_on, _), (gates, cells, squashed, states) = tensors, kept
         packing = self.packing
         by_gates = _back_through_steps(packing, w_on, gates, cells, squashed, grads[0])
@@ -77,6 +98,17 @@ class BiLSTM:
         return by_tokens, by_w_in, by_w_on, by_gates.sum(1)
 
     def reference(self, tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor) -> Tensor:
+        """Compute the results of `forward` with torch operations.
+
+        Args:
+            tokens: Vectors of the tokens [positions, d].
+            w_in: Weights from tokens to gates [2, d, 4 hidden].
+            w_on: Weights from states to gates [2, hidden, 4 hidden].
+            bias: Of the gates [2, 4 hidden].
+
+        Returns:
+            The results, differentiable by autograd.
+        """
         return plain_bilstm(tokens, w_in, w_on, bias, self.packing)
 
 
@@ -231,6 +263,17 @@ class ForwardLSTM:
         w_on: Float[Tensor, "hidden 4hidden"],
         bias: Float[Tensor, "4hidden"],
     ) -> tuple[Float[Tensor, "positions hidden"], tuple[Tensor, ...]]:
+        """Compute the states of an LSTM.
+
+        Args:
+            tokens: Vectors of the tokens [positions, d].
+            w_in: Weights from tokens to gates [d, 4 hidden].
+            w_on: Weights from states to gates [hidden, 4 hidden].
+            bias: Of the gates [4 hidden].
+
+        Returns:
+            States [positions, hidden], and what `backward` needs.
+        """
         packing = self.packing
         first, (hidden, width) = packing.counts[0], w_on.shape
         gates = tokens.index_select(0, packing.order[0]) @ w_in
@@ -249,6 +292,16 @@ class ForwardLSTM:
     def backward(
         self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]
     ) -> tuple[Tensor, ...]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Tokens, w_in, w_on, bias, as `forward` was given them.
+            kept: Gates, cells and states.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         (tokens, w_in, w_on, _), (gates, cells, squashed, states) = tensors, kept
         packing = self.packing
         by_gates = _back_through_forward_steps(packing, w_on, (gates, cells, squashed), grads[0])
@@ -258,6 +311,17 @@ class ForwardLSTM:
         return by_tokens, by_w_in, by_w_on, by_gates.sum(0)
 
     def reference(self, tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor) -> Tensor:
+        """Compute the results of `forward` with torch operations.
+
+        Args:
+            tokens: Vectors of the tokens [positions, d].
+            w_in: Weights from tokens to gates [d, 4 hidden].
+            w_on: Weights from states to gates [hidden, 4 hidden].
+            bias: Of the gates [4 hidden].
+
+        Returns:
+            The results, differentiable by autograd.
+        """
         return plain_forward_lstm(tokens, w_in, w_on, bias, self.packing)
 
 

@@ -20,7 +20,19 @@ from trelliswork.runtime.compilation import FAST, kernel
 
 @kernel(FAST)
 def advance(gates, bias, recurrent, cells, squashed, states, start, before, count):
-    """Take a step: gates become i, f, g and o, cells = f c + i g, squashed = tanh(cells), states = o squashed."""
+    """Take a step: gates become i, f, g and o, cells = f c + i g, squashed = tanh(cells), states = o squashed.
+
+    Args:
+        gates: Scores of the gates from the inputs, float32 [sides, tokens, 4 hidden]; they become i, f, g and o.
+        bias: Float32 [sides, 4 hidden].
+        recurrent: Scores of the gates from the states before, float32, flat.
+        cells: Float32 [sides, tokens and beginnings, hidden], filled in.
+        squashed: Tanh of the cells, float32 [sides, tokens, hidden], filled in.
+        states: Float32 [sides, tokens and beginnings, hidden], filled in.
+        start: First token of the step.
+        before: First token of the step before, in `cells`.
+        count: Number of sentences that take part.
+    """
     hidden, width = squashed.shape[2], gates.shape[2]
     own = cells.shape[1] - gates.shape[1] + start
     for side in range(gates.shape[0]):
@@ -68,11 +80,19 @@ def _tanh(cell, tanh):
 
 @kernel(FAST)
 def retreat(left, by_states, by_cells, by_gates, by_next, start, before, count, n_next):
-    """Go back a step: fill by_gates = dL/d(gates before σ and tanh).
+    """Go back a step: fill in the gradient by the gates, as they were before σ and tanh.
 
-    `left` are gates, cells and squashed cells. `by_next` is dL/d(states) through the next step, flat, for the `n_next`
-    sentences in each direction that take part in it. `by_cells` is dL/d(cells) through the next step, and becomes that
-    through this one.
+    Args:
+        left: Gates, cells and squashed cells, as `advance` leaves them.
+        by_states: Gradient by the states, float32 [sides, tokens, hidden], added to.
+        by_cells: Gradient by the cells through the next step, float32 [sides, sentences, hidden]; becomes that through
+            this one.
+        by_gates: Float32 [sides, tokens, 4 hidden], filled in.
+        by_next: Gradient by the states through the next step, float32, flat.
+        start: First token of the step.
+        before: First token of the step before, in `cells`.
+        count: Number of sentences that take part.
+        n_next: Number of those that take part in the next step.
     """
     gates, cells, squashed = left
     hidden = squashed.shape[2]

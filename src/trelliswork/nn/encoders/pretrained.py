@@ -21,7 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import optional
 from trelliswork.nn.encoders.subwords import Subwords, mean_by_word, owners_of, window_of, windows
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 if TYPE_CHECKING:
     from trelliswork.nn.encoders.encoding_cache import EncodingCache
@@ -91,6 +91,15 @@ class PretrainedEncoder(nn.Module):
 
         What the cache of the hub holds is taken from there without a request. Weights must be safetensors, and code
         that a repository brings is never run.
+
+        Args:
+            name: A folder with a model, or its name on the hub.
+            overlap: Number of sub-words that neighbouring windows of a long sentence share; None for a default.
+            words: The vector of a word: its first sub-word, or the mean of all.
+            layers: The last layer, or a learned mix of all.
+
+        Returns:
+            The encoder, in float32.
         """
         transformers = import_transformers()
         safe = {"trust_remote_code": False}

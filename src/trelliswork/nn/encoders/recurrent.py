@@ -13,7 +13,7 @@ from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.encoders.lstm_fused import Packing, read_bidirectional
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.nn.kernel_math import can_fuse
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 ReadLayer = Callable[..., Tensor]  # forward cell, backward cell, tokens -> states
 MANY = 8  # sentences from which on packing is faster than torch's own loop

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 CELLS_AT_ONCE = 1 << 22  # limit of the size of [batch, some tokens, n, hidden], over which the maximum is taken
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import optional
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 _SPECIAL = ("unk_token", "pad_token", "cls_token", "sep_token", "bos_token", "eos_token", "mask_token")
 
@@ -78,6 +78,14 @@ def windows(n: int, room: int, overlap: int) -> list[tuple[int, int]]:
 
     >>> windows(10, room=6, overlap=2), windows(5, room=6, overlap=2)
     ([(0, 6), (4, 10)], [(0, 5)])
+
+    Args:
+        n: Number of positions.
+        room: The largest window.
+        overlap: What neighbours share at least, less than `room`.
+
+    Returns:
+        Ranges [first, last).
     """
     if n <= room:
         return [(0, n)]

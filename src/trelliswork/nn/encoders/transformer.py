@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from trelliswork.errors import ScoreError
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.base import TokenEncoder
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 
 class TransformerEncoder(TokenEncoder):

@@ -10,7 +10,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 
 class WindowEncoder(TokenEncoder):

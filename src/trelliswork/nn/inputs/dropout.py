@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 
 class VariationalDropout(nn.Module):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.inputs.dropout import drop_rows
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 PADDING = 0
 UNKNOWN = 1

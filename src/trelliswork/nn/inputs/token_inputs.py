@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.inputs.dropout import WordDropout
 from trelliswork.nn.inputs.lookup import PADDING, LookupTables, sum_of_rows
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 if TYPE_CHECKING:
     from trelliswork.nn.encoders.pretrained import PretrainedEncoder

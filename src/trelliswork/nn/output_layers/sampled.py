@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.output_layers.softmax import SoftmaxLayer
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 Method = Literal["importance", "candidates"]
 
@@ -51,7 +51,14 @@ LEAST_COUNT = 1e-3  # of a symbol that is no target: practically never drawn, an
 
 
 class SamplingLayer(SoftmaxLayer):
-    """Base class of softmax layers that draw symbols from `noise` (counts or probabilities) in training."""
+    """Base class of softmax layers that draw symbols from `noise` (counts or probabilities) in training.
+
+    Args:
+        dim: Size of the hidden vectors.
+        n_symbols: Number of symbols.
+        n_samples: Number of symbols to draw for a batch.
+        noise: Counts or probabilities [n_symbols] to draw by; None for log-uniform ones.
+    """
 
     noise: Tensor
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Float, Int
 
 
 class OutputLayer(nn.Module):
@@ -120,6 +120,16 @@ class SoftmaxLoss(NamedTuple):
     def forward(
         self, hidden: Float[Tensor, "m d"], weight: Float[Tensor, "v d"], bias: Float[Tensor, " v"]
     ) -> tuple[Float[Tensor, ""], tuple[Tensor, ...]]:
+        """Compute the loss, summed over all positions.
+
+        Args:
+            hidden: Vectors of the positions [m, d].
+            weight: Of the output layer [v, d].
+            bias: Of the output layer [v].
+
+        Returns:
+            A scalar, and the gradient for `backward`.
+        """
         grads = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
         total = hidden.new_zeros(())
         for start in range(0, len(hidden), ROWS):
@@ -135,9 +145,29 @@ class SoftmaxLoss(NamedTuple):
     def backward(
         self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Float[Tensor, ""]]
     ) -> tuple[Tensor, ...]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Hidden, weight, bias, as `forward` was given them.
+            kept: The gradient by hidden vectors, weight and bias.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         return tuple(gradient * grads[0] for gradient in kept)
 
     def reference(self, hidden: Tensor, weight: Tensor, bias: Tensor) -> Float[Tensor, ""]:
+        """Compute the results of `forward` with torch operations.
+
+        Args:
+            hidden: Vectors of the positions [m, d].
+            weight: Of the output layer [v, d].
+            bias: Of the output layer [v].
+
+        Returns:
+            The results, differentiable by autograd.
+        """
         scores = F.linear(hidden, weight, bias)
         return F.cross_entropy(scores, self.targets, reduction="sum", label_smoothing=self.smoothing)
 

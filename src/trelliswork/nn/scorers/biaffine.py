@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.autograd import fused
-from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class BiaffineScorer(nn.Module):
@@ -171,6 +171,16 @@ class PairScores:
     def forward(
         self, left: Tensor, right: Tensor, weight: Tensor
     ) -> tuple[Float[Tensor, "pairs labels"], tuple[Tensor, ...]]:
+        """Compute the scores of the labels of each pair.
+
+        Args:
+            left: Vectors of heads.
+            right: Vectors of dependents.
+            weight: One matrix for each label.
+
+        Returns:
+            Scores [pairs, labels]; `backward` needs nothing else.
+        """
         scores = left.new_empty(len(left), weight.shape[0] // weight.shape[1])
         for u, v, block in zip(left.split(PAIRS), right.split(PAIRS), scores.split(PAIRS), strict=True):
             torch.bmm(_products(v, weight), u[:, :, None], out=block[:, :, None])
@@ -179,6 +189,16 @@ class PairScores:
     def backward(
         self, tensors: tuple[Tensor, Tensor, Tensor], kept: tuple[()], grads: tuple[Float[Tensor, "pairs labels"]]
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Left, right, weight, as `forward` was given them.
+            kept: nothing.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         left, right, weight = tensors
         by_left, by_right, by_weight = torch.empty_like(left), torch.empty_like(right), torch.zeros_like(weight)
         blocks = (tensor.split(PAIRS) for tensor in (left, right, grads[0], by_left, by_right))
@@ -228,7 +248,16 @@ class BestLabels:
         self._is_known: Bool[Tensor, "batch n+1 n+1"] = torch.zeros(shape, dtype=torch.bool, device=nodes.device)
 
     def fix(self, row: int, word: int, label: int) -> Float[Tensor, "n+1"]:
-        """Give all arcs into a word, counted from 0, this label; its log probability under each head."""
+        """Give all arcs into a word, counted from 0, this label; its log probability under each head.
+
+        Args:
+            row: Row of the batch.
+            word: Word whose head is known to have this label, counted from 0.
+            label: The label.
+
+        Returns:
+            One number for each possible head, the root first.
+        """
         at = (row, slice(None), word + 1)
         self.log_shares[at], self.labels[at], self._is_known[at] = 0.0, label, True
         dependents = self._dependents[row, word + 1].expand_as(self._heads[row])

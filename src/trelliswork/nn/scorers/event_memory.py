@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.nn.dropout import Dropout
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 OTHER = 0  # no trigger, no role
 
@@ -224,7 +224,16 @@ class EventMemory(nn.Module):
     def score_types(
         self, hidden: Float[Tensor, "*b d"], around: Float[Tensor, "*b a"], types: Float[Tensor, "*b t"]
     ) -> Float[Tensor, "*b t"]:
-        """Return the scores of the types of tokens, given the memory of earlier types."""  # [S4.232-233]
+        """Return the scores of the types of tokens, given the memory of earlier types.
+
+        Args:
+            hidden: Vectors of the tokens.
+            around: Vectors of the words around them.
+            types: Memory of the types that earlier tokens have been given.
+
+        Returns:
+            Scores, before the softmax.
+        """  # [S4.232-233]
         scores: Tensor = self.type_scores(torch.cat([hidden, around, types], -1))
         return scores
 

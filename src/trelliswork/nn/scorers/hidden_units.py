@@ -8,9 +8,9 @@ from torch.nn import functional as F
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.scorers.softplus_kernels import LANES, softplus_gradients, softplus_sums
+from trelliswork.runtime.arrays import Bool, Float
 from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array, out_of_reach
-from trelliswork.runtime.shapes import Bool, Float
 
 
 class HiddenUnitScorer(nn.Module):
@@ -81,6 +81,16 @@ class SoftplusSum:
     def backward(
         self, tensors: tuple[Tensor, Tensor], kept: tuple[()], grads: tuple[Float[Tensor, "t c"]]
     ) -> tuple[Tensor, Tensor]:
+        """Return the gradient by each of the tensors.
+
+        Args:
+            tensors: Inputs, by_tag, as `forward` was given them.
+            kept: nothing.
+            grads: Gradient by each of the results.
+
+        Returns:
+            One tensor for each of `tensors`, shaped like it.
+        """
         inputs, by_tag = tensors
         wide, wide_grad = _in_lanes(by_tag), _in_lanes(grads[0])
         to_inputs, to_by_tag = torch.empty_like(inputs, memory_format=torch.contiguous_format), torch.zeros_like(wide)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 
 class LinearScorer(nn.Module):

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.scorers.event_memory import OTHER, EventHistory, EventInputs, EventMemory
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 
 def dynamic_multi_pooling(

@@ -25,6 +25,11 @@ def softplus_sums(inputs, by_tag, result):
     """Fill result[t, y] = Σ_h max(z, 0) + ln Π_h (1 + e^-|z|), where z = inputs[t, h] + by_tag[h, y].
 
     One logarithm of a product replaces FACTORS logarithms.
+
+    Args:
+        inputs: A of each unit, float32 or float64 [t, h].
+        by_tag: V of each unit and tag [h, c].
+        result: [t, c], filled in.
     """
     n_units, c = by_tag.shape
     zero, one = inputs.dtype.type(0), inputs.dtype.type(1)
@@ -45,7 +50,15 @@ def softplus_sums(inputs, by_tag, result):
 
 @kernel(FAST)
 def softplus_gradients(inputs, by_tag, grad, to_inputs, to_by_tag):
-    """Fill `to_inputs` with Σ_y σ(z) grad, and add Σ_t σ(z) grad to `to_by_tag`."""
+    """Fill `to_inputs` with Σ_y σ(z) grad, and add Σ_t σ(z) grad to `to_by_tag`.
+
+    Args:
+        inputs: A of each unit, float32 or float64 [t, h].
+        by_tag: V of each unit and tag [h, c].
+        grad: Gradient by the sums [t, c].
+        to_inputs: [t, h], filled in.
+        to_by_tag: [h, c], added to.
+    """
     n_units, c = by_tag.shape
     zero, one = inputs.dtype.type(0), inputs.dtype.type(1)
     for t in range(inputs.shape[0]):

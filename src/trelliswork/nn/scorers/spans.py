@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 MOST_SPANS = 1 << 12  # spans whose hidden vectors are in memory at a time, if no gradient is needed
 

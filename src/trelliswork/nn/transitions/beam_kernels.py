@@ -116,6 +116,13 @@ class BeamResult(NamedTuple):
 
 @kernel(EXACT)
 def new_workspace(net, beam, longest):
+    """Allocate the arrays of a search.
+
+    Args:
+        net: The unit that scores decisions.
+        beam: Number of hypotheses.
+        longest: Words of the longest row.
+    """
     n = longest + 1
     parses = Parse(
         np.zeros((2 * beam, n), np.int64), np.zeros((2 * beam, n), np.int64), np.zeros((2 * beam, n), np.int64),
@@ -144,6 +151,13 @@ def parse_at(parses, i):
 
 @kernel(EXACT)
 def copy_parse(parses, source, to):
+    """Copy a state to another place.
+
+    Args:
+        parses: The states of a beam.
+        source: Which to copy.
+        to: Which to overwrite.
+    """
     parses.stack[to], parses.queue[to], parses.at[to] = parses.stack[source], parses.queue[source], parses.at[source]
     parses.heads[to], parses.labels[to] = parses.heads[source], parses.labels[source]
     parses.left[to], parses.right[to] = parses.left[source], parses.right[source]
@@ -151,7 +165,18 @@ def copy_parse(parses, source, to):
 
 @kernel(EXACT)
 def search_row(rules, net, row, n, known, right, work, trail):
-    """Search one row with a beam; stop early when no correct hypothesis is left, if the correct ones are known."""
+    """Search one row with a beam; stop early when no correct hypothesis is left, if the correct ones are known.
+
+    Args:
+        rules: The transition system.
+        net: The unit that scores decisions.
+        row: The row of the batch.
+        n: Its number of words.
+        known: Its heads and labels that are known.
+        right: Its correct decisions, if they are known.
+        work: Arrays of the search.
+        trail: Parents and decisions of each step, filled in.
+    """
     beam, a = len(work.totals), len(work.scores)
     size, side, step, parent, decision, unfinished = 1, 0, 0, -1, -1, True
     begin(parse_at(work.parses, 0))
@@ -192,7 +217,17 @@ def search_row(rules, net, row, n, known, right, work, trail):
 
 @kernel(EXACT)
 def mark_right(rules, right, step, parse, n, work, marks):
-    """Mark the correct decisions in a state that only correct ones have led to."""
+    """Mark the correct decisions in a state that only correct ones have led to.
+
+    Args:
+        rules: The transition system.
+        right: The correct decisions.
+        step: Number of the step.
+        parse: The state.
+        n: Number of words.
+        work: Arrays of the search.
+        marks: True for each correct decision, bool [decisions], filled in.
+    """
     if right.kind == SEQUENCE:
         if step < len(right.decisions) and right.decisions[step] >= 0:
             marks[right.decisions[step]] = True
@@ -218,7 +253,17 @@ def best_among(scores, marks):
 
 @kernel(EXACT)
 def score_hypothesis(rules, net, row, n, known, parse, work):
-    """Fill in the scores of the decisions in a state, and return ln Σ exp of them minus the value of the state."""
+    """Fill in the scores of the decisions in a state, and return ln Σ exp of them minus the value of the state.
+
+    Args:
+        rules: The transition system.
+        net: The unit that scores decisions.
+        row: The row of the batch.
+        n: Its number of words.
+        known: Its heads and labels that are known.
+        parse: The state.
+        work: Arrays of the search, whose scores are filled in.
+    """
     describe(parse, n, work.words)
     score_state(net, row, work.words, work.hidden, work.scores)
     forbid(rules, parse, n, known, work.allowed, work.costs, work.scores)
@@ -228,7 +273,17 @@ def score_hypothesis(rules, net, row, n, known, parse, work):
 
 @kernel(EXACT)
 def advance_beam(rules, n, side, size, work, parents, decisions):
-    """Create the chosen hypotheses on the other side, and return True if one of them is unfinished."""
+    """Create the chosen hypotheses on the other side, and return True if one of them is unfinished.
+
+    Args:
+        rules: The transition system.
+        n: Number of words.
+        side: The side of the workspace that has the beam; the new one goes to the other.
+        size: Number of new hypotheses.
+        work: Arrays of the search.
+        parents: Parent of each new hypothesis.
+        decisions: Its last decision.
+    """
     beam, unfinished = len(work.totals), False
     split(work.codes, size, len(work.scores), parents, decisions)
     for rank in range(size):
@@ -244,9 +299,17 @@ def advance_beam(rules, n, side, size, work, parents, decisions):
 
 @kernel(EXACT)
 def beam_rows(rules, net, lengths, pinned, n_steps, heads, labels, scores):
-    """Search all rows: fill heads and labels [batch, beam, n+1] of the best hypotheses and their scores [batch, beam].
+    """Search all rows with a beam; return the first row without any hypothesis, or -1.
 
-    Scores are -inf where a row has fewer hypotheses. Return the first row without any, or -1.
+    Args:
+        rules: The transition system.
+        net: The unit that scores decisions.
+        lengths: Words of each row, int64 [batch].
+        pinned: Heads and labels that are known.
+        n_steps: The largest number of decisions.
+        heads: Heads of the best hypotheses, int64 [batch, beam, n+1], filled in.
+        labels: Their labels, int64 [batch, beam, n+1], filled in.
+        scores: Their scores, float64 [batch, beam], -inf where a row has fewer; filled in.
     """
     beam = scores.shape[1]
     work, trail = new_workspace(net, beam, heads.shape[2] - 1), new_trail(beam, n_steps)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.transitions.unit import TBRU, Cell, RecurrentSystem, Wiring
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.beam.frames.actions import Kind
 from trelliswork.structures.beam.frames.system import FrameState, FrameSystem, near_slots, taken
 

@@ -79,7 +79,15 @@ class Pinned(NamedTuple):
 
 @kernel(FAST)
 def score_state(net, row, words, hidden, scores):
-    """Fill in the hidden units of a state before the ReLU, and the scores of all its decisions."""
+    """Fill in the hidden units of a state before the ReLU, and the scores of all its decisions.
+
+    Args:
+        net: The unit that scores decisions.
+        row: The row of the batch.
+        words: The words that describe the state, int64 [slots].
+        hidden: Float32 [hidden], filled in.
+        scores: Float32 [decisions], filled in.
+    """
     table, zero = net.projected[row], hidden.dtype.type(0.0)
     hidden[:] = net.bias
     for slot in range(N_SLOTS):
@@ -107,6 +115,13 @@ def add(row, to):
 
 @kernel(FAST)
 def add_times(factor, row, to):
+    """Add a multiple of a row.
+
+    Args:
+        factor: What the row is multiplied by.
+        row: [size].
+        to: [size], added to.
+    """
     for j in range(len(to)):
         to[j] += factor * row[j]
 
@@ -121,14 +136,30 @@ def first_decision(move, n_labels):
 
 @kernel(EXACT)
 def dependent_of(rules, parse, move):
-    """Return the word that the arc of a move gives a head."""
+    """Return the word that the arc of a move gives a head.
+
+    Args:
+        rules: The transition system.
+        parse: The state.
+        move: LEFT or RIGHT.
+    """
     below = 2 if rules.kind != HYBRID and move == LEFT else 1
     return parse.stack[parse.at[HEIGHT] - below]
 
 
 @kernel(EXACT)
 def forbid(rules, parse, n, pinned, allowed, costs, scores):
-    """Set the scores of decisions that the system or the pins do not allow to -inf."""
+    """Set the scores of decisions that the system or the pins do not allow to -inf.
+
+    Args:
+        rules: The transition system.
+        parse: The state.
+        n: Number of words.
+        pinned: Heads and labels that are known.
+        allowed: Moves that the system allows, bool [moves], filled in.
+        costs: Room for the costs of moves, int64 [moves].
+        scores: Scores of decisions, changed in place.
+    """
     allow(rules.kind, rules.single_root, parse, n, allowed)
     if rules.kind == HYBRID:
         hybrid_costs(parse, pinned.heads, n, costs)  # a move that costs something makes a pinned arc impossible
@@ -173,10 +204,17 @@ def label_of(decision, n_labels):
 
 @kernel(EXACT)
 def greedy_rows(rules, net, lengths, pinned, heads, labels, log_probs):
-    """Parse greedily: fill heads, labels and, for each word, ln p of the decision for its arc, [batch, n+1].
+    """Parse all rows greedily; return the first row in which no decision was possible, or -1.
 
-    Column 0 of `log_probs` has ln p of all shifts and swaps. Return the first row in which no decision was possible, or
-    -1.
+    Args:
+        rules: The transition system.
+        net: The unit that scores decisions.
+        lengths: Words of each row, int64 [batch].
+        pinned: Heads and labels that are known.
+        heads: Int64 [batch, n+1], filled in.
+        labels: Int64 [batch, n+1], filled in.
+        log_probs: Ln p of the decision for each word's arc, float64 [batch, n+1], filled in; column 0 has that of all
+            shifts and swaps.
     """
     longest = heads.shape[1] - 1
     parse, words = new_parse(longest), np.empty(N_SLOTS, np.int64)
@@ -204,7 +242,16 @@ def greedy_rows(rules, net, lengths, pinned, heads, labels, log_probs):
 
 @kernel(EXACT)
 def replay_rows(rules, lengths, decisions, rows, words, allowed):
-    """Fill in the states along given decisions [batch, steps], padded with -1, and return their number."""
+    """List the states along given decisions; return their number.
+
+    Args:
+        rules: The transition system.
+        lengths: Words of each row, int64 [batch].
+        decisions: Int64 [batch, steps], padded with -1.
+        rows: Row of each state, int64 [m], filled in.
+        words: The words that describe it, int64 [m, slots], filled in.
+        allowed: The moves that are allowed in it, bool [m, moves], filled in.
+    """
     parse, m = new_parse(lengths.max()), 0
     for row in range(len(lengths)):
         n, step = lengths[row], 0
@@ -224,6 +271,16 @@ def set_targets(rules, parse, n, gold_heads, gold_labels, allowed, costs, target
     """Fill in the label that each move should have: WRONG if it makes a gold arc impossible.
 
     It is ANY_LABEL if the move adds no gold arc, so that its label does not matter.
+
+    Args:
+        rules: The transition system.
+        parse: The state.
+        n: Number of words.
+        gold_heads: Gold heads, int64 [n+1].
+        gold_labels: Gold labels, int64 [n+1].
+        allowed: Moves that the system allows, bool [moves], filled in.
+        costs: Room for the costs of moves, int64 [moves].
+        targets: Int64 [moves], filled in.
     """
     allow(rules.kind, rules.single_root, parse, n, allowed)
     hybrid_costs(parse, gold_heads, n, costs)
@@ -238,7 +295,13 @@ def set_targets(rules, parse, n, gold_heads, gold_labels, allowed, costs, target
 
 @kernel(EXACT)
 def keep_right(rules, targets, scores):
-    """Set the scores of incorrect decisions to -inf."""
+    """Set the scores of incorrect decisions to -inf.
+
+    Args:
+        rules: The transition system.
+        targets: The label that each correct move should have, int64 [moves].
+        scores: Scores of decisions, changed in place.
+    """
     for move in range(SWAP):
         first, end = first_decision(move, rules.n_labels), first_decision(move + 1, rules.n_labels)
         for d in range(first, end):
@@ -248,10 +311,18 @@ def keep_right(rules, targets, scores):
 
 @kernel(EXACT)
 def explore_rows(rules, net, lengths, gold, chances, rows, words, allowed, targets):
-    """Fill in the states of an arc-hybrid parser with a dynamic oracle, and return their number.
+    """List the states of an arc-hybrid parser with a dynamic oracle; return their number.
 
-    In state i it follows its own best decision if chances[i] is True, otherwise its best correct one. `gold` are heads
-    and labels [batch, n+1].
+    Args:
+        rules: The transition system.
+        net: The unit that scores decisions.
+        lengths: Words of each row, int64 [batch].
+        gold: Heads and labels [batch, n+1].
+        chances: True where it follows its own best decision, otherwise its best correct one, bool [m].
+        rows: Row of each state, int64 [m], filled in.
+        words: The words that describe it, int64 [m, slots], filled in.
+        allowed: The moves that are allowed in it, bool [m, moves], filled in.
+        targets: The label that each correct move should have, int64 [m, moves], filled in.
     """
     longest = gold.heads.shape[1] - 1
     parse, m = new_parse(longest), 0

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.transitions.unit import N_OWN, TBRU, Cell, RecurrentSystem, Wiring
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.parse_state import SLOTS, DependencySystem, ParseState
 

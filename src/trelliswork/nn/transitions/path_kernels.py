@@ -15,10 +15,18 @@ NO_PATH = -2
 
 @kernel(EXACT)
 def early_rows(rules, net, lengths, pinned, right, paths, are_right):
-    """Fill in the paths [batch, beam + 1, steps] of each row's beam when the search ends or the correct paths fall off.
+    """Search all rows with early update, and list the paths of their beams at that moment.
 
-    A path that has finished is padded with -1; entries without a path are -2. `are_right` [batch, beam + 1] marks the
-    correct paths; the best of those that fell off comes after the others.
+    Args:
+        rules: The transition system.
+        net: The unit that scores decisions.
+        lengths: Words of each row, int64 [batch].
+        pinned: Heads and labels that are known.
+        right: The correct decisions.
+        paths: Decisions, int64 [batch, beam + 1, steps], filled in; -1 behind the end of a path, -2 where there is
+            none.
+        are_right: True for correct paths, bool [batch, beam + 1], filled in; the best of those that fell off comes
+            after the others.
     """
     beam, n_steps = paths.shape[1] - 1, paths.shape[2]
     work, trail = new_workspace(net, beam, pinned.heads.shape[1] - 1), new_trail(beam, n_steps)
@@ -47,7 +55,11 @@ def common_start(first, second):
 
 @kernel(EXACT)
 def count_nodes(paths):
-    """Return the number of decisions of all paths, an upper bound of the number of nodes."""
+    """Return the number of decisions of all paths, an upper bound of the number of nodes.
+
+    Args:
+        paths: Decisions, int64 [batch, beam + 1, steps], negative where there are none.
+    """
     total = 0
     for decision in paths.flat:
         total += decision >= 0
@@ -56,10 +68,18 @@ def count_nodes(paths):
 
 @kernel(EXACT)
 def path_nodes(rules, lengths, paths, states, decisions, members):
-    """Fill in the nodes of the tree of paths: decisions, of which those of a common start are listed once.
+    """List the nodes of the tree of paths: decisions, of which those of a common start are listed once.
 
-    `states` are (rows, words, allowed) of the states in which they are taken; `members` are (path, node) for each path
-    through a node. Return the numbers of nodes and of memberships.
+    Args:
+        rules: The transition system.
+        lengths: Words of each row, int64 [batch].
+        paths: Decisions, int64 [batch, beam + 1, steps].
+        states: Rows, words and allowed moves of the states in which they are taken, filled in.
+        decisions: Decision of each node, int64 [m], filled in.
+        members: (path, node) for each path through a node, int64 [k, 2], filled in.
+
+    Returns:
+        The numbers of nodes and of memberships.
     """
     n_rows, n_paths, n_steps = paths.shape
     node_of, longest = np.empty((n_paths, n_steps), np.int64), lengths.max()

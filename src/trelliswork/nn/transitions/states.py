@@ -17,9 +17,8 @@ from trelliswork.nn.transitions import beam_kernels, kernels, path_kernels
 from trelliswork.nn.transitions.beam_kernels import SEQUENCE, TREE, Right
 from trelliswork.nn.transitions.kernels import ANY_LABEL, WRONG, Net, Pinned, Rules
 from trelliswork.nn.transitions.parsing import ParsingUnit
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import as_array
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam.parse_kernels import N_MOVES, N_SLOTS
 from trelliswork.structures.beam.parse_state import DependencySystem
 
@@ -76,7 +75,16 @@ def explored_states(
 
 
 def local_loss(unit: ParsingUnit, projected: Float[Tensor, "batch n+2 slots w"], states: States) -> Float[Tensor, ""]:
-    """Return -Σ ln p(a correct decision | state)."""  # [S4.280, 296-297]
+    """Return -Σ ln p(a correct decision | state).
+
+    Args:
+        unit: The unit that scores decisions.
+        projected: What each word adds to the hidden units in each slot.
+        states: The states of the sentences, with their correct decisions.
+
+    Returns:
+        The sum over all states.
+    """  # [S4.280, 296-297]
     scores = unit.scores(unit(unit.gather(projected, states.rows, states.words))[0])
     total = torch.where(states.allowed, scores, -INF).logsumexp(-1)
     return (total - torch.where(states.right, scores, -INF).logsumexp(-1)).sum()
@@ -132,7 +140,16 @@ def right_decisions(decisions: Int[Tensor, "batch steps"]) -> Right:
 
 
 def right_trees(system: DependencySystem, heads: Int[Tensor, "batch n"], labels: Int[Tensor, "batch n"]) -> Right:
-    """Return `Right` for all arc-hybrid derivations of each tree, which must be projective."""
+    """Return `Right` for all arc-hybrid derivations of each tree, which must be projective.
+
+    Args:
+        system: An arc-hybrid system.
+        heads: Head of each word, words counted from 1 and 0 being the root.
+        labels: Label of each word's arc.
+
+    Returns:
+        The trees as kernels read them.
+    """
     tree = (F.pad(column[:, : system.longest], (1, 0), value=-1).numpy() for column in (heads, labels))
     return Right(TREE, np.zeros((len(heads), 0), np.int64), *tree)
 

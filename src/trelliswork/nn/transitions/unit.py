@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.initialization import initialize_fan_in
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.beam.system import State, TransitionSystem, advance, decision_scores
 from trelliswork.structures.frontier_kernels import NOTHING
 
@@ -32,7 +32,7 @@ class TBRU(nn.Module):
     """Transition-based recurrent unit: h = cell(m(s), {h_j : j in r(s)}), and scores of decisions w_d · h + b_d.
 
     m(s) are the vectors of some words, r(s) earlier steps. What a word adds in a slot does not depend on the state:
-    `project` computes it once for a batch, and a state only sums rows of it. Word 0 is the root, and -1 is no word.
+    `project` computes it once for a batch, and a state only sums rows of it. Word 0 is the root, and -1 is not a word.
 
     Args:
         dim: Width of the vectors of words.
@@ -92,7 +92,7 @@ class TBRU(nn.Module):
         Args:
             projected: Result of `project`.
             rows: Sentence of each state.
-            words: Words of each state; -1 is no word.
+            words: Words of each state; -1 is not a word.
         """
         _, n, slots, width = projected.shape
         # word % n: word -1, no word, is the last row of a sentence

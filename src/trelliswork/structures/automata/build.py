@@ -8,20 +8,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import INF, Float
 from trelliswork.structures.automata.structure import LOG, Machine
 
 
 def only(n_states: int, state: int, dtype: torch.dtype) -> Tensor:
-    """Return 0 for one state, -inf for the others."""
+    """Return 0 for one state, -inf for the others.
+
+    Args:
+        n_states: number of states.
+        state: the one that scores 0.
+        dtype: dtype of the scores.
+
+    Returns:
+        Scores [n_states].
+    """
     weights = torch.full((n_states,), -INF, dtype=dtype)
     weights[state] = 0
     return weights
 
 
 def string(inputs: Sequence[int], outputs: Sequence[int], dtype: torch.dtype) -> Machine:
-    """Return the machine of one path; the shorter side is filled up with epsilon."""
+    """Return the machine of one path; the shorter side is filled up with epsilon.
+
+    Args:
+        inputs: labels that the path reads.
+        outputs: labels that it writes.
+        dtype: dtype of the weights, which are 0.
+
+    Returns:
+        A machine with one state more than arcs.
+    """
     n = max(len(inputs), len(outputs))
     read, written = (np.array([*side, *[0] * (n - len(side))], np.int64) for side in (inputs, outputs))
     place, nothing = np.arange(n), torch.zeros(n, dtype=dtype)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.arrays import Float
 from trelliswork.runtime.bridge import out_of_reach
-from trelliswork.runtime.shapes import Float
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.structures.automata import kernels
 

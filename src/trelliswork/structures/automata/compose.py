@@ -16,7 +16,17 @@ MOST_STATES = 20_000_000
 
 
 def compose(first: Machine, second: Machine, *, connect: bool = True, limit: int = MOST_STATES) -> Machine:
-    """x:z with the weight ⊕_y first(x, y) ⊗ second(y, z); every pair of paths counts once."""  # [S2, WFST composition]
+    """Compose two machines: x:z with the weight ⊕_y first(x, y) ⊗ second(y, z); every pair of paths counts once.
+
+    Args:
+        first: the machine that reads x.
+        second: the machine that writes z.
+        connect: whether states that are on no whole path are left out.
+        limit: how many states the result may have; more are an error.
+
+    Returns:
+        The machine, whose weights are sums of gathered weights, so that gradients pass.
+    """  # [S2, WFST composition]
     pairs, source, target, by_first, by_second = compose_kernels.compose(
         _sort_arcs(first, first.output), _sort_arcs(second, second.input), limit
     )

@@ -168,6 +168,11 @@ def compose(first, second, limit):
 
     Returns the numbers of the pairs, and for each arc (source, target, arc of the first, arc of the second), -1 for
     none; arcs are in the order of their sources. It stops when there are more than `limit` pairs.
+
+    Args:
+        first: arrays of the first machine.
+        second: arrays of the second machine.
+        limit: how many pairs there may be.
     """  # [S2, WFST composition]
     n2 = max(len(second[4]), 1)
     pairs, n_pairs = _starts(first[4], second[4])

@@ -38,8 +38,13 @@ Subset = tuple[tuple[int, float], ...]  # states with what their paths still owe
 def determinise(machine: Machine, semiring: Semiring = LOG, limit: int = 100_000) -> Machine:
     """Leave at most one path for each string, by weighted subsets of an epsilon-free acceptor.
 
-    With `Log` equal strings add up, with `Max` the best path stays. Weights come out without gradients. Machines with
-    cycles may have no finite answer: more than `limit` states are an error.
+    Args:
+        machine: an acceptor without epsilon.
+        semiring: with `Log` equal strings add up, with `Max` the best path stays.
+        limit: how many states the result may have; more are an error. Machines with cycles may have no finite answer.
+
+    Returns:
+        The machine, its weights without gradients.
     """
     check_semiring(semiring, "determinisation")
     machine = trim(machine)

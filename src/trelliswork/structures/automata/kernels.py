@@ -14,7 +14,12 @@ from trelliswork.runtime.kernel_random import draw
 
 @kernel(EXACT)
 def group(keys, n_groups):
-    """Return (offsets, order): order[offsets[g]:offsets[g+1]] are the places where keys == g, in their order."""
+    """Return (offsets, order): order[offsets[g]:offsets[g+1]] are the places where keys == g, in their order.
+
+    Args:
+        keys: group of each place, int64.
+        n_groups: number of groups.
+    """
     offsets = np.zeros(n_groups + 1, np.int64)
     last, rising = 0, True
     for key in keys:
@@ -35,7 +40,15 @@ def group(keys, n_groups):
 
 @kernel(EXACT)
 def reach(offsets, order, ends, weights, begin):
-    """Return the states that can be reached along arcs above -inf from those whose `begin` is above -inf."""
+    """Return the states that can be reached along arcs above -inf from those whose `begin` is above -inf.
+
+    Args:
+        offsets: where the arcs of each state begin in `order`, int64 [states + 1].
+        order: numbers of arcs, grouped by state, int64 [arcs].
+        ends: state that each arc leads to, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        begin: score of each state to begin with, float64 [states].
+    """
     n = len(begin)
     reached, stack, size = np.zeros(n, np.bool_), np.empty(n, np.int64), 0
     for q in range(n):
@@ -55,14 +68,32 @@ def reach(offsets, order, ends, weights, begin):
 
 @kernel(EXACT)
 def live_states(out, into, source, target, weights, initial, final):
-    """States on some path from start to end of a weight above -inf."""
+    """Return the states on some path from start to end of a weight above -inf.
+
+    Args:
+        out: arcs by their source: offsets and order, as `group` gives them.
+        into: arcs by their target: offsets and order, as `group` gives them.
+        source: source state of each arc, int64 [arcs].
+        target: target state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        initial: score of each state as the first, float64 [states].
+        final: score of each state as the last, float64 [states].
+    """
     forward = reach(out[0], out[1], target, weights, initial)
     return forward & reach(into[0], into[1], source, weights, final)
 
 
 @kernel(EXACT)
 def topological(out, source, target, weights, live):
-    """Live states so that every live arc leads onwards; shorter than the number of live states if there is a cycle."""
+    """Return live states so that every live arc leads onwards; fewer than there are if there is a cycle.
+
+    Args:
+        out: arcs by their source: offsets and order, as `group` gives them.
+        source: source state of each arc, int64 [arcs].
+        target: target state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        live: whether a state is on a path from start to end, bool [states].
+    """
     n = len(live)
     waiting, order = np.zeros(n, np.int64), np.empty(n, np.int64)
     for arc in range(len(source)):
@@ -99,7 +130,16 @@ def _level(q, into, begin, alpha):
 
 @kernel(ORDERED)
 def sum_forward(states, into, begin, weights, start, alpha):
-    """α(q) = start(q) ⊕ ⊕_{arcs p → q} α(p) ⊗ w in log space, for states in topological order."""  # [S2, WFST paths]
+    """Compute α(q) = start(q) ⊕ ⊕_{arcs p → q} α(p) ⊗ w in log space, for states in topological order.
+
+    Args:
+        states: states in topological order, int64.
+        into: arcs by their target: offsets and order, as `group` gives them.
+        begin: source state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        start: score of beginning in each state, float64 [states].
+        alpha: log sum over the ways to each state, float64 [states], filled in.
+    """  # [S2, WFST paths]
     alpha[:] = NEG_INF
     for q in states:
         level = _level(q, into, begin, alpha)
@@ -118,7 +158,20 @@ def sum_forward(states, into, begin, weights, start, alpha):
 
 @kernel(ORDERED)
 def posteriors(states, into, source, weights, initial, final, alpha, log_z, scale, gradients):
-    """scale times the probability of each arc, first and last state; from the end to the front, all factors ≤ 1."""
+    """Compute scale times the probability of each arc, first and last state, from the end to the front.
+
+    Args:
+        states: live states in topological order, int64.
+        into: arcs by their target: offsets and order, as `group` gives them.
+        source: source state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        initial: score of each state as the first, float64 [states].
+        final: score of each state as the last, float64 [states].
+        alpha: log sum over the ways to each state, float64 [states].
+        log_z: log of the sum over all paths.
+        scale: factor of the result.
+        gradients: posteriors of arcs [arcs], first and last states [states], float64, filled in.
+    """
     d_arcs, d_initial, d_final = gradients
     expected = np.zeros(len(initial))
     for i in range(len(states) - 1, -1, -1):
@@ -144,9 +197,18 @@ def posteriors(states, into, source, weights, initial, final, alpha, log_z, scal
 
 @kernel(EXACT)
 def best_ahead(states, out, target, weights, final, ahead, steps):
-    """The best weight from each state to an end, for states in topological order.
+    """Compute the best weight from each state to an end, for states in topological order.
 
     steps[q] is the first arc from q on a best path; -1 where ending in q is as good.
+
+    Args:
+        states: live states in topological order, int64.
+        out: arcs by their source: offsets and order, as `group` gives them.
+        target: target state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        final: score of each state as the last, float64 [states].
+        ahead: best score from each state to an end, float64 [states], filled in.
+        steps: first arc from each state on a best path, int64 [states], -1 to end there; filled in.
     """
     for q in range(len(final)):
         ahead[q], steps[q] = NEG_INF, -1
@@ -163,7 +225,16 @@ def best_ahead(states, out, target, weights, final, ahead, steps):
 
 @kernel(EXACT)
 def best_in_order(source, target, weights, final, ahead, steps):
-    """`best_ahead` in one pass over arcs that are sorted by source and lead to higher states; False if they are not."""
+    """Do what `best_ahead` does in one pass over arcs that lead to higher states; False if they do not.
+
+    Args:
+        source: source state of each arc, int64 [arcs].
+        target: target state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        final: score of each state as the last, float64 [states].
+        ahead: best score from each state to an end, float64 [states], filled in.
+        steps: first arc from each state on a best path, int64 [states], -1 to end there; filled in.
+    """
     for q in range(len(final)):
         ahead[q], steps[q] = final[q], -1
     arc, above = len(source) - 1, len(final)
@@ -185,7 +256,13 @@ def best_in_order(source, target, weights, final, ahead, steps):
 
 @kernel(EXACT)
 def walk(first, steps, target):
-    """Return the arcs that a path takes from its first state, by the step from each."""
+    """Return the arcs that a path takes from its first state, by the step from each.
+
+    Args:
+        first: the first state.
+        steps: arc to take from each state, int64 [states], -1 to end there.
+        target: target state of each arc, int64 [arcs].
+    """
     path, size, q = np.empty(len(steps), np.int64), 0, first
     while steps[q] >= 0:
         path[size] = steps[q]
@@ -195,7 +272,16 @@ def walk(first, steps, target):
 
 @kernel(EXACT)
 def relax(source, target, weights, final, live, ahead):
-    """The same with cycles (Bellman-Ford); False if going round some cycle gains, so that there is no best path."""
+    """Do what `best_ahead` does, with cycles (Bellman-Ford); False if a cycle gains, so that no path is best.
+
+    Args:
+        source: source state of each arc, int64 [arcs].
+        target: target state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        final: score of each state as the last, float64 [states].
+        live: whether a state is on a path from start to end, bool [states].
+        ahead: best score from each state to an end, float64 [states], filled in.
+    """
     n_live = 0
     for q in range(len(final)):
         ahead[q] = final[q]
@@ -217,7 +303,12 @@ def relax(source, target, weights, final, live, ahead):
 
 @kernel(EXACT)
 def close(matrix, summed):
-    """Lehmann's sweep in place over log weights, I included: sums or the best. False: diverges."""
+    """Do Lehmann's sweep in place over log weights, I included: sums or the best. False: diverges.
+
+    Args:
+        matrix: log weights of ways between states, float64 [m, m], replaced by those of all ways.
+        summed: whether ways are summed; if False the best counts alone.
+    """
     # [S2, Floyd-Warshall]
     m = len(matrix)
     for k in range(m):
@@ -246,6 +337,17 @@ def sample_path(out, target, weights, starts, log_starts, final, beta, choices, 
     """Return the arcs of one path and the state it begins in, drawn in proportion to its weight: forwards by β.
 
     `log_starts` are the weights of all paths from each of `starts`; `choices` is room for the arcs of any state and 1.
+
+    Args:
+        out: arcs by their source: offsets and order, as `group` gives them.
+        target: target state of each arc, int64 [arcs].
+        weights: score of each arc, float64 [arcs].
+        starts: states in which a path may begin, int64.
+        log_starts: log weight of all paths from each of them, float64.
+        final: score of each state as the last, float64 [states].
+        beta: log sum over the ways from each state to an end, float64 [states].
+        choices: room for the weights of the arcs of any state and 1 more, float64.
+        state: state of the random generator, changed in place.
     """
     first = starts[draw(log_starts, len(starts), state)]
     path, size, q = np.empty(16, np.int64), 0, first

@@ -33,7 +33,16 @@ class Level(NamedTuple):
 
 
 def levels_of(source: Array, target: Array, n_states: int) -> list[Level]:
-    """Return all levels; a state's level is the longest way to its component through other components."""
+    """Return all levels; a state's level is the longest way to its component through other components.
+
+    Args:
+        source: source state of each arc [arcs].
+        target: target state of each arc [arcs].
+        n_states: number of states.
+
+    Returns:
+        The levels in the order of visits.
+    """
     label = _components(source, target, n_states)
     height = _heights(source, target, label)[label] if n_states else label
     cyclic = np.zeros(n_states, bool)

@@ -120,8 +120,17 @@ def estimate(
 ) -> NgramArrays:
     """Return a model of sequences of word numbers; words that were never seen get a share of the unigrams'.
 
-    `cutoffs` has the least count of n-grams of each length, which must not fall; the last one holds for all longer
-    ones. `levels` are the counts, if they are known.
+    Args:
+        sequences: the sentences, arrays of word numbers in 0..n_words-1.
+        n_words: size of the vocabulary.
+        order: length of the longest n-grams.
+        smoothing: "kneser-ney", "absolute", "witten-bell" or "stupid".
+        discount: what is taken off each count; None to estimate it.
+        cutoffs: the least count of n-grams of each length, which must not fall; the last one holds for all longer ones.
+        levels: the counts of the sequences, if they are known; None to count.
+
+    Returns:
+        The model as arrays.
     """  # [S2, n-gram]
     if levels is None:
         levels = count_levels(padded(sequences, n_words), n_words, order)
@@ -215,7 +224,14 @@ def discounts(count: Array, *, single: bool = False) -> tuple[float, float, floa
 
 
 def check_smoothing(method: str, order: object, discount: float | None = None, cutoffs: Sequence[int] = ()) -> None:
-    """Refuse what no model can be estimated with."""
+    """Refuse what no model can be estimated with.
+
+    Args:
+        method: name of the smoothing.
+        order: length of the longest n-grams.
+        discount: what is taken off each count; None to estimate it.
+        cutoffs: the least count of n-grams of each length.
+    """
     if method not in METHODS or not isinstance(order, int) or order < 1:
         raise ScoreError(f"method must be one of {METHODS} and order at least 1; got {method!r} and {order}")
     if discount is not None and not 0 < discount < 1:

@@ -46,6 +46,16 @@ def count_levels(
 
     Words are 0..n_words - 1, then END, then BEGIN. Node 0 is the empty history and the node of a word is its number
     plus 1; the n-grams of each length follow those of the length before.
+
+    Args:
+        tokens: word numbers of the text [tokens].
+        n_words: size of the vocabulary.
+        order: length of the longest n-grams.
+        scratch: where sorted runs are kept; None to keep everything in memory.
+        block: how many tokens to count at once; None for a default.
+
+    Returns:
+        The n-grams of each length, with their counts.
     """
     scratch, size = scratch or Scratch(), n_words + 2
     block = block or (BLOCK if scratch.on_disk else max(len(tokens), 1))

@@ -47,7 +47,16 @@ def _behind(machine: Machine) -> Array:
 
 
 def run_posteriors(machine: Machine, run: Forward, scale: float) -> tuple[Array, Array, Array]:
-    """Return scale times the posteriors of arcs, first and last states."""
+    """Return scale times the posteriors of arcs, first and last states.
+
+    Args:
+        machine: the machine.
+        run: the pass forwards.
+        scale: factor of the result.
+
+    Returns:
+        Three arrays: [arcs], [states] and [states].
+    """
     weights, initial, final = machine.arrays
     if run.beta is not None:
         by_arc = run.alpha[machine.source] + weights + run.beta[machine.target]
@@ -124,7 +133,16 @@ def best_onwards(machine: Machine) -> tuple[Array, Array] | None:
 
 
 def sample_paths(machine: Machine, n_samples: int, generator: torch.Generator | None) -> list[tuple[int, Array]]:
-    """Return exact samples: (first state, arcs) of each."""
+    """Return exact samples: (first state, arcs) of each.
+
+    Args:
+        machine: the machine.
+        n_samples: how many paths to draw.
+        generator: source of random numbers; None for torch's own.
+
+    Returns:
+        The first state and the arcs of each path.
+    """
     weights, initial, final = machine.arrays
     beta = log_ahead(machine)
     starts = np.flatnonzero(initial + beta > -np.inf)

@@ -60,6 +60,16 @@ class Machine:
         return self.weights, self.initial, self.final
 
     def with_scores(self, weights: Tensor, initial: Tensor, final: Tensor) -> Machine:
+        """Return the same states and arcs with other scores.
+
+        Args:
+            weights: score of each arc [arcs].
+            initial: score of each state as the first [states].
+            final: score of each state as the last [states].
+
+        Returns:
+            A new machine.
+        """
         return self._remembering(
             replace(self, weights=weights, initial=initial, final=final), "out", "into", "ascending"
         )
@@ -252,7 +262,16 @@ def _spread(values: Tensor, places: Tensor, size: int) -> Tensor:
 
 
 def path_score(machine: Machine, first: int, arcs: Array) -> Tensor:
-    """The score of one path: it begins in `first` and follows these arcs."""  # [S2, WFST score]
+    """The score of one path: it begins in `first` and follows these arcs.
+
+    Args:
+        machine: the machine.
+        first: state in which the path begins.
+        arcs: numbers of its arcs, in order.
+
+    Returns:
+        A scalar.
+    """  # [S2, WFST score]
     last = int(machine.target[arcs[-1]]) if len(arcs) else first
     along = machine.weights.double()[torch.from_numpy(np.asarray(arcs, np.int64))].sum()
     return machine.initial[first].double() + along + machine.final[last].double()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.structures.beam.parse_kernels import HYBRID
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState, attached, put
 
@@ -46,9 +46,9 @@ class ArcHybrid(DependencySystem):
     def costs(self, state: ParseState, heads: Int[Tensor, "batch n"]) -> Int[Tensor, "batch beam 3"]:
         """Count the gold arcs that SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; they need not be allowed.
 
-        The gold trees must be projective and have one root. Exact: the best tree that can still be built after a
-        decision has so many fewer gold arcs than the best before. Goldberg and Nivre (2013), Training deterministic
-        parsers with non-deterministic oracles.
+        The gold trees must be projective and have one root. The cost of a decision is exact: the number of gold arcs
+        that the best tree still within reach loses by it. Goldberg and Nivre (2013), Training deterministic parsers
+        with non-deterministic oracles.
         """
         gold = torch.nn.functional.pad(heads[:, : self.longest], (1, 0))[:, None].expand_as(state.heads)
         place = torch.arange(self.longest + 1, device=heads.device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.beam.parse_kernels import STANDARD, SWAPPING
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState, attached, put, take
 

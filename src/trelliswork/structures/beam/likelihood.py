@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import log_ratio, logsumexp
 from trelliswork.structures.beam.search import Choice, choose
 from trelliswork.structures.beam.system import (
@@ -57,10 +56,18 @@ def locally_normalised(
 def local_log_prob(
     system: TransitionSystem[State], scorer: Scorer[State], decisions: Int[Tensor, "batch steps"]
 ) -> Float[Tensor, "batch"]:
-    """ln Pr_L of whole decision sequences: Σ_j ρ(s_j, d_j) - ln Z_L(s_j).
+    """Return ln Pr_L of whole decision sequences: Σ_j ρ(s_j, d_j) - ln Z_L(s_j).
 
     Z_L sums over the decisions allowed in the state, so no search is needed. With `Tagging`, and scores of position and
     last tag, this is the maximum-entropy Markov model. `decisions` hold -1 behind a row's end.
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores ρ of the decisions in a state.
+        decisions: the decisions of each row, -1 behind its end.
+
+    Returns:
+        One log probability for each row, differentiable by the parameters of the scorer.
     """  # [S4.280, 291-292, 296-297; S4.136-138]
     state = system.initial()
     gold = check_decisions(system, decisions, len(state[0]))
@@ -87,13 +94,23 @@ def beam_log_prob(
     *,
     max_steps: int | None = None,
 ) -> BeamLikelihood:
-    """ln p of the gold decisions among the paths of a beam, with early update, + ln corrected.
+    """Return ln p of the gold decisions among the paths of a beam, with early update.
 
     The search runs as in `beam_search`. If the gold path is not among a row's best after step j, the row stops there:
     log p = score(gold) - ln Σ exp(score) over the beam and the gold prefix. Otherwise the same at the search's end.
     Minus `log_prob` is the loss. A beam of all paths makes it the globally normalised likelihood,
     which can move mass between paths at any step. `max_steps` ends the search in a system that need not
     finish; it should leave room for the gold decisions.
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores of the decisions in a state.
+        decisions: the gold decisions of each row, -1 behind its end.
+        beam_size: how many hypotheses a row has.
+        max_steps: when to end the search in a system that need not finish; it should leave room for the gold decisions.
+
+    Returns:
+        ln p of each row, and what ended its search.
     """  # [S4.300; S4.293-294, 298-299; S4.305, 307]
     check_limit("beam_size", beam_size)
     check_limit("max_steps", max_steps)
@@ -162,7 +179,16 @@ def _taken_score(scores: Float[Tensor, "batch a"], taken: Int[Tensor, "batch"]) 
 
 
 def check_decisions(system: TransitionSystem[State], decisions: Tensor, n_rows: int) -> Int[Tensor, "batch steps"]:
-    """Whole numbers [batch, steps] in -1..a-1, with -1 behind the end only."""
+    """Return decisions that are whole numbers [batch, steps] in -1..a-1, with -1 behind the end only.
+
+    Args:
+        system: the system whose decisions they are.
+        decisions: the decisions to check.
+        n_rows: number of rows of the batch.
+
+    Returns:
+        The decisions as int64.
+    """
     check_whole("decisions", decisions, f"[{n_rows}, steps]")
     if decisions.dim() != 2 or len(decisions) != n_rows:
         raise ScoreError(
@@ -188,7 +214,16 @@ def check_taken(
     step: int,
     among: Bool[Tensor, "batch"] | None = None,
 ) -> None:
-    """Each row (`among` these) must take an allowed decision in its only state, or none if it has finished."""
+    """Check that each row takes an allowed decision in its only state, or none if it has finished.
+
+    Args:
+        system: what is allowed in a state.
+        state: states [batch, 1].
+        taken: decision of each row, -1 for none.
+        done: True for rows that have finished.
+        step: number of the step, for the sentence of an error.
+        among: rows to check; None for all.
+    """
     open_to = system.allowed(state)[:, 0]
     allowed = open_to.gather(1, taken.clamp(min=0)[:, None]).squeeze(1) & (taken != NOTHING)
     wrong = torch.where(done, taken != NOTHING, ~allowed)
@@ -206,6 +241,13 @@ def check_taken(
 
 
 def check_all_taken(gold: Int[Tensor, "batch steps"], among: Bool[Tensor, "batch"], step: int) -> None:
+    """Check that no row has gold decisions left after its search has ended.
+
+    Args:
+        gold: the gold decisions, -1 behind the end.
+        among: rows to check.
+        step: number of decisions that were taken.
+    """
     late = among & (gold[:, step:] != NOTHING).any(1)
     if bool(late.any()):
         raise _one_too_many(int(late.nonzero()[0]), step)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.structures.beam import oracle_kernels
 from trelliswork.structures.beam.system import check_whole
 from trelliswork.structures.frontier_kernels import NOTHING
@@ -49,11 +49,16 @@ class DependencySystem(ABC):
     """States and decisions over the words of each row: SHIFT (0), LEFT-ARC (1..c, by label), RIGHT-ARC (c+1..2c).
 
     With `single_root`, only one word hangs on the root. `state.heads[..., 1:]` are the heads of the words.
+
+    Args:
+        lengths: number of words of each row [batch].
+        n_labels: number of labels of arcs.
+        single_root: whether a single word may depend on the root.
     """
 
     KIND: ClassVar[int]  # for the kernels
     TREES: ClassVar[str] = "projective tree"  # what can be built
-    MORE_DECISIONS: ClassVar[int] = 0  # beside shifts and arcs
+    MORE_DECISIONS: ClassVar[int] = 0  # in addition to shifts and arcs
 
     def __init__(self, lengths: Int[Tensor, "batch"], n_labels: int = 1, *, single_root: bool = True):
         check_whole("lengths", lengths, "[batch]")
@@ -140,7 +145,17 @@ class DependencySystem(ABC):
 def attached(
     state: ParseState, dependent: Int[Tensor, "batch beam"], head: Int[Tensor, "batch beam"], label: Tensor
 ) -> dict[str, Tensor]:
-    """The fields that an arc changes; a dependent of 0 is no arc."""
+    """Return the fields that an arc changes; a dependent of 0 is not an arc.
+
+    Args:
+        state: states of a batch.
+        dependent: the word that gets a head.
+        head: its head.
+        label: label of the arc, shaped like the dependents.
+
+    Returns:
+        The changed tensors by the names of their fields.
+    """
     arc, leftmost, rightmost = dependent > 0, take(state.left, head), take(state.right, head)
     is_left = arc & (dependent < head) & ((leftmost == 0) | (dependent < leftmost))
     is_right = arc & (dependent > head) & (dependent > rightmost)
@@ -158,7 +173,16 @@ def take(tensor: Tensor, place: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch
 
 
 def put(tensor: Tensor, place: Int[Tensor, "batch beam"], value: Int[Tensor, "batch beam"]) -> Tensor:
-    """The same with other values in these columns."""
+    """Return a tensor with other values in one column of each hypothesis.
+
+    Args:
+        tensor: [batch, beam, columns].
+        place: the column.
+        value: what stands there.
+
+    Returns:
+        A new tensor.
+    """
     return tensor.scatter(2, place.clamp(0, tensor.shape[2] - 1)[:, :, None], value[:, :, None])
 
 

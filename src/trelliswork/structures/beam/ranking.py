@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.structures.beam.search import Choice, Hypotheses, choose, search
 from trelliswork.structures.beam.system import Scorer, State, TransitionSystem, check_limit, exact, pick
 from trelliswork.structures.frontier_kernels import NOTHING
@@ -32,9 +31,17 @@ def length_penalty(strength: float) -> Rank:
 def coverage_penalty(
     covered: Float[Tensor, "batch beam n"], mask: Bool[Tensor, "batch n"], strength: float
 ) -> Float[Tensor, "batch beam"]:
-    """strength Σ_i ln min(attention that position i has had, 1), never above 0.
+    """Return strength Σ_i ln min(attention that position i has received, 1), never above 0.
 
     Wu et al. (2016), Google's neural machine translation system, equation 14.
+
+    Args:
+        covered: attention that each position has received so far.
+        mask: True at positions of the input.
+        strength: factor of the penalty.
+
+    Returns:
+        What is added to the score of each hypothesis.
     """
     total = covered.clamp(min=1e-6, max=1.0).log().masked_fill(~mask[:, None], 0.0)
     return strength * total.sum(-1)
@@ -65,16 +72,33 @@ class RankedChoice:
 def ranked_beam_search(
     system: TransitionSystem[State], scorer: Scorer[State], beam_size: int, rank: Rank, *, max_steps: int | None = None
 ) -> Hypotheses[State]:
-    """`beam_search` that compares hypotheses by `rank`, which must not change the order of those of one length.
+    """Run `beam_search`, but compare hypotheses by `rank`, which must not change the order of those of one length.
 
     >>> ranked_beam_search(system, scorer, 5, length_penalty(0.6))     # doctest: +SKIP
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores of the decisions in a state.
+        beam_size: how many hypotheses a row has.
+        rank: a function from scores and numbers of decisions to what is compared, such as `length_penalty(0.6)`.
+        max_steps: when to end the search in a system that need not finish.
+
+    Returns:
+        The hypotheses, best first; their scores are those of the model.
     """
     check_limit("beam_size", beam_size)
     return search(system, scorer, system.initial(), RankedChoice(beam_size, rank), max_steps)
 
 
 class DiverseChoice:
-    """Groups that choose one after the other; what earlier groups decide in a step costs the later ones `strength`."""
+    """Groups that choose one after the other; what earlier groups decide in a step costs the later ones `strength`.
+
+    Args:
+        group_size: hypotheses of a group.
+        n_groups: number of groups.
+        strength: what a decision costs for each earlier group that takes it.
+        rank: compares the hypotheses of a group.
+    """
 
     def __init__(self, group_size: int, n_groups: int, strength: float, rank: Rank) -> None:
         self.group_size, self.strength = group_size, strength
@@ -121,11 +145,20 @@ def diverse_beam_search(
     strength: float = 0.5,
     rank: Rank | None = None,
 ) -> Hypotheses[State]:
-    """A beam in groups that are kept apart: a decision costs `strength` for each time that an earlier group takes it.
-
-    The hypotheses come group by group, each best first; scores are those of the model.
+    """Search with a beam in groups that must differ: a decision costs more for each earlier group that takes it.
 
     Vijayakumar et al. (2018), Diverse beam search for improved description of complex scenes (Hamming diversity).
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores of the decisions in a state.
+        beam_size: how many hypotheses a row has, in all groups together.
+        n_groups: number of groups, a divisor of the beam's size.
+        strength: what a decision costs for each earlier group that takes it at the same step.
+        rank: compares the hypotheses of a group; None for their scores.
+
+    Returns:
+        The hypotheses group by group, each best first; scores are those of the model.
     """
     check_limit("beam_size", beam_size)
     if n_groups < 1 or beam_size % n_groups:

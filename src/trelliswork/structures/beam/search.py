@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import as_array, out_of_reach
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam import kernels
 from trelliswork.structures.beam.system import (
     Scorer,
@@ -73,7 +72,18 @@ def choose(
 
     Of many decisions each hypothesis sends its own best `beam_size` only, which is enough: what is merged does not grow
     with the number of decisions. Places that no row fills are cut off, unless there is a `rank`: it gives what is
-    compared in place of the scores of candidates [batch, beam, n], of which so many take a decision.
+    compared in place of the scores of candidates [batch, beam, n].
+
+    Args:
+        scores: score of each hypothesis.
+        added: what each decision adds, -inf if it is not allowed.
+        done: True for hypotheses that have finished and compete as they are; None if none has.
+        beam_size: how many continuations of a row to keep.
+        rank: a function from scores of candidates [batch, beam, n], and the number of them that take a decision, to
+            what is compared; None to compare scores.
+
+    Returns:
+        Scores, parents and decisions [batch, beam].
     """
     decisions = None
     if rank is not None or added.shape[-1] > MANY * beam_size:
@@ -119,7 +129,17 @@ def choose_by_kernel(
     done: Bool[Tensor, "batch beam"] | None,
     beam_size: int,
 ) -> Choice:
-    """Do what `choose` does, on the CPU, where nothing is differentiated; the first among ties."""
+    """Do what `choose` does, on the CPU, where nothing is differentiated; the first among ties.
+
+    Args:
+        scores: score of each hypothesis.
+        added: what each decision adds, -inf if it is not allowed.
+        done: True for hypotheses that have finished and compete as they are; None if none has.
+        beam_size: how many continuations of a row to keep.
+
+    Returns:
+        Scores, parents and decisions [batch, beam].
+    """
     batch, beam, a = added.shape
     room = min(beam_size, beam * a if done is None else beam * (a + 1))
     resting = np.zeros((batch, beam), np.bool_) if done is None else as_array(done)
@@ -143,6 +163,16 @@ def beam_search(
 
     >>> hypotheses = beam_search(Tagging(lengths, 9), scorer, beam_size=4)
     >>> hypotheses.decisions[:, 0], hypotheses.scores[:, 0]      # the best of each row
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores of the decisions in a state.
+        beam_size: how many hypotheses of a row stay after each step; as many as there are sequences make the search
+            exact.
+        max_steps: when to end the search in a system that need not finish.
+
+    Returns:
+        Decisions [batch, beam, steps] and scores [batch, beam], best first.
     """  # [S4.295]
     check_limit("beam_size", beam_size)
     if isinstance(scorer, WholeSearch) and max_steps is None:
@@ -159,7 +189,16 @@ def beam_search(
 def greedy(
     system: TransitionSystem[State], scorer: Scorer[State], *, max_steps: int | None = None
 ) -> Hypotheses[State]:
-    """Take the best allowed decision in each state, one after the other: a beam of one."""  # [S4.278-279]
+    """Take the best allowed decision in each state, one after the other: a beam of one.
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores of the decisions in a state.
+        max_steps: when to end the search in a system that need not finish.
+
+    Returns:
+        One hypothesis for each row.
+    """  # [S4.278-279]
     return beam_search(system, scorer, 1, max_steps=max_steps)
 
 
@@ -171,7 +210,18 @@ def sample(
     generator: torch.Generator | None = None,
     max_steps: int | None = None,
 ) -> Hypotheses[State]:
-    """Draw independent exact samples of the locally normalised model, in no order; the scores are ln Pr_L."""
+    """Draw independent exact samples of the locally normalised model, in no order; the scores are ln Pr_L.
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores of the decisions in a state.
+        n_samples: how many samples of each row to draw.
+        generator: source of random numbers; None for torch's own.
+        max_steps: when to end the search in a system that need not finish.
+
+    Returns:
+        Decisions [batch, samples, steps] and ln Pr_L [batch, samples].
+    """
     check_limit("n_samples", n_samples)
 
     def draw(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
@@ -195,7 +245,19 @@ def search(
     choose_next: Callable[[Tensor, Tensor, Tensor | None], Choice],
     max_steps: int | None,
 ) -> Hypotheses[State]:
-    """Search with any way to choose which hypotheses survive a step: the loop of all searches."""
+    """Search with any way to choose which hypotheses survive a step: the loop of all searches.
+
+    Args:
+        system: what is allowed in a state, and where a decision leads.
+        scorer: scores of the decisions in a state.
+        state: states to begin with [batch, beam, ...].
+        choose_next: a function from scores of hypotheses, what decisions add, and which hypotheses are done, to those
+            that survive.
+        max_steps: when to end the search; None to wait until every hypothesis has finished.
+
+    Returns:
+        The hypotheses, best first if `choose_next` has them so.
+    """
     check_limit("max_steps", max_steps)
     done = system.finished(state)
     scores = exact(torch.zeros(done.shape, device=done.device))

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 State = TypeVar("State", bound=tuple[Tensor, ...])
 Read = TypeVar("Read", bound=tuple[Tensor, ...], contravariant=True)
@@ -62,7 +61,17 @@ def advance(
     decisions: Int[Tensor, "batch beam"],
     moving: Bool[Tensor, "batch beam"] | None,
 ) -> State:
-    """s' = t(s, d) where a hypothesis moves (None: everywhere); the others stay as they are."""  # [S4.279]
+    """Return s' = t(s, d) where a hypothesis moves; the others stay as they are.
+
+    Args:
+        system: the system whose transitions these are.
+        state: states [batch, beam, ...].
+        decisions: decision of each hypothesis.
+        moving: True for hypotheses that move; None for all.
+
+    Returns:
+        The next states.
+    """  # [S4.279]
     if moving is None:
         return system.step(state, decisions)
     stepped = system.step(state, torch.where(moving, decisions, 0))
@@ -76,7 +85,18 @@ def decision_scores(
     done: Bool[Tensor, "batch beam"] | None,
     step: int | None = None,
 ) -> Float[Tensor, "batch beam a"]:
-    """The scorer's answer, checked: -inf where a decision is not allowed or the state is `done` (None: none is)."""
+    """Return the answer of a scorer, checked: -inf where a decision is not allowed or the hypothesis has finished.
+
+    Args:
+        system: what is allowed in a state.
+        scorer: scores of the decisions in a state.
+        state: states [batch, beam, ...].
+        done: True for hypotheses that have finished; None if none has.
+        step: number of the step, for the sentence of an error; None for none.
+
+    Returns:
+        Scores of all decisions.
+    """
     scores, allowed = scorer(state), system.allowed(state)
     if not isinstance(scores, Tensor):
         raise ScoreError(f"the scorer must give a tensor of scores{_at(step)}; got {type(scores).__name__}")
@@ -104,7 +124,13 @@ def exact(scores: Tensor) -> Tensor:
 
 
 def check_whole(name: str, numbers: Any, form: str) -> None:
-    """A tensor of whole numbers; `form` is the shape that it should have."""
+    """Refuse what is not a tensor of whole numbers.
+
+    Args:
+        name: what the numbers are called.
+        numbers: what was given.
+        form: the shape that it should have, in words.
+    """
     if not isinstance(numbers, Tensor):
         raise ScoreError(f"{name} must be a tensor of whole numbers; got {type(numbers).__name__}; call torch.tensor()")
     if numbers.dtype.is_floating_point or numbers.dtype == torch.bool:

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.runtime.bridge import as_array
-from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam import kernels
 from trelliswork.structures.beam.search import Hypotheses, for_kernels
 from trelliswork.structures.beam.system import check_whole, exact
@@ -50,7 +49,15 @@ class Tagging:
 
 
 class ChainScorer:
-    """ρ = emission + transition from the last tag, the scores of `LinearChain`: in a full beam, it."""  # [S4.302-304]
+    """ρ = emission + transition from the last tag, the scores of `LinearChain`: in a full beam, it.
+
+    Args:
+        system: the system of tag sequences.
+        emissions: scores of the tags at each position [batch, n, c].
+        transitions: scores of pairs of tags [c, c], indexed [from, to].
+        start: scores of the first tag [c]; None for 0.
+        end: scores of the last tag [c]; None for 0.
+    """  # [S4.302-304]
 
     def __init__(
         self,

@@ -16,7 +16,15 @@ from trelliswork.structures.chain.kernels import backward_arcs, shifted_exp, wei
 
 @kernel(FAST_WITH_NAN, inline=True)
 def push(alpha, change, arcs, v_arcs, arrived):
-    """arrived_j = the change of Σ_i α_i a_ij."""
+    """arrived_j = the change of Σ_i α_i a_ij.
+
+    Args:
+        alpha: α of the tags before, [c].
+        change: how it changes, [c].
+        arcs: weights of the arcs, [c, c].
+        v_arcs: how they change, [c, c].
+        arrived: [c], filled in.
+    """
     c = change.shape[0]
     for j in range(c):
         arrived[j] = 0.0
@@ -28,7 +36,17 @@ def push(alpha, change, arcs, v_arcs, arrived):
 
 @kernel(FAST_WITH_NAN, inline=True)
 def pull(alpha, change, arcs, v_arcs, out, beta, d_arcs):
-    """β_i = Σ_j a_ij out_j and its change; adds that of α_i a_ij out_j to d_arcs. Values are in row 0, changes in 1."""
+    """β_i = Σ_j a_ij out_j and its change; adds that of α_i a_ij out_j to d_arcs. Values are in row 0, changes in 1.
+
+    Args:
+        alpha: α of the tags before, [c].
+        change: how it changes, [c].
+        arcs: weights of the arcs, [c, c].
+        v_arcs: how they change, [c, c].
+        out: what goes on from each tag, [2, c].
+        beta: [2, c], filled in.
+        d_arcs: [c, c], added to.
+    """
     c = change.shape[0]
     for i in range(c):
         from_i, moved_i, value, moved = alpha[i], change[i], 0.0, 0.0
@@ -43,7 +61,13 @@ def pull(alpha, change, arcs, v_arcs, out, beta, d_arcs):
 
 @kernel(FAST_WITH_NAN, inline=True)
 def at_end(alpha, change, beta):
-    """From e^{end} in beta[0] to β at the last position and its change."""
+    """From e^{end} in beta[0] to β at the last position and its change.
+
+    Args:
+        alpha: α of the last position, [c].
+        change: how it changes, [c].
+        beta: [2, c], changed in place.
+    """
     total, moved = 0.0, 0.0
     for j in range(alpha.shape[0]):
         total += alpha[j] * beta[0, j]
@@ -71,6 +95,18 @@ def marginals_jvp(first, last, wide_at, scores, arcs, run, v_emissions, v_arcs, 
     `wide_at[b]` is the place of row b in log_alphas and arrivals, -1 for rows in scaled exp space. `v_arcs` is
     [1|batch, 1|n-1, c, c]. `scores` are transitions, end, and the lengths; `run` alphas, emits, log_alphas, arrivals
     and log_z.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        wide_at: place of each row among those in log space, -1 for the others, int64 [batch].
+        scores: transitions, end and lengths.
+        arcs: exp of the transitions, shifted, [1 or batch, 1 or n-1, c, width].
+        run: alphas, emits, log_alphas, arrivals and log_z.
+        v_emissions: how the emissions move, float64 [batch, n, c].
+        v_arcs: how the transitions move, float64 [1 or batch, 1 or n-1, c, c].
+        d_emissions: how the posteriors of tags change, float64 [batch, n, c], filled in.
+        d_transitions: how those of arcs change, float64 [batch, n-1, c, c], filled in; empty to sum them.
     """
     transitions, end, lengths = scores
     alphas, emits, log_alphas, arrivals, log_z = run

@@ -8,6 +8,20 @@ Two ways to sum over paths. In **scaled exp space** α is kept as a distribution
 and no logarithm, but weights below 1e-308 vanish. A path that vanishes here could win later, so a *reachable* α
 that falls under `SMALLEST` marks the row `wide`, and wide rows are computed again in **log space**. Entries that
 real -inf scores make unreachable are exact zeros and mark nothing.
+
+Arrays:
+    first, last, rows: rows first..last-1; in log space the numbers of the rows, int64 [rows].
+    scores: emissions, transitions, start, end and lengths; in `shifted_exp` and `weigh` the scores of tags, [c].
+    emissions, transitions, start, end, lengths: [batch, n, c], as said above, [c], [c] and int64 [batch].
+    arcs, shifts, arc_shifts: exp of the transitions, shifted, [..., c, width]; by how much, float64 [..., ...].
+    run, alphas: alphas, emits, finals, log_z and wide, filled in on the way forward; α sums to 1, [batch, n, c].
+    log_alphas, arrivals, log_z: δ and logarithms of what arrives, float64 [rows, n, c]; log Z, float64 [batch].
+    grad, d_emissions, d_transitions, d_start, d_end: weight of each row [batch]; derivatives, shaped like scores.
+    outgoing, by_row: factors of the posteriors of arcs, [batch, n, width], or empty; whether arcs are summed by row.
+    b, t, r: a row, a position, and the place of the row among those in log space.
+    alpha, log_alpha, is_log, arrived, weights, tops: α of one position or its logarithm, what arrives, [c].
+    row, matrix, out, arc_scores, before: [m], [m, width], [width], [c, c], and p(tag before | tag), [c, c].
+    lowest, emission, smallest: what is no weight (0 or -inf), scores of tags [c], the least weight that is safe.
 """
 
 from __future__ import annotations

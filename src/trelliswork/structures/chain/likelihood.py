@@ -42,6 +42,14 @@ def log_likelihood(scores: ChainScores, given: ChainArrays, tags: Tensor) -> Ten
     """Return log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide.
 
     Many tags in float32 are summed in float32, and again in float64 where it has not the range for a row.
+
+    Args:
+        scores: emissions [batch, n, c], transitions [c, c], start [c] and end [c].
+        given: the same scores as arrays, and the lengths.
+        tags: tags [batch, n].
+
+    Returns:
+        Log probabilities, differentiable by the scores; or None.
     """
     _, n, c = given.emissions.shape
     if c >= MANY_TAGS and n <= POSITIONS and all(each.dtype == np.float32 for each in given[:4]):

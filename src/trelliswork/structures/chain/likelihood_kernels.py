@@ -22,6 +22,15 @@ def forward_rows(first, last, scores, tags, lengths, run, log_probs):
     `scores` are emissions, transitions [1, 1, c, c], start and end, without NaN and +inf.
     `run`, for `backward_rows`, are alphas, emits and finals as `kernels.forward_scaled` says. The arcs are made here:
     memory of numba's begins at a whole vector register, which a large matrix is up to a third faster to run over.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: emissions, transitions [1, 1, c, c], start and end, without NaN and +inf.
+        tags: int64 [batch, n].
+        lengths: positions of each row, int64 [batch].
+        run: alphas, emits and finals, filled in.
+        log_probs: log probability of the tags of each row, float64 [batch], filled in.
     """  # [S4.114]
     every_emission, transitions, start, end = scores
     emissions, golds, of_rows = every_emission[first:last], tags[first:last], lengths[first:last]
@@ -49,6 +58,17 @@ def backward_rows(first, last, tags, lengths, grad, end, arcs, run, d_emissions)
     """Return gradients of Σ_b grad[b] log p(tags_b) over rows first..last: what is observed less what is expected.
 
     By the emissions, in place; by transitions [1, 1, c, c], start and end, returned.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        tags: int64 [batch, n].
+        lengths: positions of each row, int64 [batch].
+        grad: weight of each row, float64 [batch].
+        end: [c].
+        arcs: exp of the transitions, as `forward_rows` returns them.
+        run: alphas, emits and finals, as `forward_rows` fills them in.
+        d_emissions: derivatives by emissions, [batch, n, c], filled in.
     """  # [S4.115-120]
     c, none_kept = end.shape[0], np.empty((0, 0, 0), end.dtype)
     d_transitions, d_start, d_end = np.zeros((1, 1, c, c)), np.zeros(c), np.zeros(c)

@@ -25,7 +25,17 @@ SHIFT_EVERY = 16
 
 @kernel(EXACT)
 def path_scores(emissions, transitions, start, end, lengths, tags, scores):
-    """score(y) of each row. Returns the flat index of the first tag out of range, or -1."""  # [S3, sentence score]
+    """Compute score(y) of each row. Returns the flat index of the first tag out of range, or -1.
+
+    Args:
+        emissions: [batch, n, c], float32 or float64.
+        transitions: [1 or batch, 1 or n-1, c, c], indexed [from, to].
+        start: [c].
+        end: [c].
+        lengths: positions of each row, int64 [batch].
+        tags: int64 [batch, n].
+        scores: score of each row, float64 [batch], filled in.
+    """  # [S3, sentence score]
     batch, n, c = emissions.shape
     for b in range(batch):
         before, score = -1, 0.0
@@ -45,7 +55,17 @@ def path_scores(emissions, transitions, start, end, lengths, tags, scores):
 
 @kernel(EXACT)
 def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start, d_end):
-    """Add grad[b] at every part of the path: the observed counts."""  # [S4.115; S2, log-linear gradient]
+    """Add grad[b] at every part of the path: the observed counts.
+
+    Args:
+        tags: int64 [batch, n].
+        lengths: positions of each row, int64 [batch].
+        grad: weight of each row, float64 [batch].
+        d_emissions: [batch, n, c], added to.
+        d_transitions: derivatives by transitions, float64 [1 or batch, 1 or n-1, c, c], added to.
+        d_start: derivatives by start scores, float64 [c], added to.
+        d_end: derivatives by end scores, float64 [c], added to.
+    """  # [S4.115; S2, log-linear gradient]
     for b in range(tags.shape[0]):
         before = -1
         for t in range(lengths[b]):
@@ -111,6 +131,17 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
 
     δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row. A fast
     lane of its own: written over a number space, the same recursion takes up to 1.26 times as long (decision 61).
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        emissions: [batch, n, c], float32 or float64.
+        transitions: [1 or batch, 1 or n-1, c, c], indexed [from, to].
+        start: [c].
+        end: [c].
+        lengths: positions of each row, int64 [batch].
+        tags: best tags, int64 [batch, n], filled in.
+        possible: whether a row has a path, bool [batch], filled in.
     """  # [S4.100-103, 111]
     _, n, c = emissions.shape
     shared = transitions.shape[0] == 1 and transitions.shape[1] == 1
@@ -148,6 +179,17 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
 
     tags [k, batch, n], scores [k, batch]; a row with fewer than k paths has scores of -inf at the end. A fast lane of
     its own: the recursion over the semiring of lists, in torch, takes 58 times as long at (32, 30, 9), k = 10.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        emissions: [batch, n, c], float32 or float64.
+        transitions: [1 or batch, 1 or n-1, c, c], indexed [from, to].
+        start: [c].
+        end: [c].
+        lengths: positions of each row, int64 [batch].
+        tags: int64 [k, batch, n], filled in.
+        scores: float64 [k, batch], filled in.
     """
     k = scores.shape[0]
     _, n, c = emissions.shape
@@ -186,6 +228,16 @@ def sample_paths(first, last, scores, arcs, wide_at, run, uniforms, tags):
 
     Running sums of weights are made once for each tag that follows at a position, however many samples have it there.
     `scores` are transitions, end, and the lengths; `run` alphas, log_alphas and arrivals as `backward_arcs` says.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: transitions, end and lengths.
+        arcs: exp of the transitions, shifted, [1 or batch, 1 or n-1, c, width].
+        wide_at: place of each row among those in log space, -1 for the others, int64 [batch].
+        run: alphas, log_alphas and arrivals, as `backward_arcs` reads them.
+        uniforms: numbers in [0, 1), float64 [samples, batch, n].
+        tags: int64 [samples, batch, n], filled in.
     """
     transitions, end, lengths = scores
     alphas, log_alphas, arrivals = run

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.runtime.device_costs import COSTS
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings import Expectation, KBest, Semiring
 
 if TYPE_CHECKING:
@@ -67,14 +66,32 @@ def applies(chain: Chain, semiring: Semiring) -> bool:
 
 
 def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
-    """⊕ over all tag sequences of ⊗ of their parts [rows]."""
+    """Return ⊕ over all tag sequences of ⊗ of their parts [rows].
+
+    Args:
+        chain: the scores.
+        semiring: the semiring of ⊕ and ⊗.
+        costs: costs for semirings that carry them, such as expectations; None for none.
+
+    Returns:
+        One value of the semiring for each row.
+    """
     product = products(_matrices(chain, semiring, costs), semiring)
     ends = _lift(semiring, chain.end[None], None if costs is None else costs.end[None])
     return semiring.sum(semiring.times(product[..., 0, 0, :], ends), dim=-1)
 
 
 def alphas(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
-    """α_1..α_n [..., batch, n, c]; a finished row keeps its last α."""
+    """Return α_1..α_n [..., batch, n, c]; a finished row keeps its last α.
+
+    Args:
+        chain: the scores.
+        semiring: the semiring of ⊕ and ⊗.
+        costs: costs for semirings that carry them; None for none.
+
+    Returns:
+        Values of the semiring.
+    """
     levels = _tree(_matrices(chain, semiring, costs), semiring)
     shape = len(chain.lengths), 1, 1, chain.c
     units = torch.arange(chain.c, device=chain.emissions.device) == 0
@@ -101,9 +118,19 @@ def betas(chain: Chain, semiring: Semiring) -> Tensor:
 
 
 def backtrack(chain: Chain, deltas: Float[Tensor, "batch n c"], last: Int[Tensor, "batch"]) -> Int[Tensor, "batch n"]:
-    """The tags that lead to the last one by best predecessors; among ties the lowest. Padding holds the last tag.
+    """Return the tags that lead to the last one by best predecessors; among ties the lowest.
+
+    Padding holds the last tag.
 
     Predecessors are functions from tags to tags; they are composed by doubling.
+
+    Args:
+        chain: the scores.
+        deltas: best score of the ways to each tag of each position.
+        last: best last tag of each row.
+
+    Returns:
+        The best tags.
     """
     arcs = chain.transitions[None, None] if chain.transitions.dim() == 2 else chain.transitions
     before = (deltas[:, :-1, :, None] + arcs).argmax(-2)  # [batch, n-1, c]: of each tag at t the best one at t-1

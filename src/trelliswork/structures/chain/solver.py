@@ -121,6 +121,15 @@ def run_backward(
 
     Arc gradients are summed over all arcs ("batch": [1, 1, c, c]), over each row's arcs ("row": [batch, 1, c, c]),
     or kept apart ("position": [batch, n-1, c, c]).
+
+    Args:
+        arrays: the scores of the rows.
+        forward: the pass that computed log Z.
+        grad: weight of each row [batch].
+        arcs_by: whether arcs are summed by "batch", by "row", or kept by "position".
+
+    Returns:
+        Gradients [batch, n, c], as said above, [batch, c] and [batch, c].
     """  # [S4.115-120; S1, log Z gradient]
     batch, n, c = forward.alphas.shape
     arcs = forward.arcs
@@ -156,6 +165,15 @@ def run_jvp(
 
     Marginals μ are the gradient of log Z, so their Jacobian is its Hessian, which is symmetric: the product of a vector
     v with it is how μ changes when the scores move along v. One pass forwards and one backwards find that, exactly.
+
+    Args:
+        arrays: the scores of the rows.
+        forward: the pass that computed log Z.
+        v_emissions: weights of the marginals [batch, n, c].
+        v_arcs: weights of the pairwise marginals [1|batch, 1|n-1, c, c].
+
+    Returns:
+        Gradients shaped like the scores of each row.
     """
     batch, n, c = arrays.emissions.shape
     is_shared = arrays.transitions.shape[:2] == (1, 1) and forward.arcs.shape[0] == 1

@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Expectation, Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio, logsumexp
 from trelliswork.structures.chain import scan
@@ -69,6 +68,17 @@ class Chain:
         return torch.arange(self.n, device=self.lengths.device) < self.lengths[:, None]
 
     def with_scores(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Chain:
+        """Return the same rows with other scores.
+
+        Args:
+            emissions: [batch, n, c].
+            transitions: [c, c] or [batch, n-1, c, c].
+            start: [c].
+            end: [c].
+
+        Returns:
+            A new chain.
+        """
         return replace(self, emissions=emissions, transitions=transitions, start=start, end=end)
 
     def double(self) -> Chain:
@@ -119,9 +129,17 @@ class Lifted(NamedTuple):
 
 
 def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> list[Tensor]:
-    """α_1..α_n, each [batch, c]; a finished row keeps its last α.
+    """Return α_1..α_n, each [batch, c]; a finished row keeps its last α.
 
     α_1(j) = start_j ⊗ e_1(j);   α_t(j) = (⊕_i α_{t-1}(i) ⊗ a_t(i, j)) ⊗ e_t(j)
+
+    Args:
+        chain: the scores.
+        semiring: the semiring of ⊕ and ⊗.
+        costs: costs for semirings that carry them, such as expectations; None for none.
+
+    Returns:
+        Values of the semiring, one tensor for each position.
     """  # [S4.63, 88-92, 109, 122; S3.9]
     if scan.applies(chain, semiring):
         return list(scan.alphas(chain, semiring, costs).unbind(-2))
@@ -154,7 +172,16 @@ def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
 
 
 def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
-    """⊕ over all tag sequences of ⊗ of their parts: log Z."""  # [S4.61, 74, 87, 93, 99, 108, 126; S2, normalizer]
+    """Return ⊕ over all tag sequences of ⊗ of their parts: log Z.
+
+    Args:
+        chain: the scores.
+        semiring: the semiring of ⊕ and ⊗.
+        costs: costs for semirings that carry them; None for none.
+
+    Returns:
+        One value of the semiring for each row.
+    """  # [S4.61, 74, 87, 93, 99, 108, 126; S2, normalizer]
     if scan.applies(chain, semiring):
         return scan.total(chain, semiring, costs)
     parts, alphas = chain.lift(semiring, costs), forward(chain, semiring, costs)

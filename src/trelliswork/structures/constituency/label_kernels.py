@@ -41,7 +41,15 @@ def _from(flat, b, i, length, n, c):
 
 @kernel(EXACT)
 def highest_labels(spans, rows, lengths, tops, fine):
-    """Compute the highest label of each span of a block, and for each row whether neither NaN nor +inf was met."""
+    """Compute the highest label of each span of a block, and for each row whether neither NaN nor +inf was met.
+
+    Args:
+        spans: scores of labels, [batch, n, n, c], by first and last token, float32 or float64.
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: float64 [n, n B], filled in.
+        fine: whether neither NaN nor +inf was met in a row, bool [batch], filled in.
+    """
     batch, n, _, c = spans.shape
     flat, size = spans.reshape((batch, n * n * c)), rows.shape[0]
     lanes, highest = np.empty(LANES, spans.dtype), np.empty(n)
@@ -81,7 +89,16 @@ def _exp_below(scores, limits, c, weights, totals):
 
 @kernel(EXACT)
 def fold(spans, rows, lengths, tops, weights, folded):
-    """folded = log Σ_y exp(spans); weights = exp(spans - the highest label of their span), where they are read."""
+    """folded = log Σ_y exp(spans); weights = exp(spans - the highest label of their span), where they are read.
+
+    Args:
+        spans: scores of labels, [batch, n, n, c], by first and last token, float32 or float64.
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        weights: [batch, n, n, c], filled in.
+        folded: float64 [n, n B], filled in.
+    """
     batch, n, _, c = spans.shape
     size, shape = rows.shape[0], (batch, n * n * c)
     flat, flat_weights = spans.reshape(shape), weights.reshape(shape)
@@ -111,7 +128,17 @@ def _scale(amounts, weights, c, out):
 
 @kernel(EXACT)
 def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
-    """Compute d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
+    """Compute d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up.
+
+    Args:
+        weights: exp of labels less the highest of their span, [batch, n, n, c].
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        folded: log of the sum over the labels of each span, float64 [n, n B].
+        bars: derivatives by the spans of a block, float64 [n, n B], used up.
+        d_spans: derivatives by labels, [batch, n, n, c]; comes as zeros.
+    """
     batch, n, _, c = weights.shape
     size, shape = rows.shape[0], (batch, n * n * c)
     flat, flat_d_spans, amounts = weights.reshape(shape), d_spans.reshape(shape), np.empty(n)
@@ -128,7 +155,17 @@ def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
 
 @kernel(EXACT)
 def mean_directions(weights, rows, lengths, tops, folded, directions, along):
-    """Compute along = Σ_y p(y | span) directions: how `folded` changes, for the spans of a block; comes as zeros."""
+    """Compute along = Σ_y p(y | span) directions: how `folded` changes, for the spans of a block; comes as zeros.
+
+    Args:
+        weights: exp of labels less the highest of their span, [batch, n, n, c].
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        folded: log of the sum over the labels of each span, float64 [n, n B].
+        directions: how the scores move, float64 [batch, n, n, c].
+        along: float64 [n, n B], filled in.
+    """
     c, size = weights.shape[3], rows.shape[0]
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]
@@ -143,7 +180,19 @@ def mean_directions(weights, rows, lengths, tops, folded, directions, along):
 
 @kernel(EXACT)
 def share_changes(weights, rows, lengths, tops, folded, directions, along, bars, d_spans):
-    """Set the changes of p(span, y) = p(span) p(y | span), from p(span) and its change, complex numbers in `bars`."""
+    """Set the changes of p(span, y) = p(span) p(y | span), from p(span) and its change, complex numbers in `bars`.
+
+    Args:
+        weights: exp of labels less the highest of their span, [batch, n, n, c].
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        folded: log of the sum over the labels of each span, float64 [n, n B].
+        directions: how the scores move, float64 [batch, n, n, c].
+        along: how `folded` changes, float64 [n, n B].
+        bars: p(span) and its change as complex numbers, [n, n B].
+        d_spans: derivatives by labels, [batch, n, n, c]; comes as zeros.
+    """
     c, size = weights.shape[3], rows.shape[0]
     for b in range(size):
         row, length = rows[b], lengths[rows[b]]

@@ -77,7 +77,18 @@ def _in_log_space(planes):
 
 @kernel(EXACT)
 def inside(spans, rows, lengths, tops, planes, weights, is_scaled, log_z):
-    """Compute log Z of the rows of a block; the planes [3, n, n B] and weights of labels are kept for the gradient."""
+    """Compute log Z of the rows of a block; the planes [3, n, n B] and weights of labels are kept for the gradient.
+
+    Args:
+        spans: scores of labels, [batch, n, n, c], by first and last token, float32 or float64.
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        planes: float64 [3, n, n B], filled in.
+        weights: [batch, n, n, c], filled in.
+        is_scaled: whether a row fitted into exp space, bool [batch], filled in.
+        log_z: log Z of each row, float64 [batch], filled in.
+    """
     n, size = planes.shape[1], rows.shape[0]
     fold(spans, rows, lengths, tops, weights, planes[FOLDED])
     done = n <= LONGEST
@@ -123,7 +134,18 @@ def _fill_bars(rows, lengths, weights, chart, grad, bars):
 
 @kernel(EXACT)
 def outside(weights, rows, lengths, tops, planes, is_scaled, grad, d_spans):
-    """∂ Σ grad log Z / ∂ spans; d_spans comes as zeros."""
+    """Compute ∂ Σ grad log Z / ∂ spans.
+
+    Args:
+        weights: exp of labels less the highest of their span, [batch, n, n, c].
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        planes: charts of a block, float64 [planes, n, n B].
+        is_scaled: whether a row fitted into exp space, bool [batch].
+        grad: weight of each row, float64 [batch].
+        d_spans: derivatives by labels, [batch, n, n, c]; comes as zeros.
+    """
     bars = np.zeros(planes.shape[1:])
     if is_scaled[rows[0]]:
         _fill_bars(rows, lengths, planes[WEIGHTS], planes[INSIDE], grad, bars)
@@ -158,6 +180,17 @@ def posterior_changes(weights, rows, lengths, tops, planes, is_scaled, direction
     """Fill in the changes of posteriors of labelled spans along directions, by the same recursion on dual numbers.
 
     See `arc_solver.py`. `done` is False for rows too wide for exp space.
+
+    Args:
+        weights: exp of labels less the highest of their span, [batch, n, n, c].
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        planes: charts of a block, float64 [planes, n, n B].
+        is_scaled: whether a row fitted into exp space, bool [batch].
+        directions: how the scores move, float64 [batch, n, n, c].
+        d_spans: changes of the posteriors, float64 [batch, n, n, c], filled in.
+        done: False for rows too wide for exp space, bool [batch], filled in.
     """
     shape, size, fine = planes.shape[1:], rows.shape[0], is_scaled[rows[0]]
     along, moved = np.zeros(shape), np.zeros(shape, np.complex128)

@@ -48,6 +48,14 @@ def top_trees(spans: Array, empty: int | None, k: int) -> tuple[Array, Array]:
     """Return the k best trees, nodes [k, 2n-1, 3], and their scores [k], or all if there are fewer.
 
     `spans` are scores [n, n, c]; the label `empty`, if there is one, stands on tokens and right children only.
+
+    Args:
+        spans: scores [n, n, c] of labelled spans, by first and last token.
+        empty: a label that stands on tokens and right children only; None if there is none.
+        k: how many trees to return.
+
+    Returns:
+        Nodes (start, end, label) and scores, best first.
     """
     n, scores = len(spans), spans[None].astype(np.float64)
     if empty is None:
@@ -105,7 +113,15 @@ class Inside(NamedTuple):
 def over_blocks(
     kernel: Kernel, arrays: SpanArrays, blocks: Sequence[tuple[Array, ...]], work: int, *others: object
 ) -> None:
-    """kernel(spans, rows, lengths, *charts, *others) for every block, on as many threads as are worth it."""
+    """Call kernel(spans, rows, lengths, *charts, *others) for every block, on as many threads as are worth it.
+
+    Args:
+        kernel: what is called.
+        arrays: scores [batch, n, n, c] and lengths.
+        blocks: for each block of rows its numbers, and its charts.
+        work: about how many operations all blocks take.
+        others: further arguments of the kernel.
+    """
     spans, lengths = arrays
 
     def run(first: int, last: int) -> None:
@@ -136,7 +152,17 @@ def run_inside(arrays: SpanArrays, tops: Tops) -> Inside:
 
 
 def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: DTypeLike | None = None) -> Array:
-    """Return the gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+    """Return the gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another.
+
+    Args:
+        arrays: scores [batch, n, n, c] and lengths.
+        run: the pass that computed log Z.
+        grad: weight of each row [batch].
+        dtype: dtype of the gradient; None for that of the scores.
+
+    Returns:
+        Gradient [batch, n, n, c].
+    """
     d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
     weighed = arrays._replace(spans=run.weights)  # scores are not read again: their exponentials were kept
     over_blocks(scaled_kernels.outside, weighed, run.blocks, arrays.work // 2, run.is_scaled, grad, d_spans)
@@ -144,7 +170,16 @@ def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: DTypeLike |
 
 
 def run_changes(arrays: SpanArrays, run: Inside, directions: Array) -> tuple[Array, Array]:
-    """Return the changes of marginals along directions [batch, n, n, c], and which rows fitted into exp space."""
+    """Return the changes of marginals along directions [batch, n, n, c], and which rows fitted into exp space.
+
+    Args:
+        arrays: scores [batch, n, n, c] and lengths.
+        run: the pass that computed log Z.
+        directions: how the scores move [batch, n, n, c].
+
+    Returns:
+        How the marginals move [batch, n, n, c], and True for each row that fitted [batch].
+    """
     changes, done = np.zeros(directions.shape), np.empty(len(directions), np.bool_)
     weighed, kernel = arrays._replace(spans=run.weights), scaled_kernels.posterior_changes
     over_blocks(kernel, weighed, run.blocks, 4 * arrays.work, run.is_scaled, directions, changes, done)
@@ -160,7 +195,16 @@ class NaryInside(NamedTuple):
 
 
 def run_nary_inside(arrays: SpanArrays, tops: Tops, empty: int) -> NaryInside:
-    """Return log Z of every row, in log space, and what its gradient needs."""
+    """Return log Z of every row, in log space, and what its gradient needs.
+
+    Args:
+        arrays: scores [batch, n, n, c] and lengths.
+        tops: highest scores of the rows, by which they are shifted.
+        empty: the label of nodes that only make a tree binary.
+
+    Returns:
+        log Z [batch] and the charts.
+    """
     blocks: Blocks = [(rows, top, np.empty((5, *top.shape))) for rows, top in tops.blocks]
     run = NaryInside(blocks, buffers.empty(arrays.spans.shape), np.empty(len(arrays.lengths)))
     over_blocks(nary_kernels.inside, arrays, blocks, arrays.work, empty, *run[1:])
@@ -170,7 +214,18 @@ def run_nary_inside(arrays: SpanArrays, tops: Tops, empty: int) -> NaryInside:
 def run_nary_outside(
     arrays: SpanArrays, run: NaryInside, empty: int, grad: Array, dtype: DTypeLike | None = None
 ) -> Array:
-    """Return the gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+    """Return the gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another.
+
+    Args:
+        arrays: scores [batch, n, n, c] and lengths.
+        run: the pass that computed log Z.
+        empty: the label of nodes that only make a tree binary.
+        grad: weight of each row [batch].
+        dtype: dtype of the gradient; None for that of the scores.
+
+    Returns:
+        Gradient [batch, n, n, c].
+    """
     d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
     over_blocks(nary_kernels.outside, arrays, run.blocks, arrays.work // 2, empty, run.weights, grad, d_spans)
     return d_spans

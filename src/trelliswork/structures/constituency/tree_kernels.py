@@ -72,9 +72,19 @@ def _trace(labels, n, way, tops, charts, b, size, works, state, nodes):
 
 @kernel(EXACT)
 def best_trees(spans, rows, lengths, tops, some_tops, some, nodes, possible):
-    """The best tree of each row of a block, given the highest labels; among ties the lowest label and first split.
+    """Find the best tree of each row of a block; among ties the lowest label and first split.
 
     `some` are the labels of left children and of the root, and `some_tops` the highest of those.
+
+    Args:
+        spans: scores of labels, [batch, n, n, c], by first and last token, float32 or float64.
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        some_tops: highest label of each span that a left child or the root may have, float64 [n, n B].
+        some: scores of the labels of left children and of the root, [batch, n, n, c].
+        nodes: (start, end, label) of each node, int64 [batch, 2n-1, 3], filled in.
+        possible: whether a row has a tree, bool [batch], filled in.
     """
     n, size = tops.shape[0], rows.shape[0]
     works, state = (np.empty((2 * n, 3), np.int64), np.empty(n)), np.zeros(1, np.uint64)
@@ -89,7 +99,17 @@ def best_trees(spans, rows, lengths, tops, some_tops, some, nodes, possible):
 
 @kernel(EXACT)
 def sample_trees(weights, rows, lengths, planes, is_scaled, seeds, nodes):
-    """Draw exact, independent samples from what `inside` left of a block: O(n (c + n)) each."""
+    """Draw exact, independent samples from what `inside` left of a block: O(n (c + n)) each.
+
+    Args:
+        weights: exp of labels less the highest of their span, [batch, n, n, c].
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        planes: charts of a block, float64 [planes, n, n B].
+        is_scaled: whether a row fitted into exp space, bool [batch].
+        seeds: a seed for each sample, int64 [samples, batch].
+        nodes: int64 [samples, batch, 2n-1, 3], filled in.
+    """
     n, size, chart = planes.shape[1], rows.shape[0], planes[INSIDE]
     works, state = (np.empty((2 * n, 3), np.int64), np.empty(n)), np.zeros(1, np.uint64)
     for b in range(size):

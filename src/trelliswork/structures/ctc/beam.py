@@ -187,7 +187,18 @@ def likely_symbols(scores: Array, threshold: float) -> Array:
 
 
 def beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
-    """Return the k best of the label strings kept at each frame, with scores, best first."""  # [S4, CTC beam search]
+    """Return the k best of the label strings kept at each frame, with scores, best first.
+
+    Args:
+        scores: scores of the symbols of each frame [t, c].
+        blank: number of the blank.
+        size: width of the beam, and its thresholds.
+        k: how many strings to return.
+        models: language models, their weights and the lexicon.
+
+    Returns:
+        At most k pairs (labels, score).
+    """  # [S4, CTC beam search]
     beam = [Hypothesis((), _at_the_start(models), in_blank=0.0)]
     for frame in scores.tolist():
         labels = [x for x, score in enumerate(frame) if x != blank and score > NEG_INF]
@@ -202,7 +213,18 @@ def beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -
 
 
 def fast_beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
-    """Do what `beam_search` does by kernel, for models that are silent."""
+    """Do what `beam_search` does by kernel, for models that are silent.
+
+    Args:
+        scores: scores of the symbols of each frame [t, c].
+        blank: number of the blank.
+        size: width of the beam, and its thresholds.
+        k: how many strings to return.
+        models: models that add nothing but a bonus for each label.
+
+    Returns:
+        At most k pairs (labels, score).
+    """
     tree, nodes, weights = kernels.beam_strings(
         scores, blank, size.width, float(size.threshold), float(models.label_bonus)
     )

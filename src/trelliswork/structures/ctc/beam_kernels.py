@@ -23,7 +23,15 @@ WEIGHTS = 4
 
 @kernel(EXACT)
 def beam_strings(scores, blank, width, threshold, bonus):
-    """Return (tree, nodes, weights): the nodes in the beam behind the last frame, best first, and their weights."""
+    """Return (tree, nodes, weights): the nodes in the beam behind the last frame, best first, and their weights.
+
+    Args:
+        scores: scores of the symbols of each frame, float64 [t, c].
+        blank: number of the blank.
+        width: how many strings the beam holds.
+        threshold: strings that score more than this below the best are dropped.
+        bonus: what each label adds.
+    """
     n_frames, c = scores.shape
     tree, nodes, weights = np.empty((64, NODE_FIELDS), np.int64), np.empty(1, np.int64), np.empty((1, WEIGHTS))
     n_nodes, nodes[0] = _plant(tree, 0, -1, -1), 0

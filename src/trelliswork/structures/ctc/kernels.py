@@ -30,7 +30,17 @@ LOWEST = -1e300  # scores below are taken as this
 @kernel(EXACT)
 def gather(scores, targets, lengths, target_lengths, blank, emissions, bars):
     """emissions[0, t, b, u] is the blank's score, emissions[1, t, b, u] label u's; -inf where there is no frame or
-    label. bars[b, u] is -inf where label u must not follow label u-1 at once."""
+    label. bars[b, u] is -inf where label u must not follow label u-1 at once.
+
+    Args:
+        scores: scores of the symbols of each frame, [batch, t, c].
+        targets: labels of each row, int64 [batch, u].
+        lengths: frames of each row, int64 [batch].
+        target_lengths: labels of each row, int64 [batch].
+        blank: number of the blank.
+        emissions: float64 [2, t, batch, u+1], filled in.
+        bars: float64 [batch, u+1], filled in.
+    """
     for b in range(targets.shape[0]):
         for u in range(bars.shape[1]):
             inside = 0 < u < target_lengths[b]
@@ -127,6 +137,17 @@ def forward(first, last, emissions, bars, lengths, target_lengths, shares, ends,
 
     shares[0..1, t, b] are those of blanks and labels in `_enter`; ends[b] is how much of the total ends in the last
     blank, the rest in the last label.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        emissions: scores of the blank and of labels, float64 [2, t, batch, u+1].
+        bars: -inf where a label must not follow the one before at once, else 0, float64 [batch, u+1].
+        lengths: frames of each row, int64 [batch].
+        target_lengths: labels of each row, int64 [batch].
+        shares: float64 [2, t, batch, u+1], filled in.
+        ends: float64 [batch], filled in.
+        log_z: float64 [batch], filled in.
     """  # [S4.650, 654-657]
     _, n_frames, batch, size = emissions.shape
     emitted, shared = emissions.reshape(2, n_frames, batch * size), shares.reshape(2, n_frames, batch * size)
@@ -177,6 +198,16 @@ def backward(first, last, bars, run, strings, blank, grad, occupancies):
     """Add grad[b] p(π_t = symbol | ℓ, x) to occupancies [b, t, c]: the gradient of log p(ℓ | x) by frame scores.
 
     `run` are shares, ends and log_z of `forward`; `strings` targets, lengths and target_lengths.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        bars: -inf where a label must not follow the one before at once, else 0, float64 [batch, u+1].
+        run: shares, ends and log_z of `forward`.
+        strings: targets, lengths and target lengths.
+        blank: number of the blank.
+        grad: weight of each row, float64 [batch].
+        occupancies: [batch, t, c], added to.
     """
     (shares, ends, log_z), (targets, lengths, target_lengths) = run, strings
     _, n_frames, batch, size = shares.shape
@@ -207,7 +238,14 @@ def backward(first, last, bars, run, strings, blank, grad, occupancies):
 
 @kernel(FAST)
 def fill_exponentials(log_probs, lengths, grad, weighted):
-    """Compute weighted[t, b, k] = grad[b] y_k^t at real frames, 0 at others, for log probabilities [t, b, c]."""
+    """Compute weighted[t, b, k] = grad[b] y_k^t at real frames, 0 at others, for log probabilities [t, b, c].
+
+    Args:
+        log_probs: log probabilities of the symbols of each frame, [t, batch, c].
+        lengths: frames of each row, int64 [batch].
+        grad: weight of each row, float64 [batch].
+        weighted: [t, batch, c], filled in.
+    """
     n_frames, batch, c = log_probs.shape
     given, out = log_probs.reshape(-1), weighted.reshape(-1)
     for i in range(given.shape[0]):  # in one run: rows are too short for it
@@ -230,7 +268,14 @@ def fill_exponentials(log_probs, lengths, grad, weighted):
 
 @kernel(EXACT)
 def labels_are_symbols(targets, target_lengths, c, blank):
-    """Return False if a label is no symbol, or the blank."""
+    """Return False if a label is no symbol, or the blank.
+
+    Args:
+        targets: labels of each row, int64 [batch, u].
+        target_lengths: labels of each row, int64 [batch].
+        c: number of symbols.
+        blank: number of the blank.
+    """
     for b in range(targets.shape[0]):
         for u in range(target_lengths[b]):
             if not 0 <= targets[b, u] < c or targets[b, u] == blank:
@@ -240,7 +285,12 @@ def labels_are_symbols(targets, target_lengths, c, blank):
 
 @kernel(EXACT)
 def frames_are_scores(log_probs, lengths):
-    """Return False if a real frame of [t, b, c] has a NaN or +inf."""
+    """Return False if a real frame of [t, b, c] has a NaN or +inf.
+
+    Args:
+        log_probs: log probabilities of the symbols of each frame, [t, batch, c].
+        lengths: frames of each row, int64 [batch].
+    """
     n_frames, batch, c = log_probs.shape
     bad = 0
     for t in range(n_frames):

@@ -33,7 +33,20 @@ def _n_moves(s, bars):
 
 @kernel(EXACT)
 def best_paths(first, last, emissions, bars, targets, lengths, target_lengths, blank, paths, possible):
-    """Run Viterbi: `forward` with max. Among ties a path ends in the blank, and looks back to where it already is."""
+    """Run Viterbi: `forward` with max. Among ties a path ends in the blank, and looks back to where it already is.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        emissions: scores of the blank and of labels, float64 [2, t, batch, u+1].
+        bars: -inf where a label must not follow the one before at once, else 0, float64 [batch, u+1].
+        targets: labels of each row, int64 [batch, u].
+        lengths: frames of each row, int64 [batch].
+        target_lengths: labels of each row, int64 [batch].
+        blank: number of the blank.
+        paths: symbol of each frame, int64 [batch, t], filled in.
+        possible: whether a row has an alignment, bool [batch], filled in.
+    """
     # [S4.654-657]
     _, n_frames, _, size = emissions.shape
     alpha, new, moves = np.empty(2 * size), np.empty(2 * size), np.empty((n_frames, 2 * size), np.int8)
@@ -64,7 +77,20 @@ def best_paths(first, last, emissions, bars, targets, lengths, target_lengths, b
 
 @kernel(EXACT)
 def top_paths(first, last, emissions, bars, targets, lengths, target_lengths, blank, paths, scores):
-    """The k best paths: descending lists in place of numbers; an origin is move * k + rank in the list it came from."""
+    """Find the k best paths: descending lists in place of numbers; an origin is move * k + rank in its list.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        emissions: scores of the blank and of labels, float64 [2, t, batch, u+1].
+        bars: -inf where a label must not follow the one before at once, else 0, float64 [batch, u+1].
+        targets: labels of each row, int64 [batch, u].
+        lengths: frames of each row, int64 [batch].
+        target_lengths: labels of each row, int64 [batch].
+        blank: number of the blank.
+        paths: int64 [k, batch, t], filled in.
+        scores: float64 [k, batch], filled in.
+    """
     k = paths.shape[0]
     _, n_frames, _, size = emissions.shape
     alpha, new = np.empty((2 * size, k)), np.empty((2 * size, k))
@@ -102,7 +128,18 @@ def top_paths(first, last, emissions, bars, targets, lengths, target_lengths, bl
 
 @kernel(EXACT)
 def sample_paths(first, last, bars, run, strings, blank, seeds, paths):
-    """Draw exact samples, from the last frame to the first: predecessors are drawn by their shares."""
+    """Draw exact samples, from the last frame to the first: predecessors are drawn by their shares.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        bars: -inf where a label must not follow the one before at once, else 0, float64 [batch, u+1].
+        run: shares, ends and log_z of `forward`.
+        strings: targets, lengths and target lengths.
+        blank: number of the blank.
+        seeds: a seed for each sample, int64 [samples, batch].
+        paths: int64 [samples, batch, t], filled in.
+    """
     (shares, ends, _), (targets, lengths, target_lengths), state = run, strings, np.empty(1, np.uint64)
     for b in range(first, last):
         for i in range(paths.shape[0]):
@@ -124,7 +161,16 @@ def sample_paths(first, last, bars, run, strings, blank, seeds, paths):
 @kernel(EXACT)
 def extend_prefix(scores, blank, label, reaching, in_label, in_blank):
     """A prefix with one more label: log weights of the paths of frames 0..t that collapse to it and end in the label,
-    or in a blank. reaching[t]: those that may begin the label at frame t. Returns the weight of the string itself."""
+    or in a blank. reaching[t]: those that may begin the label at frame t. Returns the weight of the string itself.
+
+    Args:
+        scores: scores of the symbols of each frame, float64 [t, c].
+        blank: number of the blank.
+        label: the next label.
+        reaching: log weight of the paths that may begin a label at each frame, float64 [t].
+        in_label: log weight of the paths that end in the label, float64 [t], filled in.
+        in_blank: the same for a blank behind it, float64 [t], filled in.
+    """
     label_weight, blank_weight = NEG_INF, NEG_INF
     for t in range(scores.shape[0]):
         blank_weight = scores[t, blank] + log_add(blank_weight, label_weight)
@@ -139,6 +185,17 @@ def prefix_masses(scores, rest, blank, last, in_label, in_blank, reaching, repea
 
     rest[t] is the log weight of frames t.. together. A label other than the last may begin at once (`reaching`), the
     last one only after a blank (`repeating`).
+
+    Args:
+        scores: scores of the symbols of each frame, float64 [t, c].
+        rest: log weight of all that may follow, by frame, float64 [t+1].
+        blank: number of the blank.
+        last: the last label of the prefix.
+        in_label: log weight of the paths that end in the last label, float64 [t].
+        in_blank: the same for a blank behind it, float64 [t].
+        reaching: room for the weights of paths that may begin another label, float64 [t].
+        repeating: room for the weights of paths that may begin the last label again, float64 [t].
+        masses: float64 [c], filled in.
     """  # [S4, prefix search]
     n, c = scores.shape
     for t in range(1, n):

@@ -49,7 +49,7 @@ def best_strings(scores: Array, blank: int, k: int, limit: int) -> list[ScoredLa
 
     Args:
         scores: Log weights of labels in frames [t, c].
-        blank: The label that is no symbol.
+        blank: The label that is not a symbol.
         k: Number of strings.
         limit: Largest number of prefixes to look at.
     """  # [S4.651]
@@ -103,7 +103,7 @@ def best_by_sections(scores: Array, blank: int, threshold: float, limit: int) ->
 
     Args:
         scores: Log weights of labels in frames [t, c].
-        blank: The label that is no symbol.
+        blank: The label that is not a symbol.
         threshold: Probability of a blank above which a frame is cut out.
         limit: Largest number of prefixes to look at in each section.
     """  # [S4, threshold sectioning]

@@ -38,7 +38,18 @@ class LabelArrays(NamedTuple):
 
     @staticmethod
     def of(scores: Array, targets: Array, lengths: Array, target_lengths: Array, blank: int) -> LabelArrays:
-        """Build it from scores [batch, t, c] of any float dtype and memory layout."""
+        """Build it from scores [batch, t, c] of any float dtype and memory layout.
+
+        Args:
+            scores: scores of the symbols of each frame [batch, t, c].
+            targets: labels of each row [batch, u].
+            lengths: number of frames of each row [batch].
+            target_lengths: number of labels of each row [batch].
+            blank: number of the blank.
+
+        Returns:
+            The scores of blanks and labels, in float64.
+        """
         batch, n_frames, _ = scores.shape
         emissions = buffers.empty((2, n_frames, batch, targets.shape[1] + 1))
         bars = np.empty((batch, targets.shape[1] + 1))
@@ -72,7 +83,14 @@ def run_forward(arrays: LabelArrays) -> Forward:
 
 
 def add_occupancies(arrays: LabelArrays, run: Forward, grad: Array, occupancies: Array) -> None:
-    """Add: occupancies[b, t, c] += grad[b] p(π_t = c | ℓ, x)."""
+    """Add occupancies[b, t, c] += grad[b] p(π_t = c | ℓ, x).
+
+    Args:
+        arrays: the scores that are read.
+        run: the pass forwards.
+        grad: weight of each row [batch].
+        occupancies: [batch, t, c], which is added to.
+    """
     given = arrays.bars, tuple(run), arrays.strings, arrays.blank, grad, occupancies
     over_rows(partial(_together, kernels.backward, arrays.bars.shape[1]), len(grad), arrays.work // 6, *given)
 
@@ -89,6 +107,14 @@ def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], La
 
     That is the derivative for scores that are log probabilities and stay so: through a log-softmax it is the exact one,
     and it is what torch's own loss gives. Rows without an alignment have the loss +inf and the gradient 0.
+
+    Args:
+        log_probs: log probabilities of the symbols of each frame [batch, t, c].
+        arrays: the scores that are read of them.
+        parts_of: a function from log probabilities to the parts of the reference, for second derivatives.
+
+    Returns:
+        The loss of each row.
     """  # [S4.649-650; S4, CTC gradient]
     run = run_forward(arrays)
     scores = as_array(log_probs)

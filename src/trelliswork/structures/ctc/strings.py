@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Array, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
 from trelliswork.structures.ctc.solver import Kernels
@@ -39,6 +38,16 @@ class Frames:
 
     @staticmethod
     def of(scores: Tensor, lengths: Tensor, blank: int) -> Frames:
+        """Return the frames of scores, padded ones included.
+
+        Args:
+            scores: scores of the symbols of each frame [batch, t, c].
+            lengths: number of frames of each row [batch].
+            blank: number of the blank.
+
+        Returns:
+            The frames in float64.
+        """
         real = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
         silence = scores.new_full((1, 1, scores.shape[2]), -INF, dtype=torch.float64)
         silence[..., blank] = 0.0
@@ -144,6 +153,14 @@ def count_strings(allowed: Array, blank: int, limit: int) -> float:
 
     Strings of one length are followed together as long as their paths may end at the same frames: each such set of
     frames is a state of the deterministic automaton of the strings. Sets of frames are the bits of whole numbers.
+
+    Args:
+        allowed: True for each allowed symbol of a frame [t, c].
+        blank: number of the blank.
+        limit: how many sets of frames may be followed at once; more are an error.
+
+    Returns:
+        The number of strings.
     """
     n, c = allowed.shape
     masks = [sum(1 << t for t in range(n) if allowed[t, symbol]) for symbol in range(c)]

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.reference import posteriors
 
@@ -35,7 +34,18 @@ class Labelling:
 
     @staticmethod
     def of(scores: Tensor, targets: Tensor, lengths: Tensor, target_lengths: Tensor, blank: int) -> Labelling:
-        """-inf at padded frames, the blank at padded labels, whatever stands there."""
+        """Set -inf at padded frames and the blank at padded labels, whatever stands there.
+
+        Args:
+            scores: scores of the symbols of each frame [batch, t, c].
+            targets: labels of each row [batch, u].
+            lengths: number of frames of each row [batch].
+            target_lengths: number of labels of each row [batch].
+            blank: number of the blank.
+
+        Returns:
+            The parts of the batch, in float64.
+        """
         real = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
         named = torch.arange(targets.shape[1], device=targets.device) < target_lengths[:, None]
         labels = torch.where(named, targets, blank)
@@ -129,17 +139,34 @@ def log_partition(parts: Labelling) -> Float[Tensor, "batch"]:
 
 
 def collapse(paths: Int[Tensor, "batch t"], lengths: Int[Tensor, "batch"], blank: int) -> list[list[int]]:
-    """B(π): repeated symbols merged, then blanks dropped.
+    """Return the label string of each path, B(π): repeated symbols merged, then blanks dropped.
 
     >>> collapse(torch.tensor([[1, 1, 0, 1, 2]]), torch.tensor([5]), blank=0)
     [[1, 1, 2]]
+
+    Args:
+        paths: symbol of each frame.
+        lengths: number of frames of each row.
+        blank: number of the blank.
+
+    Returns:
+        The labels of each row.
     """  # [S4.650]
     kept = label_starts(paths, lengths, blank)
     return [row[keep].tolist() for row, keep in zip(paths, kept, strict=True)]
 
 
 def label_starts(paths: Tensor, lengths: Tensor, blank: int) -> Bool[Tensor, "batch t"]:
-    """True at frames that begin a label."""
+    """Return True at frames that begin a label.
+
+    Args:
+        paths: symbol of each frame [batch, t].
+        lengths: number of frames of each row [batch].
+        blank: number of the blank.
+
+    Returns:
+        False at padding.
+    """
     before = torch.cat([paths.new_full((len(paths), 1), blank), paths[:, :-1]], 1)
     real = torch.arange(paths.shape[1], device=paths.device) < lengths[:, None]
     return real & (paths != blank) & (paths != before)

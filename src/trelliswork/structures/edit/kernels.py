@@ -27,7 +27,17 @@ def _origin(i, j, operation):
 
 @kernel(EXACT)
 def forward(first, last, scores, lengths, target_lengths, shares, log_z):
-    """log Z of rows first..last, and shares[b, i, j]: how much of α(i, j) comes by each step."""
+    """Compute log Z of rows first..last-1, and how much of each cell comes by each step.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: scores of the steps into each cell, float64 [batch, n+1, m+1, 3].
+        lengths: length of x of each row, int64 [batch].
+        target_lengths: length of y of each row, int64 [batch].
+        shares: float64 [batch, n+1, m+1, 3], filled in.
+        log_z: float64 [batch], filled in.
+    """
     alpha = np.empty(scores.shape[1:3])
     arriving = np.empty(N_OPERATIONS)
     for b in range(first, last):
@@ -52,7 +62,18 @@ def forward(first, last, scores, lengths, target_lengths, shares, log_z):
 
 @kernel(EXACT)
 def backward(first, last, shares, log_z, lengths, target_lengths, grad, marginals):
-    """marginals[b, i, j, operation]: grad[b] times the probability of the step; other cells are left alone."""
+    """Compute grad[b] times the probability of each step; other cells are left alone.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        shares: how much of each cell comes by each step, float64 [batch, n+1, m+1, 3].
+        log_z: log Z of each row, float64 [batch].
+        lengths: length of x of each row, int64 [batch].
+        target_lengths: length of y of each row, int64 [batch].
+        grad: weight of each row, float64 [batch].
+        marginals: float64 [batch, n+1, m+1, 3], filled in.
+    """
     mass = np.empty(marginals.shape[1:3])
     for b in range(first, last):
         if log_z[b] == NEG_INF:
@@ -78,7 +99,17 @@ def _reverse(steps, count):
 
 @kernel(EXACT)
 def best_scripts(first, last, scores, lengths, target_lengths, steps, possible):
-    """The script of the highest score; among ties the operation with the lowest number, from the end backwards."""
+    """Find the script of the highest score; among ties the operation with the lowest number, from the end.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: scores of the steps into each cell, float64 [batch, n+1, m+1, 3].
+        lengths: length of x of each row, int64 [batch].
+        target_lengths: length of y of each row, int64 [batch].
+        steps: operations of the script, int64 [batch, n+m], filled in.
+        possible: whether a row has a script, bool [batch], filled in.
+    """
     alpha, came_by = np.empty(scores.shape[1:3]), np.zeros(scores.shape[1:3], np.int8)
     for b in range(first, last):
         for i in range(lengths[b] + 1):
@@ -100,7 +131,17 @@ def best_scripts(first, last, scores, lengths, target_lengths, steps, possible):
 
 @kernel(EXACT)
 def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
-    """The k best scripts: descending lists in place of numbers; an origin is operation * k + rank."""
+    """Find the k best scripts: descending lists in place of numbers; an origin is operation * k + rank.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: scores of the steps into each cell, float64 [batch, n+1, m+1, 3].
+        lengths: length of x of each row, int64 [batch].
+        target_lengths: length of y of each row, int64 [batch].
+        steps: int64 [k, batch, n+m], filled in.
+        found: scores of the scripts, float64 [k, batch], filled in.
+    """
     k_best = steps.shape[0]
     shape = (scores.shape[1], scores.shape[2], k_best)
     alpha, origins = np.empty(shape), np.empty(shape, np.int64)
@@ -131,7 +172,17 @@ def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
 
 @kernel(EXACT)
 def sample_scripts(first, last, shares, lengths, target_lengths, seeds, steps):
-    """Exact samples, from the last cell backwards: steps are drawn by their shares."""
+    """Draw exact samples, from the last cell backwards: steps are drawn by their shares.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        shares: how much of each cell comes by each step, float64 [batch, n+1, m+1, 3].
+        lengths: length of x of each row, int64 [batch].
+        target_lengths: length of y of each row, int64 [batch].
+        seeds: a seed for each sample, int64 [samples, batch].
+        steps: int64 [samples, batch, n+m], filled in.
+    """
     state = np.empty(1, np.uint64)
     for b in range(first, last):
         for s in range(steps.shape[0]):

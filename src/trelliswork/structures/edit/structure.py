@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.reference import posteriors
 
@@ -33,7 +32,16 @@ class EditLattice:
 
     @staticmethod
     def of(scores: Tensor, lengths: Tensor, target_lengths: Tensor) -> EditLattice:
-        """-inf at steps from outside and into padding, whatever stands there."""
+        """Set -inf at steps from outside and into padding, whatever stands there.
+
+        Args:
+            scores: scores of the steps into each cell [batch, n+1, m+1, 3]: substitution, deletion, insertion.
+            lengths: length of x of each row [batch].
+            target_lengths: length of y of each row [batch].
+
+        Returns:
+            The lattice in float64.
+        """
         i = torch.arange(scores.shape[1], device=scores.device)[:, None]
         j = torch.arange(scores.shape[2], device=scores.device)
         inside = (i <= lengths[:, None, None]) & (j <= target_lengths[:, None, None])

@@ -84,12 +84,30 @@ def _table(variable: int, near: Neighbours, sizes: tuple[int, ...]) -> float:
 
 
 def min_weight(variable: int, near: Neighbours, sizes: tuple[int, ...]) -> tuple[float, ...]:
-    """Return the size of the table that eliminating the variable makes."""
+    """Return the size of the table that eliminating the variable makes.
+
+    Args:
+        variable: the variable to eliminate.
+        near: the neighbours of each variable that is left.
+        sizes: number of values of each variable.
+
+    Returns:
+        A tuple to compare; the lowest is eliminated first.
+    """
     return (_table(variable, near, sizes),)
 
 
 def min_fill(variable: int, near: Neighbours, sizes: tuple[int, ...]) -> tuple[float, ...]:
-    """Return how many pairs of neighbours it joins that were apart; then the size of the table."""
+    """Return how many pairs of neighbours it joins that were apart; then the size of the table.
+
+    Args:
+        variable: the variable to eliminate.
+        near: the neighbours of each variable that is left.
+        sizes: number of values of each variable.
+
+    Returns:
+        A tuple to compare; the lowest is eliminated first.
+    """
     around = near[variable]
     apart = sum(len(around - near[other]) - 1 for other in around)
     return apart, _table(variable, near, sizes)

@@ -12,7 +12,13 @@ from trelliswork.runtime.kernel_random import uniform
 
 @kernel(EXACT)
 def table_entry(graph, factor, values):
-    """Return the place of a factor's score for these values."""
+    """Return the place of a factor's score for these values.
+
+    Args:
+        graph: variables and factors.
+        factor: number of the factor.
+        values: value of each variable, int64 [n].
+    """
     entry = graph.offsets[factor]
     for i in range(graph.scope_ptr[factor], graph.scope_ptr[factor + 1]):
         entry += values[graph.scopes[i]] * graph.strides[i]
@@ -22,7 +28,16 @@ def table_entry(graph, factor, values):
 @kernel(EXACT)
 def condition(flat, graph, v, values, scores, forbidden):
     """Compute scores[x]: the sum of the finite scores that variable v is part of if it is x, the others as they are;
-    forbidden[x]: how many more are -inf."""
+    forbidden[x]: how many more are -inf.
+
+    Args:
+        flat: scores, float64 [scores] of one row.
+        graph: variables and factors.
+        v: the variable.
+        values: value of each variable, int64 [n].
+        scores: float64 [c], filled in.
+        forbidden: how many scores of -inf each value meets, int64 [c], filled in.
+    """
     for x in range(graph.sizes[v]):
         scores[x], forbidden[x] = 0.0, 0
         own = flat[v * graph.c + x]
@@ -43,7 +58,16 @@ def condition(flat, graph, v, values, scores, forbidden):
 
 @kernel(EXACT)
 def conditional(flat, graph, v, values, weights, forbidden):
-    """weights[x] = p(y_v = x | all others). While the others allow nothing, the values that break least share all."""
+    """Compute p(y_v = x | all others). While the others allow nothing, the values that break least share all.
+
+    Args:
+        flat: scores, float64 [scores] of one row.
+        graph: variables and factors.
+        v: the variable.
+        values: value of each variable, int64 [n].
+        weights: float64 [c], filled in.
+        forbidden: room for c whole numbers.
+    """
     size = graph.sizes[v]
     condition(flat, graph, v, values, weights, forbidden)
     least, top = forbidden[0], weights[0]
@@ -62,6 +86,13 @@ def conditional(flat, graph, v, values, weights, forbidden):
 
 @kernel(EXACT)
 def score_of(flat, graph, values):
+    """Return the score of an assignment.
+
+    Args:
+        flat: scores, float64 [scores] of one row.
+        graph: variables and factors.
+        values: value of each variable, int64 [n].
+    """
     total = 0.0
     for v in range(graph.sizes.shape[0]):
         total += flat[v * graph.c + values[v]]
@@ -76,6 +107,18 @@ def gibbs(first, last, flat, graph, seeds, burn_in, thin, moments, samples, scor
 
     The moments, sums and squares [rows, chains, n, c], add up the conditionals (their mean has less variance than that
     of the draws); samples [rows, chains, kept, n] and their scores are taken every `thin` sweeps after `burn_in`.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        flat: scores, float64 [rows, scores].
+        graph: variables and factors.
+        seeds: a seed for each chain, uint64 [rows, chains].
+        burn_in: sweeps before the first sample.
+        thin: sweeps from one sample to the next.
+        moments: sums and squares of the conditionals, float64 [rows, chains, n, c], added to.
+        samples: int64 [rows, chains, kept, n], filled in.
+        scores: float64 [rows, chains, kept], filled in.
     """
     n, n_chains, n_kept = samples.shape[3], samples.shape[1], samples.shape[2]
     sums, squares = moments
@@ -103,7 +146,15 @@ def gibbs(first, last, flat, graph, seeds, burn_in, thin, moments, samples, scor
 
 @kernel(EXACT)
 def climb(flat, graph, values, scores, forbidden):
-    """Set one variable after the other to its best value, until none changes: a local maximum (for one row)."""
+    """Set one variable after the other to its best value, until none changes: a local maximum (for one row).
+
+    Args:
+        flat: scores, float64 [scores] of one row.
+        graph: variables and factors.
+        values: value of each variable, int64 [n], changed in place.
+        scores: room for c numbers.
+        forbidden: room for c whole numbers.
+    """
     changed = True
     while changed:
         changed = False

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.factors.graph import Graph
 from trelliswork.structures.factors.structure import Factors
@@ -172,7 +171,18 @@ def _change(old: Messages, new: Messages, rows: Tensor) -> Float[Tensor, "rows"]
 
 
 def propagate(parts: Factors, *, best: bool, damping: float, tolerance: float, max_iterations: int) -> Propagated:
-    """Send messages until none changes by more than `tolerance`; rows that are at rest stay as they are."""
+    """Send messages until none changes by more than `tolerance`; rows that are at rest stay as they are.
+
+    Args:
+        parts: scores of the rows.
+        best: whether the best assignment is looked for, instead of marginals.
+        damping: share of the old message that stays, below 1.
+        tolerance: the largest change of a message that counts as rest.
+        max_iterations: when to give up.
+
+    Returns:
+        Beliefs, and which rows have come to rest.
+    """
     with torch.no_grad():
         run = _Pass(parts, best)
         messages, rows = run.first(), parts.flat

@@ -30,7 +30,19 @@ class GibbsRun(NamedTuple):
 def gibbs(
     parts: Factors, n_kept: int, *, n_chains: int, burn_in: int, thin: int, generator: torch.Generator | None
 ) -> GibbsRun:
-    """Run chains of sweeps over all variables; the same generator gives the same chains."""  # [S4.112]
+    """Run chains of sweeps over all variables; the same generator gives the same chains.
+
+    Args:
+        parts: scores of the rows.
+        n_kept: samples that each chain keeps.
+        n_chains: chains of each row.
+        burn_in: sweeps before the first sample.
+        thin: sweeps from one sample to the next.
+        generator: source of random numbers; None for torch's own.
+
+    Returns:
+        The samples and their scores.
+    """  # [S4.112]
     graph, flat = graph_arrays(parts.graph), as_array(parts.flat.detach().cpu(), np.float64)
     rows, n, c = len(flat), parts.graph.n, parts.graph.c
     seeds = torch.randint(2**62, (rows, n_chains), generator=generator).numpy().astype(np.uint64)
@@ -63,7 +75,16 @@ class Decomposed(NamedTuple):
 
 
 def ad3(parts: Factors, *, max_iterations: int, tolerance: float) -> Decomposed:
-    """Return the best assignment found and an upper bound on the best there is, by dual decomposition."""  # [S4.286]
+    """Return the best assignment found and an upper bound on the best there is, by dual decomposition.
+
+    Args:
+        parts: scores of the rows.
+        max_iterations: when to give up.
+        tolerance: the difference from agreement that counts as none.
+
+    Returns:
+        The assignment, its score and the bound of each row.
+    """  # [S4.286]
     graph, flat = graph_arrays(parts.graph), as_array(parts.flat.detach().cpu(), np.float64)
     rows, n, c = len(flat), parts.graph.n, parts.graph.c
     values, relaxed = np.zeros((rows, n), np.int64), np.zeros((rows, n, c))

@@ -93,7 +93,16 @@ class Collected(NamedTuple):
 
 
 def run_collect(parts: Factors, tree: JunctionTree, *, best: bool = False) -> Collected:
-    """Return log Z of every row, or its best score, and what the way back needs."""
+    """Return log Z of every row, or its best score, and what the way back needs.
+
+    Args:
+        parts: scores of the rows.
+        tree: the junction tree of their graph.
+        best: whether the best assignment counts alone, instead of the sum over all.
+
+    Returns:
+        One number for each row, and the messages.
+    """
     arrays, flat = tree_arrays(tree), as_array(parts.flat, np.float64)
     rows = len(flat)
     tables = buffers.empty((rows, int(arrays.table_start[-1])))
@@ -103,7 +112,16 @@ def run_collect(parts: Factors, tree: JunctionTree, *, best: bool = False) -> Co
 
 
 def run_distribute(collected: Collected, weights: Array, n_scores: int) -> Array:
-    """Return weights[row] times the marginals, laid out like scores: the gradient of Σ_row weights[row] log Z[row]."""
+    """Return weights[row] times the marginals, laid out like scores: the gradient of Σ_row weights[row] log Z[row].
+
+    Args:
+        collected: the messages of the way to the roots.
+        weights: weight of each row [rows].
+        n_scores: number of scores of a row.
+
+    Returns:
+        [rows, n_scores].
+    """
     rows = len(collected.log_z)
     marginals = buffers.empty((rows, n_scores))
     marginals.fill(0.0)

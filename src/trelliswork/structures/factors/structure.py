@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Array, Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.factors.elimination import Bucket, JunctionTree
@@ -69,9 +68,17 @@ def _local_scores(parts: Factors, bucket: Bucket) -> Float[Tensor, "rows separat
 
 
 def collect(parts: Factors, tree: JunctionTree, semiring: Semiring) -> Collected:
-    """Messages from the leaves to the roots. The total is ⊕ over all assignments of ⊗ of their scores.
+    """Send messages from the leaves to the roots. The total is ⊕ over all assignments of ⊗ of their scores.
 
     table_b = ⊗ scores of b ⊗ messages of the buckets below b;   message_b = ⊕ over the eliminated variable
+
+    Args:
+        parts: scores of the rows.
+        tree: the junction tree of their graph.
+        semiring: the semiring of ⊕ and ⊗.
+
+    Returns:
+        The total of each row, and the messages.
     """  # [S4.66]
     tables: list[Tensor] = []
     messages: list[Tensor] = []
@@ -89,6 +96,16 @@ def collect(parts: Factors, tree: JunctionTree, semiring: Semiring) -> Collected
 
 
 def total(parts: Factors, tree: JunctionTree, semiring: Semiring) -> Tensor:
+    """Return ⊕ over all assignments of ⊗ of their scores: log Z.
+
+    Args:
+        parts: scores of the rows.
+        tree: the junction tree of their graph.
+        semiring: the semiring of ⊕ and ⊗.
+
+    Returns:
+        One value of the semiring for each row.
+    """
     return collect(parts, tree, semiring).total
 
 
@@ -112,7 +129,16 @@ def score_places(graph: Graph, values: Int[Tensor, "rows n"]) -> Int[Tensor, "ro
 
 
 def log_prob(parts: Factors, tree: JunctionTree, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
-    """log p(y), at most 0: rounding must not pass certainty."""  # [S4.65]
+    """Return log p(y), at most 0: rounding must not pass certainty.
+
+    Args:
+        parts: scores of the rows.
+        tree: the junction tree of their graph.
+        values: value of each variable.
+
+    Returns:
+        One log probability for each row.
+    """  # [S4.65]
     return log_ratio(path_score(parts, values), log_partition(parts, tree))
 
 
@@ -164,7 +190,17 @@ def best(parts: Factors, tree: JunctionTree) -> tuple[Int[Tensor, "rows n"], Boo
 def sample(
     parts: Factors, tree: JunctionTree, n_samples: int, generator: torch.Generator | None = None
 ) -> Int[Tensor, "samples rows n"]:
-    """Exact independent samples: variables are drawn from the roots down, given their separators."""
+    """Draw exact independent samples: variables are drawn from the roots down, given their separators.
+
+    Args:
+        parts: scores of the rows.
+        tree: the junction tree of their graph.
+        n_samples: how many to draw for each row.
+        generator: source of random numbers; None for torch's own.
+
+    Returns:
+        Values of the variables.
+    """
     collected = collect(parts.with_scores(parts.flat.detach()), tree, Log())
 
     def draw(scores: Tensor) -> Tensor:

@@ -42,6 +42,17 @@ class Lists(NamedTuple):
 
     @staticmethod
     def by(keys: Array, size: int, *others: Array, weights: Array) -> Lists:
+        """Sort entries by a symbol.
+
+        Args:
+            keys: symbol of each entry [entries].
+            size: number of symbols.
+            others: further columns of the entries [entries].
+            weights: weight of each entry [entries].
+
+        Returns:
+            The sorted columns, and where each symbol begins.
+        """
         order = np.argsort(keys, kind="stable")
         starts = np.searchsorted(keys[order], np.arange(size + 1))
         return Lists(starts, tuple(np.ascontiguousarray(each[order]) for each in others), weights[order])
@@ -86,7 +97,17 @@ class ClosedGrammar:
         unary: Unary,
         roots: Mapping[int, float],
     ) -> ClosedGrammar:
-        """Build it from weights of rules (parent, left, right) and (parent, child), and of roots."""
+        """Build it from weights of rules (parent, left, right) and (parent, child), and of roots.
+
+        Args:
+            symbols: name of each symbol.
+            binary: weight of each rule (parent, left, right), symbols by number.
+            unary: weights of the rules (parent, child).
+            roots: weight of each root symbol.
+
+        Returns:
+            The grammar, its chains of unary rules summed.
+        """
         size = len(symbols)
         rules = np.array(list(binary), np.int64).reshape(-1, 3)
         weights = np.array(list(binary.values()), np.float64)
@@ -110,6 +131,14 @@ class ClosedGrammar:
         """Return sums over all trees above each span, or the best; `lexical` [n, symbol] are the weights of words.
 
         With `known`, only trees count that have each of its spans, with one of its symbols.
+
+        Args:
+            lexical: weights of the symbols above each word [n, symbol].
+            best: whether the best tree counts alone, instead of the sum over all.
+            known: spans that a tree must have, each with one of its symbols; None for no condition.
+
+        Returns:
+            The chart of all spans.
         """
         n, size = lexical.shape
         base, full, scale = np.zeros((n, n, size)), np.zeros((n, n, size)), np.full((n, n), -np.inf)

@@ -76,7 +76,18 @@ def _chains_at(kind, chains, pins):
 
 @kernel(EXACT)
 def fill(lexical, rules, chains, pins, best, base, full, scale):
-    """Compute the inside recursion of one sentence, with sums or maxima; lexical is [n, symbol]."""
+    """Compute the inside recursion of one sentence, with sums or maxima; lexical is [n, symbol].
+
+    Args:
+        lexical: weights of the symbols above each word, float64 [n, symbols].
+        rules: binary rules: where those of each symbol begin, both other symbols, and weights.
+        chains: chains of unary rules: sums over them, or best ones.
+        pins: which symbols each span must have, by kinds of spans [n, n].
+        best: whether the best tree counts alone, instead of the sum over all.
+        base: weights of symbols without unary rules on top, float64 [n, n, symbols], filled in.
+        full: weights of symbols with them, float64 [n, n, symbols], filled in.
+        scale: logarithm of what each span was divided by, float64 [n, n], filled in.
+    """
     (n, size), kinds = lexical.shape, pins[0]
     actives, n_active = np.empty((n, n, size), np.int32), np.zeros((n, n), np.int64)
     for w in range(n):
@@ -129,6 +140,16 @@ def outside(roots, rules, chains, pins, base, full, scale, out):
     """Derivatives of log Z by entries of `full`; `out` comes as zeros. An entry times its derivative is a posterior.
 
     `rules` are by parent here. Symbols whose posterior is below NOTHING pass nothing on.
+
+    Args:
+        roots: weights of root symbols, float64 [symbols].
+        rules: binary rules: where those of each symbol begin, both other symbols, and weights.
+        chains: chains of unary rules: sums over them, or best ones.
+        pins: which symbols each span must have, by kinds of spans [n, n].
+        base: weights of symbols without unary rules on top, float64 [n, n, symbols].
+        full: weights of symbols with them, float64 [n, n, symbols].
+        scale: logarithm of what each span was divided by, float64 [n, n].
+        out: float64 [n, n, symbols]; comes as zeros, filled in.
     """
     n, size, kinds = full.shape[0], full.shape[2], pins[0]
     out_base, live, z = np.empty(size), np.empty(size, np.int64), 0.0
@@ -156,7 +177,14 @@ def outside(roots, rules, chains, pins, base, full, scale, out):
 
 @kernel(EXACT)
 def posteriors(full, out, chains, chart):
-    """chart[i, j, a]: how often symbol a is expected above tokens i..j, in a chain or alone."""
+    """chart[i, j, a]: how often symbol a is expected above tokens i..j, in a chain or alone.
+
+    Args:
+        full: weights of symbols with them, float64 [n, n, symbols].
+        out: derivatives of log Z by entries of `full`, float64 [n, n, symbols].
+        chains: chains of unary rules: sums over them, or best ones.
+        chart: float64 [n, n, symbols], filled in.
+    """
     n, out_all = full.shape[0], np.empty(full.shape[2])
     for i in range(n):
         for j in range(i, n):
@@ -167,14 +195,33 @@ def posteriors(full, out, chains, chart):
 
 @kernel(EXACT)
 def open_span(i, j, chains, pins, out, out_base):
-    """Compute derivatives by the entries of `base` of one span."""
+    """Compute derivatives by the entries of `base` of one span.
+
+    Args:
+        i: first token of the span.
+        j: its last token.
+        chains: chains of unary rules: sums over them, or best ones.
+        pins: which symbols each span must have, by kinds of spans [n, n].
+        out: derivatives of log Z by entries of `full`, float64 [n, n, symbols].
+        out_base: float64 [symbols], filled in.
+    """
     kind = pins[0][i, j]
     _open(out[i, j], out_base, _chains_at(kind, chains, pins), kind == 0)
 
 
 @kernel(EXACT)
 def log_weights(rules, chains, pins, base, full, scale, out):
-    """Return the expected logarithm of the weights of the binary rules of a tree; `rules` are by parent."""
+    """Return the expected logarithm of the weights of the binary rules of a tree; `rules` are by parent.
+
+    Args:
+        rules: binary rules: where those of each symbol begin, both other symbols, and weights.
+        chains: chains of unary rules: sums over them, or best ones.
+        pins: which symbols each span must have, by kinds of spans [n, n].
+        base: weights of symbols without unary rules on top, float64 [n, n, symbols].
+        full: weights of symbols with them, float64 [n, n, symbols].
+        scale: logarithm of what each span was divided by, float64 [n, n].
+        out: derivatives of log Z by entries of `full`, float64 [n, n, symbols].
+    """
     starts, lefts, rights, weights = rules
     n, size, total = full.shape[0], full.shape[2], 0.0
     out_base = np.empty(size)

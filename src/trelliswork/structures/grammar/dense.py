@@ -172,7 +172,16 @@ def _pairs(w: int, run: Scaled, table: RuleTable, lengths: Array) -> tuple[Array
 
 
 def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Array, Array, Array]:
-    """Return gradients of Σ_b grad[b] log Z[b] for each row, by rules, lexical, root and nodes; (9) of `math.md`."""
+    """Return gradients of Σ_b grad[b] log Z[b] for each row, by rules, lexical, root and nodes; (9) of `math.md`.
+
+    Args:
+        arrays: the scores of the rows.
+        run: the pass that computed log Z.
+        grad: weight of each row [batch].
+
+    Returns:
+        Four gradients with the shapes of the scores, one for each row.
+    """
     _, lexical, root, nodes, lengths, table = arrays
     batch, n, _ = lexical.shape
     first, rules = table.first_lexical, run.rules
@@ -214,6 +223,11 @@ def best_derivations(arrays: GrammarArrays, derivations: Array, possible: Array)
     """Write the best derivation of each row into `derivations` [batch, 2n-1, 3].
 
     `possible` says whether a row has one.
+
+    Args:
+        arrays: the scores of the rows.
+        derivations: nodes (start, end, symbol) [batch, 2n-1, 3], which are filled in.
+        possible: whether a row has a derivation [batch], which is filled in.
     """
     rules, lexical, root, nodes, lengths, table = arrays
     is_small = table.n_phrases <= MOST_TO_WIDEN

@@ -37,7 +37,13 @@ def _exp_scaled(scores, out):
 
 @kernel(EXACT)
 def exp_rules(scores, places, weights):
-    """Return weights[b, places] = exp(scores[b] - highest); the highest of each row, and whether one was lost."""
+    """Return weights[b, places] = exp(scores[b] - highest); the highest of each row, and whether one was lost.
+
+    Args:
+        scores: scores of the rules, float64 [rows, rules].
+        places: place of each rule in `weights`, int64 [rules].
+        weights: float64 [rows, parents, pairs], filled in.
+    """
     tops, lost, work = np.empty(scores.shape[0]), False, np.empty(scores.shape[1])
     for b in range(scores.shape[0]):
         tops[b], one = _exp_scaled(scores[b], work)
@@ -52,6 +58,14 @@ def gather_rules(by_weights, weights, symbols, n_phrases, first_lexical, by_rule
     """Compute by_rules[b, r] = the derivative by the weight of rule r, times the weight.
 
     A rule has a share for what it is above: two phrases, two tokens, or one of each, on either side.
+
+    Args:
+        by_weights: derivatives by the weights of pairs of phrases, of tokens, and of one of each.
+        weights: weights of the rules, float64 [batch, parents, symbols²].
+        symbols: parent, left and right symbol of each rule, int64 [rules].
+        n_phrases: number of symbols that stand above others.
+        first_lexical: the first symbol that stands above words.
+        by_rules: float64 [batch, rules], filled in.
     """
     by_phrases, by_tokens, by_edges = by_weights
     parents, lefts, rights = symbols
@@ -72,7 +86,15 @@ def gather_rules(by_weights, weights, symbols, n_phrases, first_lexical, by_rule
 
 @kernel(EXACT)
 def start(lexical, nodes, lengths, chart, scales):
-    """Return weights of single tokens; True if one was lost."""
+    """Return weights of single tokens; True if one was lost.
+
+    Args:
+        lexical: scores of the symbols above each word, float64 [batch, n, lexical].
+        nodes: scores that every node adds, float64 [batch, n, n, symbols]; empty for 0.
+        lengths: words of each row, int64 [batch].
+        chart: float64 [n, batch, n, symbols]; the tokens are filled in.
+        scales: float64 [n, batch, n]; those of tokens are filled in.
+    """
     batch, n, n_lexical = lexical.shape
     first, lost = chart.shape[3] - n_lexical, False
     scores = np.empty(n_lexical)
@@ -109,7 +131,18 @@ def widen(phrases, wide):
 
 @kernel(EXACT)
 def pair_weights(w, chart, widened, scales, lengths, below, tops, pairs):
-    """Compute pairs[b, i, (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8)."""
+    """Compute pairs[b, i, (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8).
+
+    Args:
+        w: the width of the spans, less 1.
+        chart: weights of nodes by width, float64 [n, batch, n, symbols].
+        widened: phrases of both sides repeated for products of pairs; empty if they are not.
+        scales: logarithm of what each span was divided by, float64 [n, batch, n].
+        lengths: words of each row, int64 [batch].
+        below: the symbols that pairs of tokens have, from and to.
+        tops: logarithm of what the pairs of each span were divided by, float64 [batch, n].
+        pairs: float64 [batch, n, pairs], filled in.
+    """
     pairs[:] = 0.0
     lo, hi = below
     for b in range(pairs.shape[0]):
@@ -132,7 +165,20 @@ def pair_weights(w, chart, widened, scales, lengths, below, tops, pairs):
 
 @kernel(EXACT)
 def normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inverses):
-    """Scale the phrases of one width; True if a weight (almost) vanished: only log space can tell if it matters."""
+    """Scale the phrases of one width; True if a weight (almost) vanished: only log space can tell if it matters.
+
+    Args:
+        w: the width of the spans, less 1.
+        sums: sums over the rules of each phrase, float64 [batch, n, phrases].
+        tops: logarithm of what the pairs of each span were divided by, float64 [batch, n].
+        shifts: what the rules were shifted by, float64 [1 or batch].
+        nodes: scores that every node adds, float64 [batch, n, n, symbols]; empty for 0.
+        lengths: words of each row, int64 [batch].
+        chart: weights of nodes by width, float64 [n, batch, n, symbols].
+        widened: phrases of both sides repeated for products of pairs; empty if they are not.
+        scales: logarithm of what each span was divided by, float64 [n, batch, n].
+        inverses: what sums were multiplied by, float64 [n, batch, n].
+    """
     batch, _, n_phrases = sums.shape
     lost = False
     factors = np.ones(n_phrases)
@@ -166,7 +212,17 @@ def normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inv
 
 @kernel(EXACT)
 def before_rules(w, bars, by_widened, nodes, inverses, lengths, by_sum):
-    """by_sum[b, i, a]: derivatives by the sums that `normalise` took."""
+    """Compute derivatives by the sums that `normalise` took.
+
+    Args:
+        w: the width of the spans, less 1.
+        bars: derivatives by the chart, float64 [n, batch, n, symbols].
+        by_widened: derivatives by `widened`.
+        nodes: scores that every node adds, float64 [batch, n, n, symbols]; empty for 0.
+        inverses: what sums were multiplied by, float64 [n, batch, n].
+        lengths: words of each row, int64 [batch].
+        by_sum: float64 [batch, n, phrases], filled in.
+    """
     n_phrases = by_sum.shape[2]
     factors = np.ones(n_phrases)
     by_sum[:] = 0.0
@@ -195,7 +251,20 @@ def _share_outer(share, block, left, right, left_bars, right_bars):
 
 @kernel(EXACT)
 def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, by_widened):
-    """Pass derivatives by pairs on to the weights of narrower spans; `math.md`, (9)."""
+    """Pass derivatives by pairs on to the weights of narrower spans; `math.md`, (9).
+
+    Args:
+        w: the width of the spans, less 1.
+        by_pair: derivatives by the pairs, float64 [batch, n, pairs].
+        chart: weights of nodes by width, float64 [n, batch, n, symbols].
+        widened: phrases of both sides repeated for products of pairs; empty if they are not.
+        scales: logarithm of what each span was divided by, float64 [n, batch, n].
+        lengths: words of each row, int64 [batch].
+        below: the symbols that pairs of tokens have, from and to.
+        tops: logarithm of what the pairs of each span were divided by, float64 [batch, n].
+        bars: derivatives by the chart, float64 [n, batch, n, symbols], added to.
+        by_widened: derivatives by `widened`, added to.
+    """
     lo, hi = below
     size = hi - lo
     for b in range(by_pair.shape[0]):
@@ -218,7 +287,17 @@ def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, b
 
 @kernel(FAST)
 def add_edges(w, edges, chart, scales, lengths, tops, sums):
-    """Splits with one token on the right, or on the left, of spans of three or more."""
+    """Add splits with one token on the right, or on the left, of spans of three or more.
+
+    Args:
+        w: the width of the spans, less 1.
+        edges: sums over rules with one token, by side, float64 [2, batch, n, phrases²].
+        chart: weights of nodes by width, float64 [n, batch, n, symbols].
+        scales: logarithm of what each span was divided by, float64 [n, batch, n].
+        lengths: words of each row, int64 [batch].
+        tops: logarithm of what the pairs of each span were divided by, float64 [batch, n].
+        sums: float64 [batch, n, phrases], added to.
+    """
     size = sums.shape[2]
     for b in range(sums.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
@@ -234,7 +313,19 @@ def add_edges(w, edges, chart, scales, lengths, tops, sums):
 
 @kernel(FAST)
 def push_edges(w, by_sum, edges, chart, scales, lengths, tops, bars, by_edges):
-    """Pass the derivatives by the sums of `add_edges` on to phrases and edges."""
+    """Pass the derivatives by the sums of `add_edges` on to phrases and edges.
+
+    Args:
+        w: the width of the spans, less 1.
+        by_sum: derivatives by the sums, float64 [batch, n, phrases].
+        edges: sums over rules with one token, by side, float64 [2, batch, n, phrases²].
+        chart: weights of nodes by width, float64 [n, batch, n, symbols].
+        scales: logarithm of what each span was divided by, float64 [n, batch, n].
+        lengths: words of each row, int64 [batch].
+        tops: logarithm of what the pairs of each span were divided by, float64 [batch, n].
+        bars: derivatives by the chart, float64 [n, batch, n, symbols], added to.
+        by_edges: derivatives by them, float64 [2, batch, n, phrases²], added to.
+    """
     size = by_sum.shape[2]
     for b in range(by_sum.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
@@ -255,7 +346,13 @@ def push_edges(w, by_sum, edges, chart, scales, lengths, tops, bars, by_edges):
 
 @kernel(EXACT)
 def product(left, right, out):
-    """Add: out[b] += left[b] @ right[b]; a right side of one matrix serves all rows."""
+    """Add: out[b] += left[b] @ right[b]; a right side of one matrix serves all rows.
+
+    Args:
+        left: [batch, i, k].
+        right: [1 or batch, k, q].
+        out: [batch, i, q], added to.
+    """
     for b in range(left.shape[0]):
         mine = right[b if right.shape[0] > 1 else 0]
         for i in range(left.shape[1]):
@@ -267,7 +364,13 @@ def product(left, right, out):
 
 @kernel(FAST)
 def dots(left, right, out):
-    """Compute out[b] = left[b] @ right[b]ᵀ; a right side of one matrix serves all rows."""
+    """Compute out[b] = left[b] @ right[b]ᵀ; a right side of one matrix serves all rows.
+
+    Args:
+        left: [batch, i, k].
+        right: [1 or batch, a, k].
+        out: [batch, i, a], filled in.
+    """
     for b in range(left.shape[0]):
         mine = right[b if right.shape[0] > 1 else 0]
         for i in range(left.shape[1]):
@@ -280,7 +383,16 @@ def dots(left, right, out):
 
 @kernel(EXACT)
 def collect(chart, bars, lengths, d_nodes, d_lexical, d_root):
-    """Posteriors of nodes: each weight times the derivative by it; those of tokens and whole rows among them."""
+    """Posteriors of nodes: each weight times the derivative by it; those of tokens and whole rows among them.
+
+    Args:
+        chart: weights of nodes by width, float64 [n, batch, n, symbols].
+        bars: derivatives by the chart, float64 [n, batch, n, symbols].
+        lengths: words of each row, int64 [batch].
+        d_nodes: float64 [batch, n, n, symbols], filled in.
+        d_lexical: float64 [batch, n, lexical], filled in.
+        d_root: float64 [batch, symbols], filled in.
+    """
     batch, n_symbols = chart.shape[1], chart.shape[3]
     first = n_symbols - d_lexical.shape[2]
     for b in range(batch):

@@ -186,6 +186,16 @@ def best_derivations(first, last, scores, places, n_phrases, is_small, derivatio
 
     Among ties the lowest symbols, the first pair, the first split. The scores are rules, lexical, root, nodes, and the
     lengths.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: rules, lexical, root, nodes and lengths.
+        places: place of each rule in a table of parents and pairs, int64 [rules].
+        n_phrases: number of symbols that stand above others.
+        is_small: whether the tables of all rules are small enough to be widened.
+        derivations: (start, end, symbol) of each node, int64 [batch, 2n-1, 3], filled in.
+        possible: whether a row has a derivation, bool [batch], filled in.
     """
     rules, lexical, root, nodes, lengths = scores
     n_most, n_lexical, n_symbols = lexical.shape[1], lexical.shape[2], root.shape[1]

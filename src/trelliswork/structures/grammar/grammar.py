@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import INF, Float
 from trelliswork.structures.grammar.rules import (
     FoldedChains,
     Rule,
@@ -81,9 +80,17 @@ class Grammar:
 
     @staticmethod
     def from_trees(trees: Iterable[Tree], *, direction: Direction = "right", horizontal: int | None = 1) -> Grammar:
-        """The probabilistic grammar of a treebank: rules counted, and divided by the count of their left-hand side.
+        """Estimate the grammar of a treebank: each rule's count divided by that of its left-hand side.
 
         Trees are binarised and their unary chains become joint labels; `to_tree` undoes both.
+
+        Args:
+            trees: trees with words as leaves.
+            direction: "right" to split the first child off first when a node is binarised, "left" the last.
+            horizontal: how many of the remaining children a new label names; None for all.
+
+        Returns:
+            A grammar in Chomsky normal form with log-probabilities as scores.
         """
         rules: Counter[tuple[str, tuple[str, ...]]] = Counter()
         roots: Counter[str] = Counter()

@@ -31,7 +31,17 @@ def _add_exp(left, right, lefts, rights, tops, totals):
 
 @kernel(EXACT)
 def fill_pairs(chart, i, j, grammar, best, pairs, totals):
-    """Compute pairs_q = log Σ (or max) over splits of left + right; `math.md`, (3)."""
+    """Compute pairs_q = log Σ (or max) over splits of left + right; `math.md`, (3).
+
+    Args:
+        chart: weights of the nodes of one row, float64 [n, n, symbols].
+        i: first token of the span.
+        j: its last token.
+        grammar: symbols of the pairs and rules, by number.
+        best: whether the best derivation counts alone, instead of the sum over all.
+        pairs: float64 [pairs], filled in.
+        totals: room for as many numbers.
+    """
     lefts, rights, _, _, ranges = grammar
     pairs[:] = NEG_INF if best else LOWEST
     for k in range(i, j):
@@ -89,7 +99,20 @@ def _total(chart, root, n, best, work):
 
 @kernel(EXACT)
 def inside(first, last, rules, lexical, root, nodes, lengths, grammar, charts, log_z):
-    """Compute log Z of rows first..last-1, and their charts [row, i, j, symbol]."""  # [S2, CKY]
+    """Compute log Z of rows first..last-1, and their charts [row, i, j, symbol].
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        rules: scores of the binary rules, float64 [1 or batch, 1 or n, 1 or n, rules].
+        lexical: scores of the symbols above each word, float64 [batch, n, lexical].
+        root: scores of the root symbols, float64 [1 or batch, symbols].
+        nodes: scores that every node adds, float64 [batch, n, n, symbols]; empty for 0.
+        lengths: words of each row, int64 [batch].
+        grammar: symbols of the pairs and rules, by number.
+        charts: float64 [rows, n, n, symbols], filled in.
+        log_z: float64 [batch], filled in.
+    """  # [S2, CKY]
     n_pairs = grammar[0].shape[0]
     pairs, totals, work = np.empty(n_pairs), np.empty(n_pairs), np.empty(root.shape[1])
     for b in range(first, last):
@@ -128,6 +151,16 @@ def outside(first, last, scores, grammar, charts, log_z, grad, gradients):
     """Gradients of Σ grad log Z, for each row: gradients are d_rules, d_lexical, d_root and d_nodes, and come as zeros.
 
     d_nodes are the posteriors of nodes, times grad. The scores are rules, root, nodes, and the lengths.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: rules, root, nodes and lengths.
+        grammar: symbols of the pairs and rules, by number.
+        charts: float64 [rows, n, n, symbols].
+        log_z: log Z of each row, float64 [batch].
+        grad: weight of each row, float64 [batch].
+        gradients: by rules, lexical, root and nodes, for each row; come as zeros, filled in.
     """
     rules, root, nodes, lengths = scores
     d_rules, d_lexical, d_root, d_nodes = gradients
@@ -194,7 +227,20 @@ def _works(grammar, n_symbols, n):
 
 @kernel(EXACT)
 def best_derivations(first, last, rules, lexical, root, nodes, lengths, grammar, derivations, possible):
-    """Compute the best derivation of each row; among ties the lowest symbols, the first rule, the first split."""
+    """Compute the best derivation of each row; among ties the lowest symbols, the first rule, the first split.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        rules: scores of the binary rules, float64 [1 or batch, 1 or n, 1 or n, rules].
+        lexical: scores of the symbols above each word, float64 [batch, n, lexical].
+        root: scores of the root symbols, float64 [1 or batch, symbols].
+        nodes: scores that every node adds, float64 [batch, n, n, symbols]; empty for 0.
+        lengths: words of each row, int64 [batch].
+        grammar: symbols of the pairs and rules, by number.
+        derivations: (start, end, symbol) of each node, int64 [batch, 2n-1, 3], filled in.
+        possible: whether a row has a derivation, bool [batch], filled in.
+    """
     n_most, n_symbols = lexical.shape[1], root.shape[1]
     chart, works = np.empty((n_most, n_most, n_symbols)), _works(grammar, n_symbols, n_most)
     stack, state = np.empty((2 * n_most, 3), np.int64), np.zeros(1, np.uint64)
@@ -209,7 +255,19 @@ def best_derivations(first, last, rules, lexical, root, nodes, lengths, grammar,
 
 @kernel(EXACT)
 def sample_derivations(first, last, rules, root, lengths, grammar, charts, seeds, derivations):
-    """Draw exact, independent samples from the charts of `inside`."""
+    """Draw exact, independent samples from the charts of `inside`.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        rules: scores of the binary rules, float64 [1 or batch, 1 or n, 1 or n, rules].
+        root: scores of the root symbols, float64 [1 or batch, symbols].
+        lengths: words of each row, int64 [batch].
+        grammar: symbols of the pairs and rules, by number.
+        charts: float64 [rows, n, n, symbols].
+        seeds: a seed for each sample, int64 [samples, batch].
+        derivations: int64 [samples, batch, 2n-1, 3], filled in.
+    """
     n_most = charts.shape[1]
     works, state = _works(grammar, root.shape[1], n_most), np.zeros(1, np.uint64)
     stack = np.empty((2 * n_most, 3), np.int64)

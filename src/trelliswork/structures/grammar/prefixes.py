@@ -62,6 +62,11 @@ class PrefixGrammar:
     """The prefixes of a grammar's strings. A state has read a prefix; states are values, and steps make new ones.
 
     `words` are those that can be written; rules with others are left out. A grammar of no string is an error.
+
+    Args:
+        rules: rules as text, or as (left, right, weight).
+        start: the symbol that strings are made from; None for that of the first rule.
+        words: words that can be written; None for all.
     """
 
     def __init__(self, rules: str | Iterable[Rule | tuple[str, tuple[str, ...], float]], start: str | None = None, *,

@@ -30,6 +30,17 @@ def top_derivations(
     """Return the k best derivations of a row, nodes [k, 2n-1, 3], and their scores [k], or all if there are fewer.
 
     The scores are rules [1 or n, 1 or n, rules], lexical [n, words], root [symbols] and nodes [n, n, symbols] or None.
+
+    Args:
+        table: the rules by number.
+        rules: scores [1 or n, 1 or n, rules].
+        lexical: scores of the symbols above each word [n, symbols].
+        root: scores of the root symbols [symbols].
+        nodes: scores that every node adds [n, n, symbols]; None for 0.
+        k: how many derivations to return.
+
+    Returns:
+        Nodes (start, end, symbol) and scores, best first.
     """
     n, n_symbols = len(lexical), len(root)
     nothing, whole = n_symbols, n_symbols + 1  # planes: the other part of the root, and the root above its symbol
@@ -113,7 +124,16 @@ def run_inside_in_log_space(arrays: GrammarArrays) -> Inside:
 
 
 def run_outside(arrays: GrammarArrays, run: Inside, grad: Array) -> tuple[Array, Array, Array, Array]:
-    """Return gradients of Σ_b grad[b] log Z[b] for each row: by rules, lexical, root and nodes."""
+    """Return gradients of Σ_b grad[b] log Z[b] for each row: by rules, lexical, root and nodes.
+
+    Args:
+        arrays: the scores of the rows.
+        run: the pass that computed log Z.
+        grad: weight of each row [batch].
+
+    Returns:
+        Four gradients with the shapes of the scores, one for each row.
+    """
     if run.scaled is not None:
         return dense.outside(arrays, run.scaled, grad)
     batch, n, n_lexical = arrays.lexical.shape

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.runtime.autograd import recording
-from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar.grammar import Grammar
@@ -104,6 +103,17 @@ class Productions:
     def with_scores(
         self, rules: Tensor | None, lexical: Tensor | None, root: Tensor | None, nodes: Tensor | None
     ) -> Productions:
+        """Return the same rows with other scores.
+
+        Args:
+            rules: scores of the binary rules; not None, and neither are the next two.
+            lexical: scores of the symbols above each word.
+            root: scores of the root symbols.
+            nodes: scores that every node adds; None for 0.
+
+        Returns:
+            New productions.
+        """
         assert rules is not None and lexical is not None and root is not None
         return replace(self, rules=rules, lexical=lexical, root=root, nodes=nodes)
 

@@ -138,7 +138,16 @@ class Tree(Rich):
 
 
 def folded(tree: Tree, join: Callable[[Tree, list[Result]], Result], leaf: Callable[[str], Result]) -> Result:
-    """Fold from the words up: `leaf` of each word, `join` of each node and of what was made of its children."""
+    """Fold from the words up: `leaf` of each word, `join` of each node and of what was made of its children.
+
+    Args:
+        tree: the tree.
+        join: a function from a node, and the results of its children, to its result.
+        leaf: a function from a word to its result.
+
+    Returns:
+        The result of the root; trees of any depth are no problem.
+    """
     made: list[Result] = []
     for each in reversed(list(tree._walk())):  # children before parents, the last child first
         if isinstance(each, str):
@@ -190,9 +199,14 @@ def _closed(parts: list[Tree | str], place: int) -> Tree:
 def binarise(tree: Tree, direction: Direction = "right", horizontal: int | None = None) -> Tree:
     """Leave no node with more than two children: those left over hang from a new node `label|<a-b>`.
 
-    "right" splits the first child off, so that the rest lies to the right; "left" the last. The new label names the
-    next `horizontal` children that remain (None: all of them): few make a small grammar that generalises.
-    `unbinarise` undoes it.
+    Args:
+        tree: the tree, which stays as it is.
+        direction: "right" splits the first child off, so that the rest lies to the right; "left" the last.
+        horizontal: the next children that remain and that the new label names; None for all. Few make a small grammar
+            that generalises.
+
+    Returns:
+        A binary tree; `unbinarise` undoes it.
     """
 
     def cut(node: Tree, children: list[Tree | str]) -> Tree:

@@ -110,7 +110,16 @@ class Through:
         return expected
 
     def expected_log_weight(self, out: Array, base: Array, *, is_free: bool) -> float:
-        """Return the expected logarithm of the weights of the rules of such chains; of all chains if they are free."""
+        """Return the expected logarithm of the weights of the rules of such chains; of all chains if they are free.
+
+        Args:
+            out: weights above the top of a chain [symbols].
+            base: weights below the bottom of a chain [symbols].
+            is_free: whether all chains count, and not only those that meet a wanted symbol.
+
+        Returns:
+            A number.
+        """
         tops, bottoms = out[self.used], base[self.used]
         above, below = tops @ self.every, self.every @ bottoms
         counts = np.outer(above, below)

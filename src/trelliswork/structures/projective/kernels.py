@@ -60,7 +60,17 @@ def _fill(arcs, n, low, maximum, chart, sums):
 
 @kernel(EXACT)
 def fill(arcs, n, low, maximum, chart, roots, sums):
-    """Return log Z or the best score; `roots` gets the weight of each root word of single-root trees."""
+    """Return log Z or the best score; `roots` gets the weight of each root word of single-root trees.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        n: words of the row.
+        low: the first node of the chart: 0, or 1 without the root.
+        maximum: whether the best tree counts alone, instead of the sum over all.
+        chart: float64 [7, n+1, n+1], filled in.
+        roots: weight of each root word, float64 [n+1], filled in.
+        sums: room for as many numbers as there are nodes.
+    """
     _fill(arcs, n, low, maximum, chart, sums)
     if low == 0:
         return chart[RIGHT, 0, n]
@@ -109,7 +119,15 @@ def _outside(arcs, n, low, chart, bars, posteriors):
 
 @kernel(EXACT)
 def log_row(arcs, n, low, room, posteriors):
-    """Return log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
+    """Return log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        n: words of the row.
+        low: the first node of the chart: 0, or 1 without the root.
+        room: arrays of `workspace`.
+        posteriors: float64 [n+1, n+1], filled in; empty for none.
+    """
     chart, roots, _, sums, _ = room
     log_z = fill(arcs, n, low, False, chart, roots, sums)
     if posteriors.shape[0] == 0 or log_z == NEG_INF:
@@ -128,7 +146,15 @@ def log_row(arcs, n, low, room, posteriors):
 
 @kernel(EXACT)
 def best(left, right, size, sums, state):
-    """The split of the best sum, the first among ties."""
+    """The split of the best sum, the first among ties.
+
+    Args:
+        left: weights of the left parts.
+        right: weights of the right parts.
+        size: number of splits.
+        sums: room for as many numbers as there are nodes.
+        state: state of the random generator, changed in place.
+    """
     top, k = _add_pairs(left, right, size, sums), 0
     while k < size - 1 and sums[k] < top:
         k += 1
@@ -137,7 +163,15 @@ def best(left, right, size, sums, state):
 
 @kernel(FAST)
 def drawn(left, right, size, sums, state):
-    """Return a split in proportion to its weight."""
+    """Return a split in proportion to its weight.
+
+    Args:
+        left: weights of the left parts.
+        right: weights of the right parts.
+        size: number of splits.
+        sums: room for as many numbers as there are nodes.
+        state: state of the random generator, changed in place.
+    """
     total = 0.0
     for k in range(size):
         sums[k] = left[k] * right[k]
@@ -147,6 +181,15 @@ def drawn(left, right, size, sums, state):
 
 @kernel(EXACT)
 def drawn_in_log_space(left, right, size, sums, state):
+    """Return a split in proportion to the exp of its score.
+
+    Args:
+        left: weights of the left parts.
+        right: weights of the right parts.
+        size: number of splits.
+        sums: room for as many numbers as there are nodes.
+        state: state of the random generator, changed in place.
+    """
     _add_pairs(left, right, size, sums)
     return draw(sums, size, state)
 
@@ -161,7 +204,19 @@ def _push(stack, size, i, j, plane):
 
 @kernel(EXACT)
 def trace(n, low, choose, chart, roots, stack, sums, state, heads):
-    """A tree from the chart, from the widest span to the narrowest: at each one split, which `choose` chooses."""
+    """A tree from the chart, from the widest span to the narrowest: at each one split, which `choose` chooses.
+
+    Args:
+        n: words of the row.
+        low: the first node of the chart: 0, or 1 without the root.
+        choose: which function chooses a split: `best`, `drawn` or `drawn_in_log_space`.
+        chart: halves and triangles of the spans, float64 [7, n+1, n+1].
+        roots: weight of each root word, float64 [n+1].
+        stack: room for spans that are still to be split.
+        sums: room for as many numbers as there are nodes.
+        state: state of the random generator, changed in place.
+        heads: head of each word, int64 [n], filled in.
+    """
     right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
     open_right, open_left_t = chart[OPEN_RIGHT], chart[OPEN_LEFT_T]
     waiting = 0
@@ -192,14 +247,28 @@ def trace(n, low, choose, chart, roots, stack, sums, state, heads):
 
 @kernel(EXACT)
 def workspace(size):
-    """Return a chart and what goes with it."""
+    """Return a chart and what goes with it.
+
+    Args:
+        size: nodes of the longest row.
+    """
     chart, roots, stack = np.empty((7, size, size)), np.empty(size), np.empty((4 * size, 3), np.int64)
     return chart, roots, stack, np.empty(size), np.zeros(1, np.uint64)
 
 
 @kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
-    """Compute the best tree of each row."""
+    """Compute the best tree of each row.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        heads: head of each word, int64 [batch, n], filled in.
+        possible: whether a row has a tree, bool [batch], filled in.
+    """
     low, (chart, roots, stack, sums, state) = 1 if single_root else 0, workspace(arcs.shape[1])
     for b in range(first, last):
         possible[b] = fill(arcs[b], lengths[b], low, True, chart, roots, sums) > NEG_INF

@@ -150,7 +150,17 @@ def _work(size):
 
 @kernel(EXACT)
 def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
-    """Compute log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
+    """Compute log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        log_z: float64 [batch], filled in.
+        marginals: probabilities of arcs, float64 [batch, n+1, n+1], filled in; empty for none.
+    """
     size, low = arcs.shape[1], 1 if single_root else 0
     work, bars = _work(size), np.empty((4, size, size))
     planes, _, row, roots = work
@@ -190,7 +200,17 @@ def _lay_out(planes, n, low, roots, chart):
 
 @kernel(EXACT)
 def sample_trees(first, last, arcs, lengths, single_root, seeds, heads):
-    """Draw exact, independent samples: O(n³) once a row, then O(n²) each at most; in log space for wide rows."""
+    """Draw exact, independent samples: O(n³) once a row, then O(n²) each at most; in log space for wide rows.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        seeds: a seed for each sample, int64 [samples, batch].
+        heads: int64 [samples, batch, n], filled in.
+    """
     low, work = 1 if single_root else 0, _work(arcs.shape[1])
     chart, log_roots, stack, sums, state = kernels.workspace(arcs.shape[1])
     for b in range(first, last):
@@ -225,6 +245,17 @@ def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions
     """Fill in the changes of posteriors along directions, by the same recursion on dual numbers; see `arc_solver.py`.
 
     `done` is False for rows too wide for exp space.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        log_z: log Z of each row, float64 [batch].
+        directions: how the scores move, float64 [batch, n+1, n+1].
+        changes: how the probabilities change, float64 [batch, n+1, n+1], filled in.
+        done: False for rows too wide for exp space, bool [batch], filled in.
     """
     size, low = arcs.shape[1], 1 if single_root else 0
     planes, bars = np.empty((7, size, size), np.complex128), np.empty((4, size, size), np.complex128)

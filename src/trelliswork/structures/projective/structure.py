@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.arcs import Arcs, is_tree
 from trelliswork.structures.diagonals import diagonals_of_both_sides, narrowed, widened

@@ -74,6 +74,18 @@ def marginals_jvp(first, last, is_log, scores, factors, run, left_out, v_segment
     `scores` are segments, transitions, start, end, and the lengths; `factors` exp of the arcs and their shifts; `run`
     alphas, gammas, and levels of `forward_scaled` or steps of `forward_log`; `v_arcs` [batch, c, c]. Rows that are
     `left_out` stay as they are.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        is_log: whether `run` is that of `forward_log`.
+        scores: segments, transitions, start, end and lengths.
+        factors: exp of the transitions, and their shifts.
+        run: arrays of the pass forwards.
+        left_out: rows that stay as they are, bool [batch].
+        v_segments: how the segments move, float64 [batch, n, k, c].
+        v_arcs: how the transitions move, float64 [batch, c, c].
+        d_segments: how the posteriors of segments change, float64 [batch, n, k, c], filled in.
     """
     (segments, transitions, _, end, lengths), (arcs, shifts) = scores, factors
     _, n, k, c = segments.shape

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.segments.structure import Places, Segments
 
 NAMES = ("tokens", "durations", "starts", "ends", "transitions", "start", "end")

@@ -97,6 +97,14 @@ def forward_log(first, last, scores, arcs, arc_shift, run):
     """Compute α and γ and log Z: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j].
 
     `scores` are parts, transitions, start, end, and the lengths; `run` alphas, gammas, steps and log_z.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: parts, transitions, start, end and lengths.
+        arcs: exp of the transitions, shifted, float64 [c, c].
+        arc_shift: what the transitions were shifted by.
+        run: alphas, gammas, steps and log_z, filled in.
     """  # [S0.3; S0.5]
     parts, transitions, start, end, lengths = scores
     alphas, gammas, steps, log_z = run
@@ -187,6 +195,16 @@ def backward_log(first, last, scores, arcs, arc_shift, run, grad, gradients):
 
     `scores` and `run` are as in `forward_log`; `gradients` are those of the parts, d_arcs [batch, c, c] (or
     [batch, 0, 0]), d_start and d_end [batch, c], which start as 0.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: parts, transitions, start, end and lengths.
+        arcs: exp of the transitions, shifted, float64 [c, c].
+        arc_shift: what the transitions were shifted by.
+        run: alphas, gammas, steps and log_z, as `forward_log` fills them in.
+        grad: weight of each row, float64 [batch].
+        gradients: derivatives by the parts, arcs, start and end; start as 0, filled in.
     """  # [S0.7-8, 10]
     parts, transitions, _, end, lengths = scores
     alphas, gammas, steps, log_z = run

@@ -30,6 +30,13 @@ def forward_rows(scores, lengths, starts, left, log_probs):
 
     `scores` are segments, transitions, start and end, without NaN and +inf. `left`, for `backward_rows`, are arcs,
     shifts, alphas, gammas, levels and finals as `forward_scaled` says.
+
+    Args:
+        scores: parts, transitions, start, end and lengths.
+        lengths: tokens of each row, int64 [batch].
+        starts: the label at each token that starts a segment, negative elsewhere, int64 [batch, n].
+        left: arrays that `forward_rows` has left.
+        log_probs: log probability of each segmentation, float64 [batch], filled in.
     """  # [S0, likelihood]
     segments, transitions, start, end = scores
     arcs, shifts, alphas, gammas, levels, finals = left
@@ -52,6 +59,14 @@ def forward_rows(scores, lengths, starts, left, log_probs):
 def backward_rows(scores, lengths, starts, grad, left, d_segments):
     """Return gradients of Σ_b grad[b] log p(s_b): observed less expected. By the segments in place; by transitions,
     start and end returned.
+
+    Args:
+        scores: parts, transitions, start, end and lengths.
+        lengths: tokens of each row, int64 [batch].
+        starts: the label at each token that starts a segment, negative elsewhere, int64 [batch, n].
+        grad: weight of each row, float64 [batch].
+        left: arrays that `forward_rows` has left.
+        d_segments: derivatives by segments, float64 [batch, n, k, c], filled in.
     """  # [S0.7]
     segments, _, _, end = scores
     arcs, shifts, alphas, gammas, levels, finals = left

@@ -36,6 +36,14 @@ def segment_scores(parts, b, place, forwards, m, scores):
     """Return scores of the segments that start at `place`, or that end with it.
 
     scores[d c + y] of duration d+1, for d < m.
+
+    Args:
+        parts: scores of segments, whole or factored.
+        b: the row of the batch.
+        place: a boundary.
+        forwards: whether segments start there; if False they end there.
+        m: number of durations.
+        scores: float64 [m c], filled in.
     """
     raise NotImplementedError
 
@@ -70,7 +78,16 @@ def _segment_scores(parts, b, place, forwards, m, scores):
 
 
 def arriving_with(parts, b, j, m, y, scores):
-    """Return scores[d] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j, of one label."""
+    """Return scores[d] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j, of one label.
+
+    Args:
+        parts: scores of segments, whole or factored.
+        b: the row of the batch.
+        j: the boundary at which they end.
+        m: number of durations.
+        y: the label.
+        scores: float64 [m], filled in.
+    """
     raise NotImplementedError
 
 
@@ -96,6 +113,13 @@ def collect(gradients, b, i, m, posteriors):
     """Add posteriors[d c + y] to the gradients of all that the score of segment (i, d+1, y) is made of, for d < m.
 
     Durations have a gradient [batch, k, c]: one for each row, so that rows may be done side by side.
+
+    Args:
+        gradients: derivatives by the parts, added to.
+        b: the row of the batch.
+        i: the token at which they start.
+        m: number of durations.
+        posteriors: float64 [m c].
     """
     raise NotImplementedError
 
@@ -131,7 +155,16 @@ def _collect(gradients, b, i, m, posteriors):
 
 
 def collect_one(gradients, b, i, d, y, weight):
-    """Return `collect` for one segment."""
+    """Return `collect` for one segment.
+
+    Args:
+        gradients: derivatives by the parts, added to.
+        b: the row of the batch.
+        i: the token at which they start.
+        d: the duration, less 1.
+        y: the label.
+        weight: what is added.
+    """
     raise NotImplementedError
 
 

@@ -31,7 +31,17 @@ def _next_start(starts, first, length):
 
 @kernel(EXACT)
 def path_scores(parts, transitions, start, end, lengths, starts, scores):
-    """Compute G(s, x) of each row."""  # [S0, score]
+    """Compute G(s, x) of each row.
+
+    Args:
+        parts: scores of segments, whole or factored.
+        transitions: [c, c], indexed [from, to]; empty for 0.
+        start: [c].
+        end: [c].
+        lengths: tokens of each row, int64 [batch].
+        starts: the label at each token that starts a segment, negative elsewhere, int64 [batch, n].
+        scores: score of each row, float64 [batch], filled in.
+    """  # [S0, score]
     by_duration = np.empty(n_durations(parts))
     for b in range(starts.shape[0]):
         before, score, i = -1, 0.0, 0
@@ -49,7 +59,17 @@ def path_scores(parts, transitions, start, end, lengths, starts, scores):
 
 @kernel(EXACT)
 def add_path_gradients(starts, lengths, grad, gradients, d_arcs, d_start, d_end):
-    """Add grad[b] at every part of the segmentation: the indicator of its parts."""  # [S0.7]
+    """Add grad[b] at every part of the segmentation: the indicator of its parts.
+
+    Args:
+        starts: the label at each token that starts a segment, negative elsewhere, int64 [batch, n].
+        lengths: tokens of each row, int64 [batch].
+        grad: weight of each row, float64 [batch].
+        gradients: derivatives by the parts, added to.
+        d_arcs: float64 [batch, c, c], or [batch, 0, 0] for none; added to.
+        d_start: float64 [batch, c], added to.
+        d_end: float64 [batch, c], added to.
+    """  # [S0.7]
     for b in range(starts.shape[0]):
         before, i = -1, 0
         while i < lengths[b]:
@@ -85,6 +105,17 @@ def best_starts(first, last, parts, transitions, start, end, lengths, starts, po
     """Run Viterbi: V forward without back-pointers, then the argmax again along the best segmentation only.
 
     A fast lane of its own, as that of chains: the reference takes 17 times as long at (8, 40, 8, 9).
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        parts: scores of segments, whole or factored.
+        transitions: [c, c], indexed [from, to]; empty for 0.
+        start: [c].
+        end: [c].
+        lengths: tokens of each row, int64 [batch].
+        starts: int64 [batch, n], filled in.
+        possible: whether a row has a segmentation, bool [batch], filled in.
     """  # [S0.18]
     n, k, c = starts.shape[1], n_durations(parts), start.shape[0]
     alphas, gammas, arrivals = np.empty((n + 1, c)), np.empty((n, c)), np.empty(k * c)
@@ -143,6 +174,17 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
 
     starts [k_best, batch, n], scores [k_best, batch]; -inf where a row has fewer. A fast lane of its own: the reference
     takes 46 times as long at (8, 40, 8, 9), k = 10.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        parts: scores of segments, whole or factored.
+        transitions: [c, c], indexed [from, to]; empty for 0.
+        start: [c].
+        end: [c].
+        lengths: tokens of each row, int64 [batch].
+        starts: int64 [k, batch, n], filled in.
+        scores: float64 [k, batch], filled in.
     """
     k_best, arrivals = scores.shape[0], np.empty(n_durations(parts) * start.shape[0])
     n, k, c = starts.shape[2], n_durations(parts), start.shape[0]
@@ -223,6 +265,18 @@ def sample_starts(first, last, is_log, scores, arcs, shifts, run, left_out, unif
     Running sums of weights are made once for each label at a boundary, however many samples have it there. `scores` are
     as in `best_starts`, `run` alphas, gammas and levels of `forward_scaled`, or alphas, gammas and steps of
     `forward_log`; rows that are `left_out` stay as they are.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        is_log: whether `run` is that of `forward_log`.
+        scores: parts, transitions, start, end and lengths.
+        arcs: exp of the transitions, shifted, float64 [c, c].
+        shifts: what transitions, start and end were shifted by, float64 [3].
+        run: arrays of the pass forwards.
+        left_out: rows that stay as they are, bool [batch].
+        uniforms: numbers in [0, 1), float64 [samples, batch, 2n].
+        starts: int64 [samples, batch, n], filled in.
     """
     parts, _, _, end, lengths = scores
     n_samples, k, c = uniforms.shape[0], n_durations(parts), end.shape[0]

@@ -44,7 +44,15 @@ def _whole_shift(scores):
 
 @kernel(FAST)
 def exp_arcs(transitions, start, end, arcs, shifts):
-    """Compute arcs = exp(transitions - shift); fills in the shifts of transitions, start and end scores."""
+    """Compute arcs = exp(transitions - shift); fills in the shifts of transitions, start and end scores.
+
+    Args:
+        transitions: [c, c], indexed [from, to]; empty for 0.
+        start: [c].
+        end: [c].
+        arcs: float64 [c, c], filled in.
+        shifts: float64 [3], filled in.
+    """
     shifts[0], shifts[1], shifts[2] = _whole_shift(transitions.ravel()), _whole_shift(start), _whole_shift(end)
     for x in range(arcs.shape[0]):
         for y in range(arcs.shape[0]):
@@ -168,6 +176,15 @@ def forward_scaled(first, last, given, scores, arcs, shifts, run):
     """Compute α, γ and log Z of rows first..last. `shifts` are those of arcs, start and end scores.
 
     `given` are segments, transitions, start, end, and the lengths; `run` alphas, gammas, levels, finals, log_z, wide.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        given: segments, transitions, start, end and lengths.
+        scores: segments by token, float64 [batch, n, k c].
+        arcs: exp of the transitions, shifted, float64 [c, c].
+        shifts: what transitions, start and end were shifted by, float64 [3].
+        run: alphas, gammas, levels, finals, log_z and wide, filled in.
     """  # [S0.3; S0.5]
     segments, transitions, start, end, lengths = given
     alphas, gammas, levels, finals, log_z, wide = run
@@ -276,6 +293,18 @@ def backward_scaled(first, last, scores, arcs, shifts, end, lengths, run, grad, 
     `run` are alphas, gammas, levels, finals and wide. Of `gradients`, d_segments [batch, n, k, c] and d_scores
     [batch, n, k c] are the same memory, written everywhere; d_arcs, [batch, c, c] or [batch, 0, 0], d_start and d_end
     [batch, c] start as 0.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        scores: segments by token, float64 [batch, n, k c].
+        arcs: exp of the transitions, shifted, float64 [c, c].
+        shifts: what transitions, start and end were shifted by, float64 [3].
+        end: [c].
+        lengths: tokens of each row, int64 [batch].
+        run: arrays of the pass forwards.
+        grad: weight of each row, float64 [batch].
+        gradients: derivatives by the parts, arcs, start and end; start as 0, filled in.
     """  # [S0.7-8, 10]
     alphas, gammas, levels, finals, wide = run
     d_segments, d_scores, d_arcs, d_start, d_end = gradients

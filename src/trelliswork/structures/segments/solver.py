@@ -40,6 +40,14 @@ def log_likelihood(scores: SegmentationScores, arrays: SegmentArrays, starts: Te
     """Return log p(starts) [batch], for whole scores and their arrays; None where the general way is needed instead.
 
     That is for work for several threads, wide scores, and segmentations that are wrong or forbidden.
+
+    Args:
+        scores: segments [batch, n, k, c], transitions, start and end.
+        arrays: the same scores as arrays, and the lengths.
+        starts: the label at each token that starts a segment [batch, n], negative elsewhere.
+
+    Returns:
+        Log probabilities, differentiable by the scores; or None.
     """  # [S0, likelihood]
     batch, n, _, c = arrays.shape
     if len(row_ranges(batch, arrays.work)) > 1:
@@ -204,7 +212,16 @@ def run_forward(arrays: SegmentArrays) -> Forward | LogForward:
 
 
 def run_backward(arrays: SegmentArrays, run: Forward | LogForward, grad: Array) -> Gradients:
-    """Gradients of Σ_b grad[b] log Z[b] by the parts, and for each row by arcs, start and end."""  # [S0.7-8, 10]
+    """Return gradients of Σ_b grad[b] log Z[b] by the parts, and for each row by arcs, start and end.
+
+    Args:
+        arrays: the scores of the rows.
+        run: the pass that computed log Z.
+        grad: weight of each row [batch].
+
+    Returns:
+        Gradients shaped like the scores.
+    """  # [S0.7-8, 10]
     if isinstance(run, LogForward):
         return _run_log_backward(arrays, run, grad)
     batch, n, k, c = arrays.shape
@@ -257,7 +274,17 @@ def sum_shared(gradients: Gradients) -> tuple[Array, ...]:
 def run_jvp(
     arrays: SegmentArrays, run: Forward | LogForward, v_segments: Array, v_arcs: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ v · (posteriors of segments, expected label pairs) by segments, transitions, start and end."""
+    """Return gradients of Σ v · (posteriors of segments, expected label pairs) by segments, transitions, start and end.
+
+    Args:
+        arrays: the scores of the rows.
+        run: the pass that computed log Z.
+        v_segments: weights of the posteriors of segments [batch, n, k, c].
+        v_arcs: weights of the expected label pairs [c, c] of each row.
+
+    Returns:
+        Gradients shaped like the scores.
+    """
     batch, _, _, c = arrays.shape
     passed, left_out = _passes(run)
     arcs = run.arcs
@@ -287,7 +314,16 @@ def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
 
 
 def run_samples(arrays: SegmentArrays, run: Forward | LogForward, uniforms: Array) -> Array:
-    """Return the segmentations [samples, batch, n] that uniform numbers [samples, batch, 2 n] pick."""
+    """Return the segmentations [samples, batch, n] that uniform numbers [samples, batch, 2 n] pick.
+
+    Args:
+        arrays: the scores of the rows.
+        run: the pass that computed log Z.
+        uniforms: numbers in [0, 1), two for each token of a sample.
+
+    Returns:
+        The label at each token that starts a segment, negative elsewhere.
+    """
     starts = _no_starts(arrays, len(uniforms))
     passed, left_out = _passes(run)
     over_rows(

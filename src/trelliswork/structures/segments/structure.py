@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.segments import scan
@@ -87,6 +86,17 @@ class Segments:
         return torch.arange(self.k, device=self.lengths.device)
 
     def with_scores(self, segments: Tensor, transitions: Tensor | None, start: Tensor, end: Tensor) -> Segments:
+        """Return the same rows with other scores.
+
+        Args:
+            segments: [batch, n, k, c].
+            transitions: [c, c]; None for none.
+            start: [c].
+            end: [c].
+
+        Returns:
+            New parts.
+        """
         return replace(self, segments=segments, transitions=transitions, start=start, end=end)
 
     def double(self) -> Segments:
@@ -230,7 +240,16 @@ class Places(NamedTuple):
         return Places(place, begins, label, duration, covering, last)
 
     def edge_score(self, transitions: Tensor | None, start: Tensor, end: Tensor) -> Float[Tensor, "batch"]:
-        """start[y_1] + Σ transitions[y_{j-1}, y_j] + end[y_m]."""
+        """Return start[y_1] + Σ transitions[y_{j-1}, y_j] + end[y_m].
+
+        Args:
+            transitions: [c, c], indexed [from, to]; None for 0.
+            start: [c].
+            end: [c].
+
+        Returns:
+            One score for each row.
+        """
         score = start[self.label[:, 0]] + end[self.last]
         if transitions is None or len(self.place) == 1:
             return score

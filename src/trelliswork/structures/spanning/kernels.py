@@ -31,6 +31,13 @@ def exp_weights(arcs, n, single_root, work, tops):
     """Return exp of the arcs, shifted by columns; (sum of all shifts, whether a possible arc has become too small).
 
     The root word of a single-root tree does not use its column: its root arc makes up for the shift.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        n: words of the row.
+        single_root: whether a single word may depend on the root.
+        work: float64 [n+1, n+1], filled in.
+        tops: highest score of each column, float64 [n+1], filled in.
     """
     highest_heads(arcs, n, 1 if single_root else 0, tops)
     root_top, too_small = highest_root(arcs, n, tops) if single_root else 0.0, 0
@@ -82,7 +89,16 @@ def _move_around(row, moved_row, through, moved_through, factor, moved_factor, s
 
 @kernel(FAST)
 def eliminate(value, change, moving, n, low, order):
-    """A[h, m] += A[h, v] A[v, m] / d_v for v = n..low+1; (status, Σ log d_v)."""
+    """A[h, m] += A[h, v] A[v, m] / d_v for v = n..low+1; (status, Σ log d_v).
+
+    Args:
+        value: matrix, weights and gradient.
+        change: how they move.
+        moving: whether they move.
+        n: words of the row.
+        low: the first node of the chart: 0, or 1 without the root.
+        order: the words in the order of their elimination, int64 [n+1], changed in place.
+    """
     work, d, moved, moved_d = value[0], value[3], change[0], change[3]
     log_det, too_small = 0.0, 0
     for v in range(n, low, -1):
@@ -261,6 +277,15 @@ def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
     """Compute log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors.
 
     One elimination gives both. Wide rows are done again in log space.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        log_z: float64 [batch], filled in.
+        marginals: probabilities of arcs, float64 [batch, n+1, n+1], filled in; empty for none.
     """  # [S2, matrix-tree; S2, matrix-tree marginals]
     low = 1 if single_root else 0
     value, tops, order = room_of(arcs.shape[1]), np.empty(arcs.shape[1]), np.empty(arcs.shape[1], np.int64)
@@ -299,6 +324,17 @@ def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions
     """Set the changes of posteriors along directions, by the same elimination of numbers that move; `arc_solver.py`.
 
     `done` is False for wide rows.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        log_z: log Z of each row, float64 [batch].
+        directions: how the scores move, float64 [batch, n+1, n+1].
+        changes: how the probabilities change, float64 [batch, n+1, n+1], filled in.
+        done: False for rows too wide for exp space, bool [batch], filled in.
     """
     size, low = arcs.shape[1], 1 if single_root else 0
     value, change = room_of(size), room_of(size)

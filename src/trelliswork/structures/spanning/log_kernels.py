@@ -15,7 +15,14 @@ from trelliswork.runtime.kernel_math import exp, log, log_add, log_sum
 
 @kernel(EXACT)
 def swap(work, n, a, b):
-    """Swap two words in a matrix."""
+    """Swap two words in a matrix.
+
+    Args:
+        work: the matrix, float64 [n+1, n+1], changed in place.
+        n: words of the row.
+        a: the one word.
+        b: the other.
+    """
     for m in range(n + 1):
         work[a, m], work[b, m] = work[b, m], work[a, m]
     for h in range(n + 1):
@@ -42,7 +49,16 @@ def _add_around(row, through, shift, size):
 
 @kernel(EXACT)
 def eliminate(work, n, low, order, log_d, column):
-    """Equation (4) for v = n..low+1; Σ log d_v, -inf if there is no tree."""
+    """Equation (4) for v = n..low+1; Σ log d_v, -inf if there is no tree.
+
+    Args:
+        work: the matrix, float64 [n+1, n+1], changed in place.
+        n: words of the row.
+        low: the first node of the chart: 0, or 1 without the root.
+        order: the words in the order of their elimination, int64 [n+1], changed in place.
+        log_d: logarithm of each diagonal entry, float64 [n+1], filled in.
+        column: room for n+1 numbers.
+    """
     log_det = 0.0
     for v in range(n, low, -1):
         log_d[v] = _log_heads(work, low, v, v, column)
@@ -132,7 +148,14 @@ def _undo(work, n, low, log_d, log_pi, log_bar, log_gradient, tops, sums):
 
 @kernel(EXACT)
 def log_row(arcs, n, low, posteriors):
-    """Return log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
+    """Return log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        n: words of the row.
+        low: the first node of the matrix that is eliminated down to: 0, or 1 without the root.
+        posteriors: float64 [n+1, n+1], filled in; empty for none.
+    """
     size = n + 1
     work, order = arcs[:size, :size].copy(), np.arange(size)
     log_d, column, sums = np.empty(size), np.empty(size), np.empty(size)

@@ -107,7 +107,15 @@ class Rest(NamedTuple):
 def top_trees(parts: Array, single_root: bool, k: int) -> tuple[Array, Array]:
     """Return the k best trees, (head, label) of each word [k, n, 2], and their scores [k], or all if there are fewer.
 
-    `parts` are scores [n+1, n+1, l] of arcs with labels, -inf at whatever is no arc.
+    `parts` are scores [n+1, n+1, l] of arcs with labels, -inf at whatever is not an arc.
+
+    Args:
+        parts: scores of arcs with labels [n+1, n+1, l], -inf at whatever is not an arc.
+        single_root: whether a single word may depend on the root.
+        k: how many trees to return.
+
+    Returns:
+        (head, label) of each word, and scores, best first.
     """
     everything, order, waiting = Trees.of(parts, single_root), count(), list[tuple[float, int, Rest]]()
     trees: list[RankedTree] = []

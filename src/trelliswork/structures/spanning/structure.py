@@ -13,8 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import INF, Bool, Float
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.arcs import Arcs
 from trelliswork.structures.reference import posteriors

@@ -159,7 +159,17 @@ def _work(size):
 
 @kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
-    """Compute the best tree of each row, the true single-root optimum included."""
+    """Compute the best tree of each row, the true single-root optimum included.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        heads: head of each word, int64 [batch, n], filled in.
+        possible: whether a row has a tree, bool [batch], filled in.
+    """
     tables, nodes = _work(arcs.shape[1])
     for b in range(first, last):
         possible[b] = _best_tree(arcs[b], lengths[b], single_root, tables, nodes, heads[b])
@@ -194,6 +204,12 @@ def second_tree(arcs, others, single_root, heads):
     `others` are the scores of the arcs with their second best labels; another label makes another tree. Of all arcs
     into a node whose own arc is in the tree, from where no descendant is, the second best of some node leads to the
     second best tree: `math.md`, (10). They are compared by what they score less than the arc that they replace.
+
+    Args:
+        arcs: scores of one row, float64 [n+1, n+1].
+        others: scores of the arcs with their second best labels, float64 [n+1, n+1].
+        single_root: whether a single word may depend on the root.
+        heads: head of each word, int64 [n], filled in.
     """
     n = arcs.shape[0] - 1
     tables, nodes = _work(n + 1)
@@ -311,6 +327,16 @@ def sample_trees(first, last, arcs, lengths, single_root, roots, seeds, heads):
     """Draw exact, independent samples in O(n³) a row and root word, then about O(n²) each, however wide the scores.
 
     A single root word is drawn from its posterior; below it, the tree is one over the other words.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        arcs: scores of arcs, float64 [batch, n+1, n+1], indexed [head, dependent].
+        lengths: words of each row, int64 [batch].
+        single_root: whether a single word may depend on the root.
+        roots: probability of each word as the root word, float64 [batch, n+1].
+        seeds: a seed for each sample, int64 [samples, batch].
+        heads: int64 [samples, batch, n], filled in.
     """
     n_samples, size = seeds.shape[0], arcs.shape[1]
     scores, numbers, tops, choices = np.empty((size, size)), room_of(size), np.empty(size), np.empty(size)

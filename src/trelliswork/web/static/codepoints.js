@@ -39,7 +39,7 @@ export function movedRange([start, end], edit) {
 
 const LETTER = /[\p{L}\p{N}\p{M}]/u;
 
-/** Whether [start, end) begins and ends between words: what was typed directly beside a word makes it another word. */
+/** Whether [start, end) begins and ends between words: what was typed directly next to a word makes it another word. */
 export function isBetweenWords(points, [start, end]) {
   const glued = (at) =>
     at > 0 && at < points.length && LETTER.test(points.slice(at - 1, at)) && LETTER.test(points.slice(at, at + 1));

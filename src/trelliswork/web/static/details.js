@@ -1,4 +1,4 @@
-// What there is to see beside the answer itself, about one sentence of a model: best answers, pictures, votes; and
+// What there is to see in addition to the answer itself, about one sentence of a model: best answers, pictures, votes; and
 // how many parts of each label the whole text has.
 
 import { draw, explain, predict } from "./api.js";

@@ -8,7 +8,7 @@ export function percent(probability) {
   return `${rounded}%`;
 }
 
-/** The same in whole per cent, for labels beside words. */
+/** The same in whole per cent, for labels next to words. */
 export function shortPercent(probability) {
   const rounded = Math.round(100 * probability);
   if (rounded === 100) return probability >= 0.99995 ? "100%" : ">99%";

@@ -138,7 +138,7 @@ function fillTokens(sentence, about) {
   }
 }
 
-/** Pins of places in the text as pins of words; a pin whose place is no word any more is told in a sentence. */
+/** Pins of places in the text as pins of words; a pin whose place is no word any more is reported in a sentence. */
 export function pinsFor(pins, sentences, model) {
   return pins.filter((pin) => fits(pin, model)).flatMap((pin) => apiPins(pin, sentences, model));
 }

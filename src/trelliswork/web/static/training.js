@@ -72,7 +72,7 @@ const score = (value) => (value === null || value === undefined ? "–" : (100 *
 function resultOf({ state, model, before, after, swapped, problem }) {
   if (state === "idle") return [];
   if (state === "failed") return [h("p.problem", {}, problem ?? "The training failed.")];
-  const told =
+  const outcome =
     state === "done" &&
     {
       true: "The new model answers from now on.",
@@ -86,6 +86,6 @@ function resultOf({ state, model, before, after, swapped, problem }) {
       h("div", {}, h("dt", {}, "Dev before"), h("dd", { data: { score: before } }, score(before))),
       h("div", {}, h("dt", {}, "Dev after"), h("dd", { data: { score: after } }, score(after))),
     ),
-    told ? h("p.told", {}, told) : null,
+    outcome ? h("p.outcome", {}, outcome) : null,
   ].filter(Boolean);
 }

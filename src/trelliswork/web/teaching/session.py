@@ -73,7 +73,17 @@ class TeachingSession:
         return self.lesson
 
     async def open(self, name: str, model: str | None, kind: str, content: str | None) -> JsonObject:
-        """Open a set of sentences, new or known."""
+        """Open a set of sentences, new or known.
+
+        Args:
+            name: Name of the set, which is that of its folder.
+            model: Name of the model that is taught; None for that of a known set.
+            kind: Format of the content.
+            content: Sentences of a new set; None to open a known one.
+
+        Returns:
+            The state of the lesson.
+        """
         if not _NAME.fullmatch(name):
             raise Problem(422, "body.name: expected letters, digits, spaces, dots, +, - and _, the first a letter")
         folder = self.folder / name
@@ -154,7 +164,16 @@ class TeachingSession:
         return {"id": chosen, "score": score, "sentence": sentence, "open": await asyncio.to_thread(lesson.progress)}
 
     async def decide(self, number: int, tags: list[str | None] | None, skip: bool) -> JsonObject:
-        """Write a decision; it is on the disk before this returns."""
+        """Write a decision; it is on the disk before this returns.
+
+        Args:
+            number: Number of the sentence.
+            tags: Its tags, None where there is no decision; None to skip it.
+            skip: Whether to skip the sentence.
+
+        Returns:
+            The state of the lesson.
+        """
         lesson = self._open_lesson()
         if skip == (tags is not None):
             raise Problem(422, "body: expected tags, or skip; got " + ("both" if skip else "neither"))

@@ -45,7 +45,7 @@ class Training:
     async def begin(self, lesson: Lesson, *, on_swap: Callable[[], None]) -> None:
         """Start in the background."""
         if self._state["state"] == "running":
-            raise Problem(409, "a training is running already; wait for its end")
+            raise Problem(409, "a model is being trained already; wait until it is finished")
         self._log.clear()
         self._state = {"state": "running", "model": lesson.model}
         self._task = asyncio.create_task(self._run(lesson, on_swap))

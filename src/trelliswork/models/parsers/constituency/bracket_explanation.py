@@ -66,7 +66,18 @@ class BracketExplanation:
         reasons: Mapping[tuple[int, int], Reason] | None = None,
         best: Sequence[Alternative] = (),
     ) -> BracketExplanation:
-        """Make it from the brackets of a tree, outermost first, and the probabilities of all, or None."""
+        """Make it from the brackets of a tree, outermost first, and the probabilities of all, or None.
+
+        Args:
+            words: Words of the sentence.
+            brackets: Brackets of its best tree, outermost first.
+            shares: Probabilities of all brackets; None if there are none.
+            reasons: What each bracket is due to, by its (start, end); None for no reasons.
+            best: The best trees.
+
+        Returns:
+            The explanation.
+        """
         groups = [list(group) for _, group in groupby(brackets, lambda each: each[:2])]
         if shares is None:
             alone = [ExplainedSpan(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
@@ -192,6 +203,16 @@ class BracketShares(NamedTuple):
     of_tops: Array = np.zeros((0, 0, 0))  # [n, n, label], of being the topmost; of a grammar alone
 
     def part(self, start: int, end: int, label: str) -> BracketShare:
+        """Return the probability of a bracket.
+
+        Args:
+            start: Its first word.
+            end: The word behind its last.
+            label: Its label.
+
+        Returns:
+            Span and label with their probability.
+        """
         share = self.of_labels[start, end - 1, list(self.labels).index(label)] if label in self.labels else 0.0
         return BracketShare(start, end, label, _sure(self.of_spans[start, end - 1]), _sure(share))
 

@@ -34,8 +34,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.brackets import ROOTS
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Array, Float
 from trelliswork.structures.grammar.tree import chain_of, joint_label
 
 Bracket = tuple[int, int, str]

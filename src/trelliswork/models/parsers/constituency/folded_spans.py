@@ -18,8 +18,7 @@ from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.models.parsers.constituency import span_kernels
 from trelliswork.models.parsers.constituency.derivations import ChainLabels, Node
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
-from trelliswork.runtime.arrays import INF, Array
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Array, Bool, Float, Int
 
 LIKELY = 0.01  # spans below are not looked at, unless constituents turn out to be as cheap
 FAINT = 1e-7  # spans that are less probable cannot be worth any price: the root alone has 1 / labels right

@@ -117,8 +117,14 @@ class WordTags:
     ) -> WordTags:
         """Count how often each word had each tag; words seen at most `rare` times stand for unknown ones.
 
-        `weight` is that of the spelling against the counts of a word, `between` that of a coarser signature against
-        the counts of a finer one.
+        Args:
+            counts: How often each (word, tag) was seen.
+            rare: Words seen at most this often stand for unknown ones.
+            weight: Weight of the spelling against the counts of a word.
+            between: Weight of a coarser signature against the counts of a finer one.
+
+        Returns:
+            Smoothed probabilities.
         """
         words: dict[str, Counter[str]] = {}
         for (word, tag), n in counts.items():

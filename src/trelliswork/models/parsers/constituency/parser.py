@@ -6,7 +6,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import tree_of
@@ -48,7 +47,6 @@ class ConstituencyParser(Model):
 
     learns_from = "brackets"
     explains, supports_pins = True, True
-    pins_chains: ClassVar[bool] = False  # whether several labels of the same words can be pinned
     next_options = "--format pretty --confidence"
 
     @abstractmethod
@@ -142,14 +140,14 @@ class ConstituencyParser(Model):
             problem = "expected FIRST=LAST or FIRST=LAST:LABEL, the first and last word of a constituent"
             raise TrellisworkError(f"{problem}, such as 1=3:NP, within {words}; got {text!r}")
         if match[2] is not None and match[2] not in self.known_labels:
-            known = ", ".join(sorted(self.known_labels))
+            known = ", ".join(self.known_labels)
             raise TrellisworkError(f"expected one of the labels {known}; got {match[2]!r}")
         return int(match[1]), match[2]
 
     @property
     @abstractmethod
-    def known_labels(self) -> set[str]:
-        """The labels of constituents that it can answer with."""
+    def known_labels(self) -> list[str]:
+        """The labels of constituents that it can answer with, sorted."""
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         labels = {label for each in train for *_, label in brackets_of(each)}
@@ -165,7 +163,7 @@ class ConstituencyParser(Model):
     def _unknown_labels(self, gold: Sequence[Sentence]) -> list[str]:
         """Return a note that some labels cannot be predicted, and where they first occur."""
         places: dict[str, str] = {}
-        known = self.known_labels | NOT_COUNTED
+        known = NOT_COUNTED.union(self.known_labels)
         for each in gold:
             for *_, label in brackets_of(each):
                 if label not in known:

@@ -27,7 +27,8 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import ROOTS, tree_of
 from trelliswork.errors import ConstraintError, ModelError, TrellisworkError
-from trelliswork.models.base import Description, Readable, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description, Readable
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.parsers.constituency.bracket_explanation import BracketShares, diagonal, rival_text, summed
@@ -122,7 +123,7 @@ class TreebankGrammar(ConstituencyParser):
             raise TrellisworkError(f"{problem}, which is parsed in pieces; cut it, or raise `longest`")
         for start, end, label in pins:
             if label is not None and label not in self.known_labels:
-                known = ", ".join(sorted(self.known_labels))
+                known = ", ".join(self.known_labels)
                 raise TrellisworkError(f"a pin must have one of the labels {known}; got {label!r}")
             if (start, end - 1) in known_symbols:
                 problem = f"expected one pin for words {start + 1} to {end}, got two"
@@ -222,7 +223,16 @@ class TreebankGrammar(ConstituencyParser):
         return [self.tag_names[i] for i in of_tags.argmax(1).tolist()], brackets
 
     def log_weight(self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]) -> float:
-        """Return log p(tree, words) up to a factor of the words, as in charts; -inf if the grammar lacks a rule."""
+        """Return log p(tree, words) up to a factor of the words, as in charts; -inf if the grammar lacks a rule.
+
+        Args:
+            words: Words of the sentence.
+            tags: Part of speech of each word.
+            brackets: Brackets of the tree.
+
+        Returns:
+            A logarithm.
+        """
         factors = [weight for _, weight in self.factors(words, tags, brackets)]
         return float(np.log(factors).sum()) if min(factors) > 0 else -math.inf
 
@@ -312,8 +322,8 @@ class TreebankGrammar(ConstituencyParser):
     # What it is
 
     @property
-    def known_labels(self) -> set[str]:
-        return set(self.labels)
+    def known_labels(self) -> list[str]:
+        return sorted(set(self.labels))
 
     @property
     def n_parameters(self) -> int:

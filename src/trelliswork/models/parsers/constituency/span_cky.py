@@ -54,8 +54,7 @@ from trelliswork.models.storage import StoredConfig
 from trelliswork.models.votes import Reason
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import INF, Bool, Float, Int
 
 Sure = tuple[float | None, Sequence[float], Sequence[float]]  # of a tree, of its constituents and of its tags
 _UNSURE: Sure = None, (), ()
@@ -70,7 +69,14 @@ class BatchScores(NamedTuple):
 
 
 class SpanParser(ConstituencyParser, WordNetwork):
-    """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
+    """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        labels: Labels of constituents by number.
+        tags: Parts of speech by number.
+    """
 
     CONFIG, CPU_ONLY = SpanConfig, True
     pins_chains = counts_parts = True
@@ -209,7 +215,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _having(self, label: str | None) -> Bool[Tensor, "c"]:
         having = torch.tensor(self.labels.with_label(label))
         if not bool(having.any()):
-            known = ", ".join(sorted(self.known_labels))
+            known = ", ".join(self.known_labels)
             raise TrellisworkError(f"a pin must have one of the labels {known}; got {label!r}")
         return having
 
@@ -324,8 +330,8 @@ class SpanParser(ConstituencyParser, WordNetwork):
     # What it is
 
     @property
-    def known_labels(self) -> set[str]:
-        return set(self.labels.single)
+    def known_labels(self) -> list[str]:
+        return sorted(set(self.labels.single))
 
     def describe(self, top: int = 20) -> Description:
         shown = {"constituents": self.labels.names[1:], "parts of speech": self.tags.to_list()}

@@ -11,8 +11,13 @@ from trelliswork.runtime.compilation import EXACT, kernel
 def best_by_size(shares, chains, n_items, right, labels):
     """Fill in for each span and number of constituents the label that is expected to have most right, and how many.
 
-    `shares` [m, c - 1] are the probabilities of labels 1, 2, ... of m spans; `chains` are (starts, items) of each
-    label, an item being a constituent, the second of a name being another than the first.
+    Args:
+        shares: Probabilities of the labels 1, 2, ... of each span, float64 [m, c - 1].
+        chains: (starts, items) of each label: items[starts[y]:starts[y + 1]] are its constituents, the second of a name
+            being another one than the first.
+        n_items: Number of different items.
+        right: How many constituents are expected to be right, float64 [m, sizes], filled in.
+        labels: The label that has most right, [m, sizes], filled in.
     """
     starts, items = chains
     held = np.empty(n_items)

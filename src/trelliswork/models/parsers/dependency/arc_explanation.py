@@ -51,7 +51,19 @@ class ArcExplanation:
         reasons: Mapping[int, Reason] | None = None,
         best: Sequence[Alternative] = (),
     ) -> ArcExplanation:
-        """Make it from the arcs of the best tree and the probabilities [n+1, n+1, l] of head, word and label."""
+        """Make it from the arcs of the best tree and the probabilities [n+1, n+1, l] of head, word and label.
+
+        Args:
+            words: Words of the sentence.
+            arcs: (head, label) of each word in the best tree.
+            marginals: Probabilities [n+1, n+1, l] of head, word and label.
+            labels: Names of the labels.
+            reasons: What each arc is due to, by its word; None for no reasons.
+            best: The best trees.
+
+        Returns:
+            The explanation.
+        """
         table = np.asarray(marginals, float)
         number = {label: y for y, label in enumerate(labels)}
         chosen = [_arc(table, head, i, number[label], label) for i, (head, label) in enumerate(arcs)]
@@ -111,9 +123,18 @@ def node_text(words: Sequence[str], node: int | None) -> str:
 
 
 def arc_text(words: Sequence[str], head: int | None, label: str) -> str:
-    """
+    """Write an arc as text, its label first.
+
     >>> arc_text(["Ann", "sings"], 2, "nsubj")
     'nsubj of 2 sings'
+
+    Args:
+        words: Words of the sentence.
+        head: Head, words counted from 1 and 0 being the root; None for none.
+        label: Label of the arc.
+
+    Returns:
+        The text.
     """
     return f"{label} of {node_text(words, head)}"
 

@@ -42,8 +42,7 @@ from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.biaffine import BestLabels, BiaffineScorer
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 
 BEST, LONGEST_BEST = 3, 100  # trees that explanations show, of sentences of at most this many words
 Value = Sequence[tuple[int, int]]  # head and label of each word
@@ -166,7 +165,7 @@ class BiaffineParser(DependencyParser):
             for (i, (_, rival)), each in zip(compared.items(), shares, strict=True)
         }
         return ArcExplanation.of(
-            sentence.words, answer.value, marginals, self.label_names, reasons, answer.alternatives
+            sentence.words, answer.value, marginals, self.known_labels, reasons, answer.alternatives
         )
 
     def _compared(self, trees: DependencyTree, value: Value, asked: Sequence[int]) -> dict[int, tuple[Value, Value]]:
@@ -218,7 +217,7 @@ class BiaffineParser(DependencyParser):
         def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
             tables = self.distribution(batch, known).marginals.detach().double().cpu().numpy()
             sizes = [len(each) + 1 for each in batch]
-            return [arc_choices(table[:n, :n], self.label_names, most) for table, n in zip(tables, sizes, strict=True)]
+            return [arc_choices(table[:n, :n], self.known_labels, most) for table, n in zip(tables, sizes, strict=True)]
 
         return in_batches(self, self.sentences_of(inputs), pins, answer, empty=list, budget=self.budget)
 
@@ -231,7 +230,7 @@ class BiaffineParser(DependencyParser):
             costs = torch.arange(labels.shape[-1], device=labels.device) == self.labels.index(label)
             return {"costs": costs.to(labels.dtype).expand(labels.shape)}
 
-        return Counting([trees], self.label_names, of_label)
+        return Counting([trees], self.known_labels, of_label)
 
     def _pinned(self, trees: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
         assert trees.labels is not None
@@ -270,7 +269,7 @@ class BiaffineParser(DependencyParser):
         return [ParsedArcs(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(best_arcs)]
 
     def _arcs_of(self, heads: Tensor, labels: Tensor, lengths: Sequence[int]) -> list[list[Arc]]:
-        names = self.label_names
+        names = self.known_labels
         return [
             [(head, names[label]) for head, label in zip(row[:n], of[:n], strict=True)]
             for row, of, n in zip(heads.tolist(), labels.tolist(), lengths, strict=True)

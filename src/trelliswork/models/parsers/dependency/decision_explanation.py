@@ -74,7 +74,18 @@ class DecisionExplanation:
         cls, words: Sequence[str], connected: Connected, system: DependencySystem, decisions: Sequence[int],
         labels: Sequence[str],
     ) -> DecisionExplanation:  # fmt: skip
-        """Explain one sentence by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken."""
+        """Explain one sentence by a system and its scorer (`ParsingUnit.connect`) and the decisions that were taken.
+
+        Args:
+            words: Words of the sentence.
+            connected: Scorer of the decisions.
+            system: The transition system.
+            decisions: The decisions that were taken.
+            labels: Names of the labels.
+
+        Returns:
+            The explanation.
+        """
         state, log_probs, steps = connected[0].initial(), locally_normalised(*connected), []
         for taken in decisions:
             shares = log_probs(state)[0, 0].exp()

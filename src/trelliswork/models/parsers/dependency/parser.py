@@ -13,30 +13,23 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, Vocabulary, WordVectors
-from trelliswork.data.treebank import is_projective
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.metrics import Score, confusion
 from trelliswork.metrics.attachment import (
-    Attachment,
-    arcs_by_label,
     attachment,
-    attachment_where,
-    content_score,
-    heads_by_distance,
 )
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores, count
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Readable, Report, Scores
 from trelliswork.models.batched import BUDGET, in_batches
-from trelliswork.models.examined import Examined, Example
 from trelliswork.models.lemmatiser import lemma_scores
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.stored_network import network_described
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
 from trelliswork.models.parsers.dependency.pins import head_pin
+from trelliswork.models.parsers.dependency.report import report_of
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.training.shares import answered
 
 TAGS = ("UPOS", "XPOS", "FEATS")  # columns that are predicted with the tree, if wanted
@@ -64,6 +57,12 @@ class DependencyParser(WordNetwork):
     """Inputs, an encoder, and tags of words on the same encoder if wanted; a subclass finds trees.
 
     Sentences to learn from have `heads`, and the labels of their arcs as `tags`.
+
+    Args:
+        config: settings.
+        features: What is read of words.
+        labels: Labels of arcs by number.
+        tags: Values of the columns that are predicted on the same encoder; None for no columns.
     """
 
     STRUCTURE: str
@@ -92,7 +91,17 @@ class DependencyParser(WordNetwork):
         vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """Return a new parser whose vocabularies and labels come from sentences with heads."""
+        """Return a new parser whose vocabularies and labels come from sentences with heads.
+
+        Args:
+            train: Sentences with heads.
+            config: Settings of the network; None for their defaults.
+            vectors: Pretrained vectors; None for none.
+            seed: What the first weights depend on.
+
+        Returns:
+            The parser, not trained.
+        """
         if not train:
             raise TrellisworkError("expected sentences with heads to build a parser from, got none; check the data")
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
@@ -141,7 +150,17 @@ class DependencyParser(WordNetwork):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """Return the loss of the gold trees, summed over the batch."""
+        """Return the loss of the gold trees, summed over the batch.
+
+        Args:
+            vectors: Vectors of the words, from the encoder.
+            heads: Gold heads, words counted from 1 and 0 being the root; negative at padding.
+            labels: Gold labels.
+            tokens: The batch as the network reads it.
+
+        Returns:
+            A scalar.
+        """
 
     def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
         total = vectors.new_zeros(())
@@ -155,7 +174,17 @@ class DependencyParser(WordNetwork):
     def parsed(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedArcs]:
-        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+        """Return the tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities.
+
+        Args:
+            batch: sentences.
+            pins: For each sentence what is known of its tree; None if nothing is.
+            top_k: How many trees to return; 0 for the best alone.
+            sure: Whether arcs have their probabilities.
+
+        Returns:
+            A tree for each sentence.
+        """
 
     def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
         """Return seconds; trees over n words take n³ steps, and so does each further one of the best."""
@@ -211,7 +240,7 @@ class DependencyParser(WordNetwork):
         ]
 
     def pinned(self, text: str, n: int | None = None) -> tuple[int | None, str | None]:
-        return head_pin(text, self.label_names, n)
+        return head_pin(text, self.known_labels, n)
 
     def evaluate(self, gold: Sequence[Sentence]) -> Scores:
         """Return attachment scores on sentences with heads, every word counted."""
@@ -260,20 +289,20 @@ class DependencyParser(WordNetwork):
     # What it is
 
     def describe(self, top: int = 20) -> Description:
-        shown = {"labels": self.label_names} | {name: _some(v.to_list()) for name, v in self.tags.items()}
-        return network_described(self, self.STRUCTURE, shown, {"labels": self.label_names}, [])
+        shown = {"labels": self.known_labels} | {name: _some(v.to_list()) for name, v in self.tags.items()}
+        return network_described(self, self.STRUCTURE, shown, {"labels": self.known_labels}, [])
 
     @property
     def size(self) -> str:
         return f"{len(self.labels)} labels of arcs, {self.n_parameters:,} parameters"
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         return self.labels.to_list()
 
     def stored_config(self) -> dict[str, object]:
         tags = {name: vocabulary.to_list() for name, vocabulary in self.tags.items()}
-        return super().stored_config() | {"labels": self.label_names, "tags": tags}
+        return super().stored_config() | {"labels": self.known_labels, "tags": tags}
 
     @classmethod
     def from_stored(cls, config: StoredConfig) -> Self:
@@ -334,96 +363,3 @@ def _answer(sentence: Sentence, parse: ParsedArcs) -> Answer:
         offsets=sentence.offsets,
         columns={**parse.tags, **columns},
     )
-
-
-# Reports on the quality of dependency trees, in words and numbers.
-
-
-MOST_LABELS = 12  # in the table of labels
-
-
-def report_of(
-    sentences: Sequence[Sentence],
-    gold: Sequence[Sequence[Arc]],
-    predicted: Sequence[Sequence[Arc]],
-    sure: Sequence[Sequence[float]],
-    tags: Mapping[str, float],
-) -> Report:
-    """Return attachment scores, by label and by distance, and the calibration of arcs.
-
-    Every word counts, and labels with their subtypes; one that the parser has never seen is a mistake.
-    """
-    total, content = attachment(gold, predicted), content_score(gold, predicted)
-    crossing = attachment_where(gold, predicted, lambda heads: not is_projective(heads))
-    labels, distances = arcs_by_label(gold, predicted), heads_by_distance(gold, predicted)
-    examined = _examined(sentences, gold, predicted, sure)
-    rows = [*_summary(total, content), *_lines_of_tags(tags), *_crossing(crossing)]
-    record: dict[str, object] = {**total.to_dict(), "clas": content.f1, **tags}
-    record["not_projective"] = crossing.to_dict() if crossing.n_trees else None
-    if (calibration := examined.calibration()) is not None:
-        error = calibration.expected_error
-        record["calibration"] = {"of": "labelled arcs", "expected_error": error}
-        rows.append(f"{'calibration error':<24}{100 * error:6.2f}   of the probabilities of labelled arcs")
-    record |= {"by_label": _records(labels), "by_distance": _records(distances)}
-    tables = ["", *_table("label", labels), "", *_table("distance of head", distances)]
-    return Report("\n".join([*rows, *tables]), record, {"": examined})
-
-
-def _summary(scores: Attachment, content: Score) -> list[str]:
-    shown = {
-        "UAS": (scores.uas, "words with the right head"),
-        "LAS": (scores.las, "with the right label too"),
-        "CLAS": (content.f1, "F1 of content words; subtypes of labels left out"),
-        "label accuracy": (scores.label_accuracy, "whatever the head"),
-        "exact trees": (scores.exact, ""),
-    }
-    return [f"{name:<24}{100 * share:6.2f}   {about}".rstrip() for name, (share, about) in shown.items()]
-
-
-def _lines_of_tags(tags: Mapping[str, float]) -> list[str]:
-    return [f"{name.replace('_', ' '):<24}{100 * share:6.2f}" for name, share in tags.items()]
-
-
-def _crossing(scores: Attachment) -> list[str]:
-    if not scores.n_trees:
-        return []
-    accuracies = f"UAS {100 * scores.uas:.2f}, LAS {100 * scores.las:.2f}"
-    return [
-        f"{count(scores.n_trees, 'tree')} that {'is' if scores.n_trees == 1 else 'are'} not projective: {accuracies}"
-    ]
-
-
-def _examined(
-    sentences: Sequence[Sentence],
-    gold: Sequence[Sequence[Arc]],
-    predicted: Sequence[Sequence[Arc]],
-    sure: Sequence[Sequence[float]],
-) -> Examined:
-    """Return the arcs of each sentence, predicted and gold."""
-    examples = [
-        Example(sentence.words, _parts(given), _parts(right), ps)
-        for sentence, right, given, ps in zip(sentences, gold, predicted, sure, strict=True)
-    ]
-    labels = ([[label for _, label in tree] for tree in trees] for trees in (gold, predicted))
-    return Examined("LAS", "arcs", examples, confusion(*labels))
-
-
-def _parts(arcs: Sequence[Arc]) -> list[tuple[int, int, str, int]]:
-    return [(i, i + 1, label, head) for i, (head, label) in enumerate(arcs)]
-
-
-def _table(title: str, scores: Mapping[str, Score]) -> list[str]:
-    """Return precision, recall and F1 of the first rows."""
-    rows = [f"{title:<18}{'words':>8}{'precision':>11}{'recall':>8}{'F1':>8}"]
-    for name, score in list(scores.items())[:MOST_LABELS]:
-        ratios = f"{100 * score.precision:>11.2f}{100 * score.recall:>8.2f}{100 * score.f1:>8.2f}"
-        rows.append(f"{name:<18}{score.gold:>8,}{ratios}")
-    more = len(scores) - MOST_LABELS
-    return [*rows, *([f"... and {more} labels that are rarer (--json has all)"] if more > 0 else [])]
-
-
-def _records(scores: Mapping[str, Score]) -> dict[str, dict[str, float]]:
-    return {
-        name: {"precision": each.precision, "recall": each.recall, "f1": each.f1, "support": each.gold}
-        for name, each in scores.items()
-    }

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import TrellisworkError
-from trelliswork.runtime.shapes import Bool
+from trelliswork.runtime.arrays import Bool
 
 Pins = Mapping[int, tuple[int | None, str | None]]
 

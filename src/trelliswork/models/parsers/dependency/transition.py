@@ -47,7 +47,7 @@ from trelliswork.nn.transitions.states import (
     right_decisions,
     right_trees,
 )
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.beam import (
     ArcHybrid,
     ArcStandard,
@@ -240,7 +240,7 @@ class TransitionParser(DependencyParser):
         best = int((built == wanted).all(-1).all(-1).long().argmax())  # of the paths to the tree the most probable
         decisions = [d for d in hypotheses.decisions[0, best].tolist() if d != NOTHING]
         connected = self.unit.connect(system, projected)
-        explanation = DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)
+        explanation = DecisionExplanation.of(sentence.words, connected, system, decisions, self.known_labels)
         return replace(self._with_reasons(explanation, sentence, decisions), best=tuple(answer.alternatives))
 
     def _with_reasons(

@@ -87,7 +87,7 @@ class AttributeTagger(FeatureTagger):
             raise TrellisworkError(f"the attributes come with the data; leave the {given} out or give CoNLL columns")
         data = TaggedData.of(train)
         for block in blocks_of(data.sentences):
-            attributes_of_all(block)  # what is wrong with them is told with file and line
+            attributes_of_all(block)  # an error names file and line
         tagger = super().fit(data, config, templates=TRANSITIONS_ONLY, features=attributes_of, **options)
         tagger.features = None
         return tagger

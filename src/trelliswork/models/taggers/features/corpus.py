@@ -153,6 +153,19 @@ class FeatureCorpus:
         on_round: Callable[[Round], bool] | None = None,
         where: Where = ALONE,
     ) -> FeatureCorpus:
+        """Number the attributes and labels of sentences.
+
+        Args:
+            sentences: Sentences; those after the labelled ones are there to pre-train on.
+            source: Where attributes come from: templates, or a function.
+            gold: Labels of the labelled ones.
+            config: Settings of learning, such as how rare an attribute may be.
+            on_round: Called after each round of feature induction; True ends it. None to look at none.
+            where: Where large arrays lie and who else takes part.
+
+        Returns:
+            The corpus and a model without weights.
+        """
         encoded = Encoded.of(sentences, source, config.hash_bits, where)
         index, labels, kind = encoded.index, tuple(gold.labels.vocabulary), kind_of(config.model)
         if encoded.on_pairs is not None and isinstance(index, HashedIndex):

@@ -15,7 +15,8 @@ from trelliswork.data.readers import file_kind, open_untagged
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.base import Scores, count
+from trelliswork.logs import count
+from trelliswork.models.base import Scores
 from trelliswork.models.catalogue import NETWORK, entry_of
 from trelliswork.models.recipe import LearningResult, Material, Note, Options, Recipe, RunOptions
 from trelliswork.models.taggers.evaluation import evaluate_tags

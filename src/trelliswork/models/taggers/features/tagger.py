@@ -24,7 +24,8 @@ from trelliswork.data.attributes.templates import Reference, default_templates
 from trelliswork.data.attributes.wording import Wording
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import lazy_module
-from trelliswork.models.base import Description, Readable, Scores, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description, Readable, Scores
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredConfig, StoredModel, check_output, read_model, write_model

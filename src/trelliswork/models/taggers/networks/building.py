@@ -19,7 +19,7 @@ from trelliswork.models.taggers.labels import Labels, labels_described, record_o
 from trelliswork.models.taggers.networks.config import SCORERS, SEGMENT_SCORERS, TaggerConfig
 from trelliswork.nn.inputs import DirectConnections, TokenBatch
 from trelliswork.nn.scorers import TransitionScorer
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 if TYPE_CHECKING:
     from trelliswork.models.taggers.networks.segmenter import Segmenter

@@ -32,7 +32,7 @@ from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.networks.word_votes import TaskExplanation
 from trelliswork.models.taggers.sentence_tagger import is_one
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
 SHARED = ("inputs", "encoder", "input_dropout", "hidden_dropout")
@@ -128,7 +128,17 @@ class MultiTagger(StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: TaggerConfig, options: Options, seed: int) -> Self:
-        """Return a new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it.
+
+        Args:
+            material: Sentences to learn from, for each task.
+            config: Settings of the network.
+            options: What the command line says in addition, such as vectors.
+            seed: What the first weights depend on.
+
+        Returns:
+            The model, not trained.
+        """
         names = task_names(options.get("tasks"), material.format, material.train)
         return cls.from_data(material.train, names, config, vectors=material.files, seed=seed)
 

@@ -21,7 +21,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import Description, Readable, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description, Readable
 from trelliswork.models.expected_counts import Counting
 from trelliswork.models.networks.attribution import Attribution
 from trelliswork.models.networks.features import TokenFeatures
@@ -47,8 +48,7 @@ from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
-from trelliswork.runtime.arrays import Array
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Array, Bool, Float, Int
 from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from trelliswork.models.taggers.posterior import ChainPosterior, constrained
 from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain

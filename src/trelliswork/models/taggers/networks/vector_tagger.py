@@ -36,7 +36,7 @@ from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
 from trelliswork.nn.scorers import HiddenUnitScorer, LinearScorer, TransitionScorer
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.runtime.threads import one_thread_if_small
 from trelliswork.training.shares import answered
 
@@ -289,13 +289,8 @@ class VectorTagger(StoredNetwork):
         for i, each in enumerate(inputs):
             known = {} if pins is None else pins[i]
             shares = self._pinned([each], [known]).marginals[0] if len(each) else torch.zeros(0, len(self.labels))
-            choices.append(token_choices(shares.detach().double().numpy(), self.label_names, most))
+            choices.append(token_choices(shares.detach().double().numpy(), self.known_labels, most))
         return choices
-
-    @property
-    def known_tags(self) -> list[str]:
-        """The labels that a vector can have."""
-        return self.label_names
 
     def best_values(self, batch: Sequence[VectorSequence], pins: Sequence[Pins] | None) -> list[list[int]]:
         """Return the best labels of each sequence, as numbers."""
@@ -347,7 +342,7 @@ class VectorTagger(StoredNetwork):
         return Reason(rival, shares.difference, ranked([*votes, base]), shares.error, shares.steps)
 
     def describe(self, top: int = 20) -> Description:
-        names = self.label_names
+        names = self.known_labels
         return Description(
             f"a deep network over vectors of {self.dim} numbers under a linear-chain CRF",
             labels={"labels": f"{len(names)}: {', '.join(names)}"},
@@ -371,7 +366,8 @@ class VectorTagger(StoredNetwork):
         return cls(VectorTaggerConfig.from_dict(config["settings"]), config["dim"], Vocabulary(config["labels"]))
 
     @property
-    def label_names(self) -> list[str]:
+    def known_labels(self) -> list[str]:
+        """The labels that a vector can have."""
         return self.labels.to_list()
 
 

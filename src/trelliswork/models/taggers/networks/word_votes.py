@@ -35,11 +35,11 @@ class TokenWords:
 
     def record(self, most: int) -> dict[str, object]:
         """Return plain values, with the `most` strongest votes; `score` is that by which the tag beats the rival."""
-        told = Reason("", 0.0, ()).record(most) | {"rival": None} if self.reason is None else self.reason.record(most)
+        reason = Reason("", 0.0, ()).record(most) | {"rival": None} if self.reason is None else self.reason.record(most)
         others = [{"label": each.label, "probability": each.probability} for each in self.others[:most]]
         return {
             "token": self.token, "label": self.label, "probability": self.probability, "others": others,
-            "score": told["difference"], **told, "rival_votes": [],
+            "score": reason["difference"], **reason, "rival_votes": [],
         }  # fmt: skip
 
 
@@ -90,8 +90,8 @@ class WordExplanation:
     def _left_out(self) -> list[str]:
         """Return a note that not all tokens have votes, if the sentence was too long for that."""
         n_known = sum(each.reason is not None for each in self.tokens)
-        told = f"votes: only those of the {n_known} least certain of {len(self.tokens)} tokens, in so long a sentence"
-        return [told] if n_known < len(self.tokens) > affordable(len(self.tokens)) else []
+        note = f"votes: only those of the {n_known} least certain of {len(self.tokens)} tokens, as the sentence is long"
+        return [note] if n_known < len(self.tokens) > affordable(len(self.tokens)) else []
 
     def _repr_html_(self) -> str:
         """Return a table: token, label, probability, other labels, votes with bars."""
@@ -137,7 +137,7 @@ class ExplainableTagger(Protocol[Item, Value]):
     """A tagger whose scores can be attributed to what it reads; `Value` is an answer as its distribution has it."""
 
     @property
-    def known_tags(self) -> list[str]:
+    def known_labels(self) -> list[str]:
         """The tags that a token can have."""
 
     def predict(self, inputs: Sequence[Item], /, *, top_k: int) -> list[Answer]:
@@ -153,10 +153,29 @@ class ExplainableTagger(Protocol[Item, Value]):
         """Return the tags that a value of n tokens stands for."""
 
     def attributed(self, sentence: Item, value: Value, rivals: Sequence[Value], /) -> list[Attribution]:
-        """Return the shares of the words in the difference between the scores of a value and of each rival."""
+        """Return the shares of the words in the difference between the scores of a value and of each rival.
+
+        Args:
+            sentence: What the tagger reads.
+            value: Its best answer.
+            rivals: Answers in which a token has another tag.
+
+        Returns:
+            The shares for each rival.
+        """
 
     def reason(self, sentence: Item, shares: Attribution, rival: str, at: int, /) -> Reason:
-        """Return attributed shares as votes, seen from token `at`."""
+        """Return attributed shares as votes, seen from token `at`.
+
+        Args:
+            sentence: What the tagger reads.
+            shares: Shares of its words.
+            rival: The tag in place of the best one.
+            at: Token whose tag it is, counted from 0.
+
+        Returns:
+            The votes.
+        """
 
 
 def explained_tags(model: ExplainableTagger[Item, Value], sentence: Item) -> WordExplanation:
@@ -196,7 +215,7 @@ def _rivals(
     model: ExplainableTagger[Item, Value], sentence: Item, tags: Sequence[str], asked: Sequence[int]
 ) -> dict[int, Value]:
     """Return the best value in which each of some tokens has another tag, but for those that can have no other."""
-    others = {i: tuple(tag for tag in model.known_tags if tag != tags[i]) for i in asked}
+    others = {i: tuple(tag for tag in model.known_labels if tag != tags[i]) for i in asked}
     known: list[Pins] = [{i: others[i]} for i in asked if others[i]]
     at_a_time = max(1, AT_A_TIME // len(sentence))
     rivals: dict[int, Value] = {}

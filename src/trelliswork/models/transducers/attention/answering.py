@@ -22,7 +22,7 @@ from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import COVERED, Generation
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.structures.beam.ranking import coverage_penalty, length_penalty, ranked_beam_search
 from trelliswork.structures.beam.search import Hypotheses, sample
 
@@ -127,13 +127,32 @@ class AttentionSearch(PairNetwork):
     def target_log_probs(
         self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
-        """Return ln p of each symbol of given targets."""
+        """Return ln p of each symbol of given targets.
+
+        Args:
+            read: Sources as the encoder has read them.
+            unrolled: The decoder over the targets.
+            outputs: Symbols of the targets.
+
+        Returns:
+            One log probability for each symbol.
+        """
 
     @abstractmethod
     def target_loss(
         self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
     ) -> Float[Tensor, ""]:
-        """Return the loss of the output layer, summed over all targets."""
+        """Return the loss of the output layer, summed over all targets.
+
+        Args:
+            read: Sources as the encoder has read them.
+            unrolled: The decoder over the targets.
+            outputs: Symbols of the targets.
+            mask: True at symbols that are no padding.
+
+        Returns:
+            A scalar.
+        """
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
         """Return the best of a beam; as many as it has of the `top_k` best."""

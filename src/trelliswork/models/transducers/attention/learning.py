@@ -11,7 +11,7 @@ from trelliswork.metrics.strings import edit_distances
 from trelliswork.models.transducers.attention.answering import AttentionSearch, ReadSources
 from trelliswork.models.transducers.network import EncodedPair
 from trelliswork.nn.decoders.base import Step, Unrolled
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 Loss = Callable[[AttentionSearch, Sequence[EncodedPair]], "Float[Tensor, '']"]
 

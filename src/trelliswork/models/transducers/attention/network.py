@@ -34,7 +34,7 @@ from trelliswork.nn.output_layers import (
     SoftmaxLayer,
 )
 from trelliswork.nn.output_layers.sampled import Method, SamplingLayer
-from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.runtime.arrays import Bool, Float, Int
 
 UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
 
@@ -44,6 +44,13 @@ class AttentionNetwork(AttentionSearch):
 
     >>> model = AttentionNetwork.from_data(pairs, AttentionConfig(hidden=128))           # doctest: +SKIP
     >>> train(model, pairs, dev)                                                         # doctest: +SKIP
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Symbols of sources by number.
+        target: Symbols of targets by number.
+        pieces: How symbols are cut into pieces; None for not at all.
     """
 
     CONFIG = AttentionConfig
@@ -212,7 +219,17 @@ class AttentionNetwork(AttentionSearch):
     def target_loss(
         self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
     ) -> Float[Tensor, ""]:
-        """Return the loss of the output layer, summed over all targets."""
+        """Return the loss of the output layer, summed over all targets.
+
+        Args:
+            read: Sources as the encoder has read them.
+            unrolled: The decoder over the targets.
+            outputs: Symbols of the targets.
+            mask: True at symbols that are no padding.
+
+        Returns:
+            A scalar.
+        """
         hidden = unrolled.hidden[mask]
         if self.pointer is None or read.places is None:
             loss = self.output.total_loss(hidden, outputs[mask])
@@ -225,7 +242,16 @@ class AttentionNetwork(AttentionSearch):
     def target_log_probs(
         self, read: ReadSources, unrolled: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
-        """Return ln p of each symbol of given targets."""
+        """Return ln p of each symbol of given targets.
+
+        Args:
+            read: Sources as the encoder has read them.
+            unrolled: The decoder over the targets.
+            outputs: Symbols of the targets.
+
+        Returns:
+            One log probability for each symbol.
+        """
         if isinstance(self.pointer, JointCopy):
             return self._log_probs(read, unrolled).gather(2, outputs[:, :, None]).squeeze(2)
         v = len(self.target)
@@ -326,7 +352,16 @@ def make_pointer(config: AttentionConfig, source_dim: int) -> PointerMixture | J
 
 
 def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> OutputLayer:
-    """Make the distribution over the next symbol; `vectors` are those of the target symbols."""
+    """Make the distribution over the next symbol; `vectors` are those of the target symbols.
+
+    Args:
+        config: Settings, which say which output layer it is.
+        n_symbols: Number of target symbols.
+        vectors: Vectors of the target symbols, which an output layer may share.
+
+    Returns:
+        The layer.
+    """
     hidden, drawn = config.hidden, config.n_samples
     if config.output == "softmax":
         return SoftmaxLayer(hidden, n_symbols, smoothing=config.smoothing, tied=vectors if config.tied else None)

@@ -54,7 +54,15 @@ def _allowed(a, b, both):
 
 @kernel(EXACT)
 def enter_keys(pairs, keys):
-    """Fill the table; how many chunk pairs there are, or -1 if it is too small for them."""
+    """Enter the chunk pairs of all alignments into a table.
+
+    Args:
+        pairs: The pairs of strings, cut into chunks.
+        keys: Numbers of chunk pairs by open addressing, int64 [2^k], EMPTY everywhere; filled in.
+
+    Returns:
+        How many chunk pairs there are, or -1 if the table is too small for them.
+    """
     used = 0
     for p in range(pairs.longest_source.shape[0]):
         n = pairs.source_offsets[p + 1] - pairs.source_offsets[p]
@@ -105,7 +113,14 @@ def _suffix_sums(pairs, keys, scores, p, beta):
 
 @kernel(EXACT)
 def expected_counts(pairs, keys, scores, counts):
-    """Add the expected number of each chunk pair to `counts`; the log-likelihood of all pairs that can be aligned."""
+    """Add the expected number of each chunk pair; return the log-likelihood of all pairs that can be aligned.
+
+    Args:
+        pairs: The pairs of strings, cut into chunks.
+        keys: The table of chunk pairs, int64 [2^k].
+        scores: Log weight of each chunk pair by its slot, float64 [2^k].
+        counts: Expected numbers by slot, float64 [2^k], added to.
+    """
     likelihood = 0.0
     for p in range(pairs.longest_source.shape[0]):
         n = pairs.source_offsets[p + 1] - pairs.source_offsets[p]
@@ -132,7 +147,15 @@ def expected_counts(pairs, keys, scores, counts):
 
 @kernel(EXACT)
 def best_alignments(pairs, keys, scores, steps, lengths):
-    """Fill in the best alignment of each pair: its length, and its slots from steps[source_offsets[pair]] on."""
+    """Fill in the best alignment of each pair: its length, and its slots from steps[source_offsets[pair]] on.
+
+    Args:
+        pairs: The pairs of strings, cut into chunks.
+        keys: The table of chunk pairs, int64 [2^k].
+        scores: Log weight of each chunk pair by its slot, float64 [2^k].
+        steps: Slots of the chunk pairs of each alignment, [source symbols], filled in.
+        lengths: Number of chunk pairs of each alignment, [pairs], filled in.
+    """
     for p in range(pairs.longest_source.shape[0]):
         begin = pairs.source_offsets[p]
         n = pairs.source_offsets[p + 1] - begin

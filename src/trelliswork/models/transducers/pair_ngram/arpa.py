@@ -37,7 +37,13 @@ def _escaped(symbol: str) -> str:
 
 
 def export_arpa(model: PairNgram | NgramLanguageModel, path: str | Path, *, force: bool = False) -> None:
-    """Write a language model, or the joint model of a pair n-gram: p(source, target, alignment) of chunk pairs."""
+    """Write a language model, or the joint model of a pair n-gram: p(source, target, alignment) of chunk pairs.
+
+    Args:
+        model: A language model or a pair n-gram.
+        path: The file to write.
+        force: Whether a file that is there is replaced.
+    """
     if not isinstance(model, PairNgram | NgramLanguageModel):
         raise ModelError(f"expected an n-gram model to write as an ARPA file, got a {type(model).__name__}")
     if Path(path).exists() and not force:

@@ -95,8 +95,16 @@ def _length(levels, node):
 
 @kernel(EXACT)
 def explore(model, spans):
-    """Return all states that the source reaches; spans[i, slot] is a range of chunk pairs that fit at i, and the
-    position behind them."""
+    """Return the lattice of all states that a source reaches.
+
+    Args:
+        model: The n-grams of chunk pairs.
+        spans: For each position and slot a range of chunk pairs that fit there, and the position behind them
+            [positions, slots, 3].
+
+    Returns:
+        The states and their arcs, without sums.
+    """
     size = 512
     while size < STATES_OF_A_POSITION * spans.shape[0]:
         size *= 2
@@ -232,7 +240,13 @@ def _sum(row):
 
 @kernel(EXACT)
 def column_factors(lattice, i, factors):
-    """Fill in for each column the scale of the position that it leads to, relative to the highest; return that one."""
+    """Fill in for each column the scale of the position that it leads to, relative to the highest; return that one.
+
+    Args:
+        lattice: The states, with their sums.
+        i: The position.
+        factors: One for each column of the position, float64, filled in.
+    """
     first, scale_of, leads, top = lattice.column_first[i], lattice.scale, lattice.leads[i], -np.inf
     for a in range(leads.shape[0]):
         if first[a] < first[a + 1]:
@@ -246,7 +260,12 @@ def column_factors(lattice, i, factors):
 
 @kernel(EXACT)
 def sum_up(model, lattice):
-    """Fill beta, from the end to the beginning; log of the sum over all targets and alignments."""
+    """Sum over all that may follow each state; return the log of the sum over all targets and alignments.
+
+    Args:
+        model: The n-grams of chunk pairs.
+        lattice: The states; its beta and scale are filled in.
+    """
     # [S2, transliteration]
     heads, position, node, parent, following = (
         lattice.heads, lattice.position, lattice.node, lattice.parent, lattice.following

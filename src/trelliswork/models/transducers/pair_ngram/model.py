@@ -27,7 +27,8 @@ import numpy as np
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
-from trelliswork.models.base import Description, PartProbability, Readable, count
+from trelliswork.logs import count
+from trelliswork.models.base import Description, PartProbability, Readable
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits
@@ -54,7 +55,13 @@ EASY = 20  # symbols of a source whose targets are searched to the end
 
 
 class PairNgram(Transducer):
-    """Chunk pairs with their n-grams, and the answers made of them."""
+    """Chunk pairs with their n-grams, and the answers made of them.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        model: N-grams of chunk pairs.
+    """
 
     explains, supports_ensembling, supports_pins = True, True, True
     without_twin = "passed over"

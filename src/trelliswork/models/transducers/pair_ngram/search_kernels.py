@@ -257,7 +257,15 @@ def _search(model, lattice, room, round, leaves, widest):
 
 @kernel(EXACT)
 def search(model, lattice, room, leaves, widest):
-    """Search with as much room as it takes; return the tables, how many leaves, and whether they are certain."""
+    """Search with as much room as it takes; return the tables, how many leaves, and whether they are certain.
+
+    Args:
+        model: The n-grams of chunk pairs.
+        lattice: The states of the source, with their sums.
+        room: The tables to begin with; larger ones take their place where they are full.
+        leaves: Numbers of the leaves, int32 [top_k], filled in.
+        widest: Largest number of chunk pairs at a position.
+    """
     size = room.heap.shape[0]
     while True:
         round = Round(
@@ -350,13 +358,34 @@ def _answer(model, lattice, room, answers, s, leaves, widest):
 
 @kernel(EXACT)
 def answer(model, lattice, top_k, widest):
-    """Return the k best targets of a source that has any."""
+    """Return the k best targets of a source that has any.
+
+    Args:
+        model: The n-grams of chunk pairs.
+        lattice: The states of the source, with their sums.
+        top_k: Number of targets.
+        widest: Largest number of chunk pairs at a position.
+
+    Returns:
+        The targets with their log probabilities.
+    """
     return _exactly(_answer(model, lattice, _room(ROOM), _none_found(1), 0, np.empty(top_k, np.int32), widest)[1])
 
 
 @kernel(EXACT)
 def answer_all(model, spans, first, top_k, widest):
-    """Return the k best targets of sources, whose positions are spans[first[s] : first[s + 1]], `widest` of each."""
+    """Return the k best targets of several sources.
+
+    Args:
+        model: The n-grams of chunk pairs.
+        spans: Ranges of chunk pairs of all positions of all sources [positions, slots, 3].
+        first: Where the positions of each source begin [sources + 1].
+        top_k: Number of targets of each source.
+        widest: Largest number of chunk pairs at a position, of each source [sources].
+
+    Returns:
+        The targets of all sources; none for one that cannot be read.
+    """
     n_sources = widest.shape[0]
     room, answers, leaves = _room(ROOM), _none_found(n_sources), np.empty(top_k, np.int32)
     for s in range(n_sources):

@@ -33,13 +33,31 @@ class Positions(NamedTuple):
 
 
 def plain_positions(n: int, longest: int, fitting: Fitting) -> Positions:
-    """Return the positions of a source of `n` symbols without pins; chunks have at most `longest` of them."""
+    """Return the positions of a source of `n` symbols without pins; chunks have at most `longest` of them.
+
+    Args:
+        n: Number of symbols of the source.
+        longest: Largest number of symbols of a chunk.
+        fitting: Chunk pairs for a range of source symbols.
+
+    Returns:
+        The positions with their chunk pairs.
+    """
     rows = plain_rows(n, longest, fitting)
     return Positions(np.array(rows, np.int32).reshape(n, longest, 3), list(range(n + 1)))
 
 
 def plain_rows(n: int, longest: int, fitting: Fitting) -> list[list[tuple[int, int, int]]]:
-    """Return the `spans` of such a source."""
+    """Return the `spans` of such a source.
+
+    Args:
+        n: Number of symbols of the source.
+        longest: Largest number of symbols of a chunk.
+        fitting: Chunk pairs for a range of source symbols.
+
+    Returns:
+        For each position and length of a chunk the range of its pairs, and where it leads.
+    """
     return [[(*fitting(i, i + a), i + a) if i + a <= n else (0, 0, 0) for a in range(1, longest + 1)] for i in range(n)]
 
 

@@ -46,6 +46,12 @@ def add_steps(model, lattice, steps, state):
     """Add the steps of a state: its own arcs, then those of its suffixes that it has none for.
 
     False if there is too little room.
+
+    Args:
+        model: The n-grams of chunk pairs.
+        lattice: The states, with their sums.
+        steps: The steps so far, added to.
+        state: The state whose steps these are.
     """
     weights, beta, node, parent = model.weights, lattice.beta, lattice.node, lattice.parent
     arc_first, arc_end, arc_column, arc_pair = lattice.arc_first, lattice.arc_end, lattice.arc_column, lattice.arc_pair

@@ -45,6 +45,15 @@ def trace(model, lattice, target, band):
     """Return all places and arcs of the alignments with a target, and of beginnings that lead nowhere.
 
     Where i source symbols are read, what is written is at most `band` symbols away from i / n of the target.
+
+    Args:
+        model: The n-grams of chunk pairs.
+        lattice: The states of the source, with their sums.
+        target: Symbols of the target, whole numbers.
+        band: How many symbols what is written may be away from i / n of the target.
+
+    Returns:
+        The places, in an order in which arcs lead forwards.
     """
     size = 1024
     while True:
@@ -108,7 +117,16 @@ def _fill(model, lattice, target, band, room):
 
 @kernel(EXACT)
 def follow(lattice, trace, m, log_sums, best, choice):
-    """Fill in what follows each place, in sum and at best, with the arc of the best; return log p(target | source)."""
+    """Fill in what follows each place, in sum and at best, with the arc of the best; return log p(target | source).
+
+    Args:
+        lattice: The states of the source.
+        trace: Places and arcs of the alignments.
+        m: Number of target symbols.
+        log_sums: Log of the sum over all that may follow each place, float64 [places], filled in.
+        best: The same of the best way alone, float64 [places], filled in.
+        choice: First arc of the best way, int [places], NONE at the end; filled in.
+    """
     position, state, written, order = lattice.position, trace.state, trace.written, trace.order
     first, end, arc_to, arc_prob = trace.arc_first, trace.arc_end, trace.arc_to, trace.arc_prob
     n = lattice.heads.shape[0] - 1
@@ -131,7 +149,14 @@ def follow(lattice, trace, m, log_sums, best, choice):
 
 @kernel(EXACT)
 def best_path(lattice, trace, choice, path):
-    """Fill in path[k] = (position, next position, target start, target end) of each chunk pair; return how many."""
+    """List the chunk pairs of the best alignment; return how many there are.
+
+    Args:
+        lattice: The states of the source.
+        trace: Places and arcs of the alignments.
+        choice: First arc of the best way from each place [places].
+        path: (position, next position, target start, target end) of each chunk pair, int [pairs, 4], filled in.
+    """
     place, count = np.int32(0), 0
     while choice[place] != NONE:
         to = trace.arc_to[choice[place]]
@@ -143,7 +168,14 @@ def best_path(lattice, trace, choice, path):
 
 @kernel(EXACT)
 def posteriors(lattice, trace, log_sums, table):
-    """Add to table[i, j] the probability that source symbol i and target symbol j are in one chunk pair."""
+    """Add to table[i, j] the probability that source symbol i and target symbol j are in one chunk pair.
+
+    Args:
+        lattice: The states of the source.
+        trace: Places and arcs of the alignments.
+        log_sums: Log of the sum over all that may follow each place, float64 [places].
+        table: Float64 [source symbols, target symbols], added to.
+    """
     mass = np.zeros(trace.state.shape[0])
     mass[0] = 1.0
     for place in trace.order:

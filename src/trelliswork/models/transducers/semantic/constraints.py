@@ -253,7 +253,16 @@ def tree_of(form: Form, pair: Sentence) -> Symbols:
 
 
 def opened_tree(form: Form, question: OpenedQuestion, tree: Symbols) -> Symbols:
-    """Return a tree with the open names of its question; the order of conjuncts is that of open names, too."""
+    """Return a tree with the open names of its question; the order of conjuncts is that of open names, too.
+
+    Args:
+        form: The language of the trees.
+        question: The question, with the names that it leaves open.
+        tree: Symbols of the tree.
+
+    Returns:
+        The tree, rewritten.
+    """
     return form.read(form.written(question.tree(tree))) if question.names else tree
 
 

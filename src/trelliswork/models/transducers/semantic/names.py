@@ -26,7 +26,7 @@ from torch import Tensor
 from trelliswork.data import Vocabulary
 from trelliswork.models.transducers.semantic.forms import OPEN
 from trelliswork.nn.decoders.generation import Generator
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 
 Symbols = tuple[str, ...]
 QuestionPair = tuple[Sequence[str], Sequence[str]]  # words of a question, symbols of its meaning

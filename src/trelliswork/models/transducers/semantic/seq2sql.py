@@ -38,7 +38,7 @@ from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import GrammarConstraint
 from trelliswork.nn.query_parts import execution_reward, reinforce_loss
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import Float, Int
 from trelliswork.structures.beam import sample
 from trelliswork.structures.beam.search import Hypotheses
 from trelliswork.training.shares import answered
@@ -48,7 +48,15 @@ N_EXAMPLES = 3  # values that are tried for each
 
 
 class Seq2SQL(Seq2Tree):
-    """Seq2Tree over SQL with a database; what it writes always parses, and names what the schema has."""
+    """Seq2Tree over SQL with a database; what it writes always parses, and names what the schema has.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Words of questions by number.
+        target: Symbols of queries by number.
+        limits: What the training data say, such as the longest query, and the schema of the database.
+    """
 
     CONFIG, STRUCTURE = SqlConfig, "hierarchical decoder of SQL with attention, guided by execution"
     config: SqlConfig

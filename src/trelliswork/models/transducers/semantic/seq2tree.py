@@ -21,7 +21,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import PartProbability, Report, Scores, count
+from trelliswork.logs import count
+from trelliswork.models.base import PartProbability, Report, Scores
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
@@ -47,8 +48,7 @@ from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
-from trelliswork.runtime.arrays import INF
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.arrays import INF, Float, Int
 from trelliswork.structures.beam import beam_search
 from trelliswork.training.shares import answered
 
@@ -61,7 +61,15 @@ SHOWN = {
 
 
 class Seq2Tree(PairNetwork):
-    """A BiLSTM over words, and a decoder that reads each bracket from the state of the symbol that opened it."""
+    """A BiLSTM over words, and a decoder that reads each bracket from the state of the symbol that opened it.
+
+    Args:
+        config: settings.
+        format: How texts are cut into symbols.
+        source: Words of questions by number.
+        target: Symbols of trees by number.
+        limits: What the training data say: arities of heads, levels and length of trees, names.
+    """
 
     CONFIG, STRUCTURE = TreeConfig, "hierarchical decoder with attention (Seq2Tree)"
     config: TreeConfig
@@ -328,7 +336,16 @@ class Seq2Tree(PairNetwork):
 
 
 def words_of(questions: Sequence[Sequence[str]], min_count: int, vectors: WordVectors | None) -> tuple[Vocabulary, int]:
-    """Return the words with learned vectors, then the others with pretrained ones; and the number of the former."""
+    """Return the words with learned vectors, then the others with pretrained ones; and the number of the former.
+
+    Args:
+        questions: Words of each question.
+        min_count: Words seen fewer times have no vector of their own.
+        vectors: Pretrained vectors; None for none.
+
+    Returns:
+        The vocabulary, and how many of its words have learned vectors.
+    """
     known = Vocabulary.from_items(
         (word for words in questions for word in words), min_count=min_count, unknown=UNKNOWN
     ).to_list()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.runtime.arrays import Bool, Int
 from trelliswork.structures.beam.frames.actions import Actions, Kind
 from trelliswork.structures.beam.frames.graph import FrameGraph, Mention, Slot
 from trelliswork.structures.beam.frames.oracle import actions_of
@@ -62,6 +62,11 @@ class FrameSystem:
     tensor([[2, 0, 3, 4, 0, 1]])
 
     Ringgaard, Gupta and Pereira (2017), SLING: A framework for frame semantic parsing.
+
+    Args:
+        lengths: number of tokens of each row [batch].
+        actions: the actions by number.
+        per_token: limit of frames and of mentions, for each token.
     """  # [S4, SLING]
 
     def __init__(self, lengths: Int[Tensor, "batch"], actions: Actions, *, per_token: int = 2):
@@ -132,7 +137,16 @@ class FrameSystem:
         return found.to(self.lengths.device)
 
     def graph(self, state: FrameState, row: int, hypothesis: int = 0) -> FrameGraph:
-        """The graph of a state, its frames in the order in which they were made."""
+        """The graph of a state, its frames in the order in which they were made.
+
+        Args:
+            state: states of a batch.
+            row: row of the batch.
+            hypothesis: place in the beam.
+
+        Returns:
+            The frames with their slots.
+        """
         types, mentions, slots = (
             each[row, hypothesis][: int(n[row, hypothesis])].tolist()
             for each, n in (

@@ -6,8 +6,8 @@ import { pinIcon, unsureness } from "./words.js";
 
 const [LEVEL, SLOT, GAP, MARGIN, SIZE, SMALL] = [34, 9, 26, 16, 16, 12];
 const PALEST = 0.35;
-const SURE = 0.995; // probability from which on it is not written beside the label
-const ROOM = 36; // beside the label of an arc, for its bends and the slots of its ends
+const SURE = 0.995; // probability from which on it is not written next to the label
+const ROOM = 36; // next to the label of an arc, for its bends and the slots of its ends
 
 let measure;
 

@@ -44,6 +44,16 @@ class Plan:
 
     @classmethod
     def of(cls, rows: AttributeRows, parameters: Parameters, scratch: Scratch = IN_MEMORY) -> Plan:
+        """Lay out rows for the parameters of a CRF.
+
+        Args:
+            rows: Attributes of all tokens.
+            parameters: The weights, by attribute and label.
+            scratch: Where large arrays lie.
+
+        Returns:
+            The planned rows.
+        """
         c = parameters.n_labels
         width = (c + 7) // 8 * 8
         n_of, frequency = np.diff(parameters.offsets), rows.counts(len(parameters.offsets) - 1)

@@ -66,6 +66,16 @@ class Units(NamedTuple):
 
     @classmethod
     def zeros(cls, n_attributes: int, n_units: int, n_labels: int) -> Units:
+        """Return weights that are all 0.
+
+        Args:
+            n_attributes: Number of attributes.
+            n_units: Number of hidden units.
+            n_labels: Number of labels.
+
+        Returns:
+            W, b, V and A.
+        """
         shapes = ((n_units,), (n_labels, n_units), (n_labels,), (n_labels,), (n_labels,), (n_labels, n_labels))
         return cls(np.zeros((n_attributes, n_units), np.float32), *map(np.zeros, shapes))
 
@@ -82,6 +92,16 @@ class HiddenParameters(Parameters):
 
     @classmethod
     def dense(cls, n_attributes: int, n_labels: int, n_units: int) -> HiddenParameters:
+        """Return the parameters of units that every attribute drives.
+
+        Args:
+            n_attributes: Number of attributes.
+            n_labels: Number of labels.
+            n_units: Number of hidden units.
+
+        Returns:
+            The parameters.
+        """
         arcs = np.stack(np.divmod(np.arange(n_labels * n_labels), n_labels), 1)
         return cls(n_labels, np.zeros(n_attributes + 1, np.int64), np.empty(0, np.int32), arcs, n_units=n_units)
 

@@ -111,7 +111,15 @@ def best_labels(starts: Array, emissions: Array, transitions: Array, start: Arra
 
 @kernel(EXACT)
 def path_for(longest, legal):
-    """Return room to decode sentences of up to `longest` tokens; without weights, all that is legal scores 0."""
+    """Return room to decode sentences of up to `longest` tokens; without weights, all that is legal scores 0.
+
+    Args:
+        longest: Tokens of the longest sentence.
+        legal: Which labels may begin, follow one another and end, as scores of 0 or -inf.
+
+    Returns:
+        Arrays for one sentence at a time.
+    """
     c = legal.start.shape[0]
     emissions, tags = np.empty((1, longest, c)), np.zeros((1, longest), np.int64)
     return Path(emissions, legal.arcs.copy().reshape((1, 1, c, c)), tags, legal.start, legal.end, np.empty(1, np.bool_))
@@ -132,7 +140,14 @@ def decode(length, path, transitions, tags):
 
 @kernel(EXACT)
 def no_change(n_weights):
-    """Return a change that touches no weight."""
+    """Return a change that touches no weight.
+
+    Args:
+        n_weights: Number of weights.
+
+    Returns:
+        Amounts [n_weights], NaN where nothing is changed.
+    """
     return Change(np.full(n_weights, np.nan), np.empty(n_weights, np.int64), np.zeros(1, np.int64))
 
 
@@ -155,7 +170,11 @@ def add_change(weight, amount, change):
 
 @kernel(EXACT)
 def clear(change):
-    """Touch no weight again."""
+    """Touch no weight again.
+
+    Args:
+        change: The change to empty in place.
+    """
     for k in range(change.n_touched[0]):
         change.amounts[change.touched[k]] = np.nan
     change.n_touched[0] = 0

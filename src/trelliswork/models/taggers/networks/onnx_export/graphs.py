@@ -25,7 +25,7 @@ from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.runtime.arrays import Bool, Float
 from trelliswork.tags.schemes import SpanPattern, span_patterns, split_tag
 
 Given = dict[str, Any]  # tensors by the names of the inputs
@@ -314,10 +314,19 @@ def _finite(scores: Tensor) -> Tensor:
 def best_labels(
     emissions: Tensor, mask: Tensor, arcs: Tensor, start: Tensor, end: Tensor, step: int
 ) -> tuple[Tensor, Tensor]:
-    """Run Viterbi on a chain: return labels [batch, n], of no meaning behind the last token, and scores [batch].
+    """Run Viterbi on a chain.
 
-    emissions [n, batch, c]; mask [n, batch], tokens first in a sentence. With `step` 1 arcs are [n-1, batch, to, from]:
-    those of each place and sentence; with 0 [1, 1, to, from], the same for all.
+    Args:
+        emissions: Scores [n, batch, c].
+        mask: True at tokens [n, batch], which come first in a sentence.
+        arcs: Scores [n-1, batch, to, from] of each place and sentence if `step` is 1; [1, 1, to, from], the same for
+            all, if it is 0.
+        start: Scores [c] of the first label.
+        end: Scores [c] of the last label.
+        step: 1 or 0, see `arcs`.
+
+    Returns:
+        Labels [batch, n], of no meaning behind the last token, and scores [batch].
     """
     # [S4.100-102]
     n, c = mask.shape[0], emissions.shape[2]
@@ -342,11 +351,19 @@ def best_labels(
 def best_segments(
     arriving: Tensor, mask: Tensor, arcs: Tensor, start: Tensor, end: Tensor, impossible: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run Viterbi on segments: return kind and role of the segment of each token [batch, n], and scores [batch].
+    """Run Viterbi on segments.
 
-    arriving [n, batch, k, c]: the score of the segment of d tokens that ends with token t at [t, :, d-1]; mask
-    [n, batch]; arcs [to, from]. Roles are 0 for the first token of several, 1 for one inside, 2 for the last, 3 for the
-    only one. Nothing ends before the first token: it scores `impossible`.
+    Args:
+        arriving: Scores [n, batch, k, c]; that of the segment of d tokens which ends with token t is at [t, :, d-1].
+        mask: True at tokens [n, batch], which come first in a sentence.
+        arcs: Scores [to, from] of pairs of kinds.
+        start: Scores [c] of the first kind.
+        end: Scores [c] of the last kind.
+        impossible: Score of what cannot be: nothing ends before the first token.
+
+    Returns:
+        Kind and role of the segment of each token [batch, n], and scores [batch]. Roles are 0 for the first token of
+        several, 1 for one inside, 2 for the last, 3 for the only one.
     """
     # [S0.18]
     n, k = mask.shape[0], arriving.shape[2]
