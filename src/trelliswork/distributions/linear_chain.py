@@ -34,7 +34,7 @@ from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood import log_likelihood
 from trelliswork.structures.chain.solver import STRUCTURE, ChainArrays, run_best
-from trelliswork.structures.chain.structure import ArcsBy, Chain, ChainScores
+from trelliswork.structures.chain.structure import ArcsBy, Chain
 from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.masks import Layout
 
@@ -181,7 +181,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         """Return `log_prob` in one kernel; None where tags are several for a row or wrong, or a row is wide."""
         if not isinstance(tags, Tensor) or tags.dtype != torch.long or tags.shape != self.emissions.shape[:2]:
             return None
-        return log_likelihood(ChainScores(self.emissions, self.transitions, self.start, self.end), plan, tags)
+        return log_likelihood((self.emissions, self.transitions, self.start, self.end), plan, tags)
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:

@@ -130,6 +130,19 @@ def subtract_highest(row):
 
 
 @kernel(FAST)
+def shifted_exp(scores, weights):
+    """Return weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
+    shift = highest(scores, scores.shape[0])
+    if shift == -np.inf:
+        for i in range(scores.shape[0]):
+            weights[i] = 0.0
+        return 0.0  # scores are shifted by what is returned, and -inf - -inf would be NaN
+    for i in range(scores.shape[0]):
+        weights[i] = exp(scores[i] - shift)
+    return shift
+
+
+@kernel(FAST)
 def first_best(scores, c):
     """Return (index, value) of the highest of the first c scores; the first among ties."""
     best = highest(scores, c)
@@ -150,6 +163,58 @@ def log_sum(row, size):
     for i in range(size):
         total += exp(row[i] - top)
     return top + log(total)
+
+
+@kernel(FAST)
+def log_arrivals(log_alpha, arc_scores, tops, arrived):
+    """Compute arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
+    c = arrived.shape[0]
+    for j in range(c):
+        tops[j], arrived[j] = -np.inf, 0.0
+    for i in range(log_alpha.shape[0]):
+        from_i, row = log_alpha[i], arc_scores[i]
+        for j in range(c):
+            tops[j] = higher(tops[j], from_i + row[j])
+    for j in range(c):
+        tops[j] = tops[j] if tops[j] > -np.inf else 0.0  # -inf - -inf would be NaN, which FAST rules out
+    for i in range(log_alpha.shape[0]):
+        from_i, row = log_alpha[i], arc_scores[i]
+        for j in range(c):
+            arrived[j] += exp(from_i + row[j] - tops[j])
+    for j in range(c):
+        arrived[j] = tops[j] + log(arrived[j])
+
+
+@kernel(FAST)
+def best_arrivals(deltas, t, arc_scores, arrived):
+    """Compute arrived_j = max_i deltas[t, i] + arc_ij, eight sources a pass."""
+    c, width = arc_scores.shape
+    d0 = deltas[t, 0]
+    for j in range(width):
+        arrived[j] = d0 + arc_scores[0, j]
+    i = 1
+    while i + 7 < c:
+        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
+        d4, d5, d6, d7 = deltas[t, i + 4], deltas[t, i + 5], deltas[t, i + 6], deltas[t, i + 7]
+        for j in range(width):
+            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
+            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
+            left = higher(left, higher(d4 + arc_scores[i + 4, j], d5 + arc_scores[i + 5, j]))
+            right = higher(right, higher(d6 + arc_scores[i + 6, j], d7 + arc_scores[i + 7, j]))
+            arrived[j] = higher(arrived[j], higher(left, right))
+        i += 8
+    while i + 3 < c:
+        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
+        for j in range(width):
+            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
+            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
+            arrived[j] = higher(arrived[j], higher(left, right))
+        i += 4
+    while i < c:
+        d0 = deltas[t, i]
+        for j in range(width):
+            arrived[j] = higher(arrived[j], d0 + arc_scores[i, j])
+        i += 1
 
 
 @kernel(EXACT)

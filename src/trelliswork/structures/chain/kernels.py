@@ -18,23 +18,10 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.runtime.kernel_math import at, exp, higher, highest, subtract_highest
+from trelliswork.runtime.kernel_math import at, exp, highest, log_arrivals, shifted_exp, subtract_highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 SMALLEST_32 = 1e-30
-
-
-@kernel(FAST)
-def shifted_exp(scores, weights):
-    """Return weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
-    shift = highest(scores, scores.shape[0])
-    if shift == NEG_INF:
-        for i in range(scores.shape[0]):
-            weights[i] = 0.0
-        return 0.0  # scores are shifted by what is returned, and -inf - -inf would be NaN
-    for i in range(scores.shape[0]):
-        weights[i] = exp(scores[i] - shift)
-    return shift
 
 
 @kernel(FAST)
@@ -213,7 +200,7 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
 
 
 @kernel(FAST)
-def _add_arcs(alphas, outgoing, length, d_arcs):
+def add_arcs(alphas, outgoing, length, d_arcs):
     """Add: d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs."""
     (c, width), a, o, last, zero = d_arcs.shape, alphas, outgoing, length - 1, d_arcs.dtype.type(0)
     for t in range(1, length, 8):  # what lies behind the last position counts 0 times
@@ -278,7 +265,7 @@ def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, out
             if t > 0:
                 _matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out[o, t], beta)
         if not keep:
-            _add_arcs(alphas[b], out[0], used, d_arcs[b - first if by_row else 0])
+            add_arcs(alphas[b], out[0], used, d_arcs[b - first if by_row else 0])
     return d_arcs
 
 
@@ -301,26 +288,6 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
             for i in range(c):
                 for j in range(c):
                     d_transitions[b, t - 1, i, j] = alphas[b, t - 1, i] * matrix[i, j] * outgoing[b, t, j]
-
-
-@kernel(FAST)
-def log_arrivals(log_alpha, arc_scores, tops, arrived):
-    """Compute arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
-    c = arrived.shape[0]
-    for j in range(c):
-        tops[j], arrived[j] = NEG_INF, 0.0
-    for i in range(log_alpha.shape[0]):
-        from_i, row = log_alpha[i], arc_scores[i]
-        for j in range(c):
-            tops[j] = higher(tops[j], from_i + row[j])
-    for j in range(c):
-        tops[j] = tops[j] if tops[j] > NEG_INF else 0.0  # -inf - -inf would be NaN, which FAST rules out
-    for i in range(log_alpha.shape[0]):
-        from_i, row = log_alpha[i], arc_scores[i]
-        for j in range(c):
-            arrived[j] += exp(from_i + row[j] - tops[j])
-    for j in range(c):
-        arrived[j] = tops[j] + math.log(arrived[j]) if arrived[j] > 0.0 else NEG_INF
 
 
 @kernel(FAST)

@@ -123,7 +123,7 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
     targets, marginals, forces = np.zeros((n_edges, c)), np.zeros((n_edges, c)), np.zeros((n_edges, c))
     active, weights = np.zeros((n_factors, most_entries), np.int64), np.zeros((n_factors, most_entries))
     sizes = np.zeros(n_factors, np.int64)
-    system, right = np.empty((most_entries + 2, most_entries + 2)), np.empty(most_entries + 2)
+    works = np.empty((most_entries + 2, most_entries + 2)), np.empty(most_entries + 2)
     values, scores, forbidden = np.empty(n, np.int64), np.empty(c), np.empty(c, np.int64)
     rho, score, bound, apart, moved = 0.1 * _spread(theta, graph), NEG_INF, np.inf, np.inf, np.inf
     for iteration in range(max_iterations + 1):
@@ -132,18 +132,8 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
                 for x in range(graph.sizes[graph.scopes[e]]):
                     targets[e, x] = p[graph.scopes[e], x] + pull[e, x] / rho
             for a in range(n_factors):
-                sizes[a] = project(
-                    theta,
-                    graph,
-                    a,
-                    rho,
-                    targets,
-                    (active[a], weights[a]),
-                    sizes[a],
-                    marginals,
-                    forces,
-                    (system, right),
-                )
+                entries = active[a], weights[a]
+                sizes[a] = project(theta, graph, a, rho, targets, entries, sizes[a], marginals, forces, works)
             apart, moved = _agree(graph, marginals, p, pull, rho)
         at_rest = apart + moved <= AT_REST * n_edges
         if iteration % 5 == 0 or at_rest or iteration == max_iterations:

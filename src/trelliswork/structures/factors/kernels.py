@@ -13,7 +13,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, log, pick
+from trelliswork.runtime.kernel_math import exp, first_best, log, pick
 
 
 @kernel(FAST)
@@ -134,11 +134,7 @@ def descend_best(first, last, tree, tables, values):
     for row in range(first, last):
         for b in range(tree.n_values.shape[0] - 1, -1, -1):
             start = tree.table_start[b] + _entry(tree, b, values[row]) * tree.n_values[b]
-            best = 0
-            for x in range(1, tree.n_values[b]):
-                if tables[row, start + x] > tables[row, start + best]:
-                    best = x
-            values[row, tree.variables[b]] = best
+            values[row, tree.variables[b]], _ = first_best(tables[row, start:], tree.n_values[b])
 
 
 @kernel(EXACT)

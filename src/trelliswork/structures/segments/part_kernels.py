@@ -20,28 +20,21 @@ from trelliswork.runtime.compilation import FAST, overload
 types = lazy_module("numba.types")
 
 
+@overload(FAST)
 def n_durations(parts):
-    """k."""
-    raise NotImplementedError
-
-
-@overload(n_durations, FAST)
-def _n_durations(parts):
+    """Return k."""
     if isinstance(parts, types.Array):
         return lambda parts: parts.shape[2]
     return lambda parts: parts[1].shape[0]
 
 
+@overload(FAST)
 def segment_scores(parts, b, place, forwards, m, scores):
     """Return scores of the segments that start at `place`, or that end with it.
 
     scores[d c + y] of duration d+1, for d < m.
     """
-    raise NotImplementedError
 
-
-@overload(segment_scores, FAST)
-def _segment_scores(parts, b, place, forwards, m, scores):
     def whole(parts, b, place, forwards, m, scores):
         c = parts.shape[3]
         for d in range(m):
@@ -69,13 +62,10 @@ def _segment_scores(parts, b, place, forwards, m, scores):
     return whole if isinstance(parts, types.Array) else factored
 
 
+@overload(FAST)
 def arriving_with(parts, b, j, m, y, scores):
     """Return scores[d] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j, of one label."""
-    raise NotImplementedError
 
-
-@overload(arriving_with, FAST)
-def _arriving_with(parts, b, j, m, y, scores):
     def whole(parts, b, j, m, y, scores):
         for d in range(m):
             scores[d] = parts[b, j - 1 - d, d, y]
@@ -92,16 +82,13 @@ def _arriving_with(parts, b, j, m, y, scores):
     return whole if isinstance(parts, types.Array) else factored
 
 
+@overload(FAST)
 def collect(gradients, b, i, m, posteriors):
     """Add posteriors[d c + y] to the gradients of all that the score of segment (i, d+1, y) is made of, for d < m.
 
     Durations have a gradient [batch, k, c]: one for each row, so that rows may be done side by side.
     """
-    raise NotImplementedError
 
-
-@overload(collect, FAST)
-def _collect(gradients, b, i, m, posteriors):
     def whole(gradients, b, i, m, posteriors):
         c = gradients.shape[3]
         for d in range(m):
@@ -130,13 +117,10 @@ def _collect(gradients, b, i, m, posteriors):
     return whole if isinstance(gradients, types.Array) else factored
 
 
+@overload(FAST)
 def collect_one(gradients, b, i, d, y, weight):
     """Return `collect` for one segment."""
-    raise NotImplementedError
 
-
-@overload(collect_one, FAST)
-def _collect_one(gradients, b, i, d, y, weight):
     def whole(gradients, b, i, d, y, weight):
         gradients[b, i, d, y] += weight
 

@@ -148,13 +148,9 @@ def _expand(n, n_nodes, parent, chosen, state, tables, heads):
 @kernel(EXACT)
 def _work(size):
     """Return tables of counts, scores and the arcs that they stand for; lists of nodes."""
-    shape, wide = (2 * size, 2 * size), 2 * size
-    tables = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
-    nodes = (
-        np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64),
-        np.empty(wide, np.int64),
-    )  # fmt: skip
-    return tables, nodes
+    table, line = np.empty((2 * size, 2 * size), np.int64), np.empty(2 * size, np.int64)
+    nodes = line, line.copy(), line.copy(), line.copy(), line.copy()
+    return (table, np.empty(table.shape), table.copy(), table.copy()), nodes
 
 
 @kernel(EXACT)
