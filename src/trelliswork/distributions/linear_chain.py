@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import constraints
 
 from trelliswork.distributions.base import Backend, StructuredDistribution, uses_kernels
 from trelliswork.distributions.centring import centred
@@ -85,7 +85,8 @@ class LinearChain(StructuredDistribution[Tensor]):
             self.start = torch.from_numpy(self._plan.start) if start is None else start
             self.end = torch.from_numpy(self._plan.end) if end is None else end
             self.dtype, self.backend = emissions.dtype, "kernel"
-            Distribution.__init__(self, emissions.shape[:1], emissions.shape[1:2], validate_args=False)
+            # What `Distribution.__init__` does without checks, which takes as long as a kernel looks for NaN.
+            self._batch_shape, self._event_shape, self._validate_args = emissions.shape[:1], emissions.shape[1:2], False
             return
         self.emissions, self.transitions, self.start, self.end = promote(*scores)
         batch_shape, (n, _) = self.emissions.shape[:-2], self.emissions.shape[-2:]

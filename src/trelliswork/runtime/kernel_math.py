@@ -225,6 +225,48 @@ def log_add(x, y):
     return x if y == -np.inf else x + np.log1p(np.exp(y - x))  # of two -inf the difference would be NaN
 
 
+@kernel(FAST)
+def times_matrix(row, matrix, out):
+    """Compute out = row @ matrix, four rows of the matrix a pass."""
+    c, width = matrix.shape
+    r0 = row[0]
+    for j in range(width):
+        out[j] = r0 * matrix[0, j]
+    i = 1
+    while i + 3 < c:
+        r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
+        for j in range(width):
+            out[j] += r0 * matrix[i, j] + r1 * matrix[i + 1, j] + r2 * matrix[i + 2, j] + r3 * matrix[i + 3, j]
+        i += 4
+    while i < c:
+        r0 = row[i]
+        for j in range(width):
+            out[j] += r0 * matrix[i, j]
+        i += 1
+
+
+@kernel(FAST, inline=True)
+def matrix_times(matrix, column, out):
+    """Compute out = matrix @ column, four rows of the matrix a pass."""
+    c, width = matrix.shape
+    i, zero = 0, matrix.dtype.type(0)
+    while i + 3 < c:
+        s0 = s1 = s2 = s3 = zero
+        for j in range(width):
+            s0 += matrix[i, j] * column[j]
+            s1 += matrix[i + 1, j] * column[j]
+            s2 += matrix[i + 2, j] * column[j]
+            s3 += matrix[i + 3, j] * column[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+        i += 4
+    while i < c:
+        s0 = zero
+        for j in range(width):
+            s0 += matrix[i, j] * column[j]
+        out[i] = s0
+        i += 1
+
+
 @kernel(FAST, inline=True)
 def add_products(sums, share, left, right, size):
     """sums += share * left * right."""

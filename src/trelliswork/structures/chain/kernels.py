@@ -18,7 +18,16 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.runtime.kernel_math import at, exp, highest, log_arrivals, shifted_exp, subtract_highest
+from trelliswork.runtime.kernel_math import (
+    at,
+    exp,
+    highest,
+    log_arrivals,
+    matrix_times,
+    shifted_exp,
+    subtract_highest,
+    times_matrix,
+)
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 SMALLEST_32 = 1e-30
@@ -56,48 +65,6 @@ def exp_arcs(transitions, arcs, shifts):
                     arcs[b, t, i, j] = exp(transitions[b, t, i, j] - shift)
                 for j in range(c, width):
                     arcs[b, t, i, j] = 0.0
-
-
-@kernel(FAST)
-def times_matrix(row, matrix, out):
-    """Compute out = row @ matrix, four rows of the matrix a pass."""
-    c, width = matrix.shape
-    r0 = row[0]
-    for j in range(width):
-        out[j] = r0 * matrix[0, j]
-    i = 1
-    while i + 3 < c:
-        r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
-        for j in range(width):
-            out[j] += r0 * matrix[i, j] + r1 * matrix[i + 1, j] + r2 * matrix[i + 2, j] + r3 * matrix[i + 3, j]
-        i += 4
-    while i < c:
-        r0 = row[i]
-        for j in range(width):
-            out[j] += r0 * matrix[i, j]
-        i += 1
-
-
-@kernel(FAST, inline=True)
-def _matrix_times(matrix, column, out):
-    """Compute out = matrix @ column, four rows of the matrix a pass."""
-    c, width = matrix.shape
-    i, zero = 0, matrix.dtype.type(0)
-    while i + 3 < c:
-        s0 = s1 = s2 = s3 = zero
-        for j in range(width):
-            s0 += matrix[i, j] * column[j]
-            s1 += matrix[i + 1, j] * column[j]
-            s2 += matrix[i + 2, j] * column[j]
-            s3 += matrix[i + 3, j] * column[j]
-        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
-        i += 4
-    while i < c:
-        s0 = zero
-        for j in range(width):
-            s0 += matrix[i, j] * column[j]
-        out[i] = s0
-        i += 1
 
 
 @kernel(FAST)
@@ -145,11 +112,9 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
     start_weights, end_weights = np.empty(c, arcs.dtype), np.empty(c, arcs.dtype)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
     alpha, arrived, weights = np.empty(c, arcs.dtype), np.empty(arcs.shape[3], arcs.dtype), np.empty(c, arcs.dtype)
-    start_scores, end_scores = np.empty((1, c), start.dtype), np.empty((c, 1), end.dtype)
     one, final_weight, zero = np.empty(1, arcs.dtype), np.empty(1, arcs.dtype), np.empty(1, emissions.dtype)
     one[0], zero[0] = 1.0, 0.0
-    for j in range(c):
-        start_scores[0, j], end_scores[j, 0] = start[j], end[j]
+    start_scores, end_scores = start.reshape((1, c)), end.reshape((c, 1))
     smallest = SMALLEST if arcs.itemsize == 8 else SMALLEST_32
     shifts = np.empty(emissions.shape[1])
     for b in range(first, last):
@@ -263,7 +228,7 @@ def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, out
             for j in range(c, width):
                 out[o, t, j] = 0.0
             if t > 0:
-                _matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out[o, t], beta)
+                matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out[o, t], beta)
         if not keep:
             add_arcs(alphas[b], out[0], used, d_arcs[b - first if by_row else 0])
     return d_arcs

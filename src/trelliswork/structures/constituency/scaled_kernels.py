@@ -17,7 +17,6 @@ from trelliswork.structures.constituency.kernels import FOLDED, INSIDE, SPLITS, 
 from trelliswork.structures.constituency.label_kernels import (
     LOWEST,
     fold,
-    mean_directions,
     share_among_labels,
     share_changes,
 )
@@ -156,7 +155,7 @@ def posterior_changes(weights, rows, lengths, tops, planes, is_scaled, direction
     along, moved = np.zeros(shape), np.zeros(shape, np.complex128)
     chart, bars = np.empty(shape, np.complex128), np.zeros(shape, np.complex128)
     if fine:
-        mean_directions(weights, rows, lengths, tops, planes[FOLDED], directions, along)
+        share_changes(weights, rows, lengths, tops, planes[FOLDED], directions, along, bars[:0], d_spans)
         extents = _move(planes[WEIGHTS], size, along, moved)
         _fill(moved, chart, size)
         _fill_bars(rows, lengths, moved, chart, np.ones(done.shape[0]), bars)

@@ -16,7 +16,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import add_products, share_products, shifted_exp
+from trelliswork.runtime.kernel_math import add_products, matrix_times, share_products, shifted_exp
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 
@@ -259,11 +259,7 @@ def dots(left, right, out):
     for b in range(left.shape[0]):
         mine = right[b if right.shape[0] > 1 else 0]
         for i in range(left.shape[1]):
-            for a in range(out.shape[2]):
-                total = 0.0
-                for q in range(left.shape[2]):
-                    total += left[b, i, q] * mine[a, q]
-                out[b, i, a] = total
+            matrix_times(mine, left[b, i], out[b, i])
 
 
 @kernel(EXACT)

@@ -20,8 +20,8 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, highest, log, log_arrivals, subtract_highest
-from trelliswork.structures.chain.kernels import SMALLEST, last_posteriors, some_below, times_matrix, vanished
+from trelliswork.runtime.kernel_math import exp, highest, log, log_arrivals, subtract_highest, times_matrix
+from trelliswork.structures.chain.kernels import SMALLEST, last_posteriors, some_below, vanished
 from trelliswork.structures.segments.part_kernels import collect, n_durations, segment_scores
 
 LOG_SMALLEST = math.log(SMALLEST)

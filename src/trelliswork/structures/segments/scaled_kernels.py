@@ -21,8 +21,8 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, highest
-from trelliswork.structures.chain.kernels import SMALLEST, add_arcs, some_below, times_matrix, vanished
+from trelliswork.runtime.kernel_math import exp, highest, times_matrix
+from trelliswork.structures.chain.kernels import SMALLEST, add_arcs, some_below, vanished
 
 DRIFT = 100.0  # how far weights may be from 1 before the common level of what is being added up follows them
 MOST_LIFTED = 345.0  # what was lost before a level sank by this much is still below rounding behind it

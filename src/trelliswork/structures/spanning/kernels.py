@@ -170,10 +170,12 @@ def _dot_and_add(row, through, factor, total, size):
 
 
 @kernel(FAST)
-def _undo(value, change, moving, n, low):
+def _gradients(value, change, moving, n, low, root, moved_root):
     """Compute gradient[h, m] = ∂ log Z / ∂ A[h, m], from the smallest graph to the whole; 0 where A is 0."""
     work, _, gradient, d, pi, pi_bar, sums, dots = value
     moved, _, moved_gradient, moved_d, moved_pi, moved_bar, moved_sums, moved_dots = change
+    if low == 1:
+        _root_gradients(value, change, moving, n, root, moved_root)
     for v in range(low + 1, n + 1):
         inverse = 1.0 / d[v]
         sums[:v] = 0.0
@@ -230,13 +232,6 @@ def start_from(numbers, order):
         order[i], pi[i], pi_bar[i] = i, 0.0, 0.0
         for j in range(len(order)):
             weights[i, j] = work[i, j]
-
-
-@kernel(EXACT)
-def _gradients(value, change, moving, n, low, root, moved_root):
-    if low == 1:
-        _root_gradients(value, change, moving, n, root, moved_root)
-    _undo(value, change, moving, n, low)
 
 
 @kernel(EXACT)
