@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trelliswork.distributions import Approximation, CliqueTemplate, FactorGraph, unroll
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.structures.factors import projection_kernels, search
+from trelliswork.structures.factors import ad3_kernels, search
 from trelliswork.structures.factors.graph import graph_arrays
 
 INF = float("inf")
@@ -239,7 +239,7 @@ def test_the_quadratic_step_of_a_factor_is_optimal() -> None:
             torch.zeros(*shape, dtype=torch.float64).numpy() for shape in ((3, 3), (room + 2, room + 2), (room + 2,))
         ]
         active, weights = torch.zeros(room, dtype=torch.long), torch.zeros(room, dtype=torch.float64)
-        size = projection_kernels.project(
+        size = ad3_kernels.project(
             theta.numpy(),
             arrays,
             0,

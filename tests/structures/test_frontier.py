@@ -57,14 +57,14 @@ def test_the_way_back_leads_to_the_start() -> None:
 
 def test_a_queue_gives_the_highest_score_first_and_the_lowest_number_among_ties() -> None:
     generator = np.random.default_rng(0)
-    scores, queue = generator.integers(0, 5, 40).astype(np.float64), np.empty(40, np.int32)
+    scores, queue = generator.integers(0, 5, 40).astype(np.float64), (np.empty(40), np.empty(40, np.int32))
     waiting: list[int] = []
     for number in range(40):
-        push(queue, len(waiting), scores, np.int32(number))
+        push(queue, len(waiting), scores[number], np.int32(number))
         waiting.append(number)
         if number % 3 == 2:
             best = min(waiting, key=lambda each: (-scores[each], each))
-            assert pop(queue, len(waiting), scores) == best
+            assert pop(queue, len(waiting)) == best
             waiting.remove(best)
 
 

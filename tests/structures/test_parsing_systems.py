@@ -12,7 +12,6 @@ from tests.oracles import dependencies, parsing, transitions
 from tests.oracles.parsing import LEFT, RIGHT, SHIFT, SWAP, Plain
 from trelliswork.errors import ConstraintError
 from trelliswork.structures.beam import ArcHybrid, ArcStandard, Swap
-from trelliswork.structures.beam import oracle_kernels as oracles
 from trelliswork.structures.beam import parse_kernels as kernels
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
 
@@ -183,13 +182,13 @@ def kernel_costs(here: Plain, gold: tuple[int, ...]) -> list[int]:
     kernels.begin(parse)
     parse.stack[: len(here.stack)] = here.stack
     parse.at[:] = len(here.stack), here.n + 1 - len(here.buffer)
-    oracles.hybrid_costs(parse, np.array([-1, *gold]), here.n, costs)
+    kernels.hybrid_costs(parse, np.array([-1, *gold]), here.n, costs)
     return [int(costs[MOVES.index(move)]) for move in sorted(here.moves())]
 
 
 def test_lifting_makes_trees_projective_and_leaves_projective_ones_alone() -> None:
     for heads in dependencies.trees(5, single_root=True):
-        (lifted,) = oracles.lift_rows(np.array([heads]), np.array([5]))
+        (lifted,) = kernels.lift_rows(np.array([heads]), np.array([5]))
         found = tuple(lifted.tolist())
         assert dependencies.is_projective(found) and dependencies.reaches_the_root(found) and found.count(0) == 1
         assert (found == heads) == dependencies.is_projective(heads)

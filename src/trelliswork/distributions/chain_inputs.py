@@ -68,17 +68,16 @@ def are_plain(scores: Sequence[object]) -> bool:
 
     Start and end may be missing.
     """
-    emissions, *others = scores
-    if not isinstance(emissions, Tensor) or emissions.dim() != 3 or not emissions.is_cpu:
+    emissions, transitions, start, end = scores
+    if not isinstance(emissions, Tensor) or emissions.dim() != 3 or not emissions.is_cpu or transitions is None:
         return False
     (_, n, c), dtype = emissions.shape, emissions.dtype
-    shapes: list[tuple[int, ...]] = [(c, c), (c,), (c,)]
-    for scored, shape in zip(others, shapes, strict=True):
+    for scored, shape in (transitions, (c, c)), (start, (c,)), (end, (c,)):
         if scored is not None and not (
             isinstance(scored, Tensor) and scored.dtype is dtype and scored.is_cpu and scored.shape == shape
         ):
             return False
-    return dtype in PLAIN and n * c > 0 and others[0] is not None
+    return dtype in PLAIN and n * c > 0
 
 
 def plain_arrays(scores: PlainScores, lengths: Tensor | None, mask: Tensor | None) -> ChainArrays | None:
@@ -101,11 +100,13 @@ def plain_arrays(scores: PlainScores, lengths: Tensor | None, mask: Tensor | Non
         if lengths is not None or not _is_mask(mask, (batch, n)) or not right_padded(as_array(mask), row_lengths):
             return None
     elif lengths is None:
-        row_lengths = np.full(batch, n)
+        row_lengths = np.empty(batch, np.int64)
+        row_lengths.fill(n)  # a third of the time of np.full
     else:
         row_lengths = layout_of(emissions.shape[:1], n, emissions.device, lengths, None).lengths.numpy()
     given = as_array(emissions)
-    first, last = [np.zeros(c, given.dtype) if each is None else as_array(each) for each in (start, end)]
+    first = np.zeros(c, given.dtype) if start is None else as_array(start)
+    last = np.zeros(c, given.dtype) if end is None else as_array(end)
     arrays = ChainArrays(given, as_array(transitions)[None, None], first, last, row_lengths)
     return arrays if arrays.first_not_a_score()[0] < 0 else None
 

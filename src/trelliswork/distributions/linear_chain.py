@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import constraints
 
 from trelliswork.distributions.base import Backend, StructuredDistribution, uses_kernels
 from trelliswork.distributions.centring import centred
@@ -33,7 +33,7 @@ from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood import log_likelihood
 from trelliswork.structures.chain.solver import STRUCTURE, ChainArrays, run_best
-from trelliswork.structures.chain.structure import ArcsBy, Chain, ChainScores
+from trelliswork.structures.chain.structure import ArcsBy, Chain
 from trelliswork.structures.host_solver import solver_for
 from trelliswork.structures.masks import Layout
 
@@ -92,7 +92,8 @@ class LinearChain(StructuredDistribution[Tensor]):
             self.start = torch.from_numpy(self._plan.start) if start is None else start
             self.end = torch.from_numpy(self._plan.end) if end is None else end
             self.dtype, self.backend = emissions.dtype, "kernel"
-            Distribution.__init__(self, emissions.shape[:1], emissions.shape[1:2], validate_args=False)
+            # What `Distribution.__init__` does without checks, which takes as long as a kernel looks for NaN.
+            self._batch_shape, self._event_shape, self._validate_args = emissions.shape[:1], emissions.shape[1:2], False
             return
         self.emissions, self.transitions, self.start, self.end = promote(*scores)
         batch_shape, (n, _) = self.emissions.shape[:-2], self.emissions.shape[-2:]
@@ -188,7 +189,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         """Return `log_prob` in one kernel; None where tags are several for a row or wrong, or a row is wide."""
         if not isinstance(tags, Tensor) or tags.dtype != torch.long or tags.shape != self.emissions.shape[:2]:
             return None
-        return log_likelihood(ChainScores(self.emissions, self.transitions, self.start, self.end), plan, tags)
+        return log_likelihood((self.emissions, self.transitions, self.start, self.end), plan, tags)
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:

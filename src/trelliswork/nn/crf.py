@@ -20,6 +20,7 @@ from trelliswork.tags.schemes import allowed_transitions, unreachable, violation
 
 UNKNOWN = -100
 KIND = (Tensor, type(None))
+ALLOWED = ("allowed_transitions", "allowed_start", "allowed_end")  # buffers
 
 
 class CRF(StructuredLayer):
@@ -56,7 +57,7 @@ class CRF(StructuredLayer):
         self.transitions = nn.Parameter(torch.empty(num_tags, num_tags))
         self.tags: tuple[str, ...] | None = None
         self.scheme: str | None = None
-        for name in ("allowed_transitions", "allowed_start", "allowed_end"):
+        for name in ALLOWED:
             self.register_buffer(name, None, persistent=False)  # made by from_tags; not in the state dict
         self.reset_parameters()
 
@@ -312,13 +313,11 @@ class CRF(StructuredLayer):
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return (transitions, start, end) with -inf where the scheme forbids."""
         scores = self._own("transitions"), self._own("start_transitions"), self._own("end_transitions")
-        if self.allowed_transitions is None or self.allowed_start is None or self.allowed_end is None:
+        arcs, first, last = map(self._buffers.get, ALLOWED)  # as attributes they take five times as long
+        if arcs is None or first is None or last is None:
             return scores
-        return (
-            torch.where(self.allowed_transitions, scores[0], -INF),
-            torch.where(self.allowed_start, scores[1], -INF),
-            torch.where(self.allowed_end, scores[2], -INF),
-        )
+        transitions, start, end = scores
+        return torch.where(arcs, transitions, -INF), torch.where(first, start, -INF), torch.where(last, end, -INF)
 
     def _own(self, name: str) -> Tensor:
         """Return a parameter, or what a parametrization or replica has put in its place. Reading the attribute alone is
@@ -388,7 +387,7 @@ class CRF(StructuredLayer):
 
     def _check_allowed(self, log_likelihood: Tensor, chain: LinearChain, tags: Tensor) -> None:
         """Raise for gold tags that the constraints forbid, instead of training on -inf."""
-        forbidden = None if self.allowed_transitions is None else log_likelihood.detach() == -INF
+        forbidden = None if self._buffers[ALLOWED[0]] is None else log_likelihood.detach() == -INF
         if forbidden is None or not any_seen(forbidden):
             return
         row = int(forbidden.nonzero()[0])
@@ -414,13 +413,13 @@ class CRF(StructuredLayer):
             check_tensors(emissions=emissions, tags=tags, mask=mask)
         if emissions.dim() != 3:
             raise ScoreError(f"emissions must have dimension of 3, got {emissions.dim()}")
-        *shape, c = emissions.shape
+        shape, c = emissions.shape[:2], emissions.shape[2]
         if c != self.num_tags:
             raise ScoreError(f"expected last dimension of emissions is {self.num_tags}, got {c}")
-        if 0 in (shape[1:] if self.batch_first else shape[:1]):
+        if shape[1 if self.batch_first else 0] == 0:
             raise ScoreError(f"emissions must have n >= 1 positions; got {tuple(emissions.shape)}; drop empty rows")
         for name, other in (("tags", tags), ("mask", mask)):
-            if other is not None and list(other.shape) != shape:
+            if other is not None and other.shape != shape:
                 raise ScoreError(
                     f"the first two dimensions of emissions and {name} must match, "
                     f"got {tuple(shape)} and {tuple(other.shape)}"

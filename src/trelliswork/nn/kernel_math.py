@@ -59,11 +59,7 @@ def _single_exp(x):
     return y if x >= _LOWEST else np.float32(0.0)
 
 
+@overload(ORDERED, inline=True)
 def exp_of(x):
     """Return e^x for x <= 0, in single precision for a float32 and in double for a float64; for kernels only."""
-    return float(np.exp(x))
-
-
-@overload(exp_of, ORDERED, inline=True)
-def _exp_of(x):
     return (lambda x: _single_exp(x)) if x == types.float32 else (lambda x: exp(x))

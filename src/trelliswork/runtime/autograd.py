@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,14 +16,6 @@ from trelliswork.runtime.bridge import as_array, to_tensors
 
 OptionalTensors = tuple[Tensor | None, ...]
 Results = Tensor | tuple[Tensor, ...]
-
-
-class _Kernel(NamedTuple):
-    """The values that a kernel has computed, as a node of autograd, and the two ways to differentiate them."""
-
-    results: Results
-    vjp: Callable[..., tuple[Array, ...]] | None
-    reference: Callable[..., Results]
 
 
 def differentiable(
@@ -48,7 +40,7 @@ def differentiable(
     if torch.is_grad_enabled():
         for each in scores:
             if each is not None and each.requires_grad:
-                return _FromKernel.apply(_Kernel(results, vjp, reference), *scores)
+                return _FromKernel.apply((results, vjp, reference), *scores)
     return results
 
 
@@ -56,18 +48,18 @@ class _FromKernel(torch.autograd.Function):
     """See `differentiable`. The results are not kept: the graph would hold itself alive."""
 
     @staticmethod
-    def forward(ctx: Any, kernel: _Kernel, *scores: Tensor | None) -> Results:
-        ctx.vjp, ctx.reference = kernel.vjp, kernel.reference
+    def forward(ctx: Any, kernel: tuple[Results, Any, Any], *scores: Tensor | None) -> Results:
+        results, ctx.vjp, ctx.reference = kernel
         ctx.save_for_backward(*scores)
-        return kernel.results
+        return results
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
         if ctx.vjp is None or torch.is_grad_enabled():  # enabled by create_graph: the gradient has to have a graph
             return None, *by_reference(ctx.reference, scores, grads)
-        wanted = tuple(each if needed else None for each, needed in zip(scores, ctx.needs_input_grad[1:], strict=True))
-        return None, *to_tensors(ctx.vjp(*[as_array(grad, np.float64) for grad in grads]), wanted)
+        gradients = ctx.vjp(*[as_array(grad, np.float64) for grad in grads])
+        return None, *to_tensors(gradients, scores, ctx.needs_input_grad[1:])
 
 
 class FusedLayer(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -42,17 +43,21 @@ def converted(array: Array, dtype: type | None) -> Array:
 
 def as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
     """Return the way back from `as_array`; scores are float32 or float64."""
-    if dtype != torch.float64 and array.dtype != np.float32:
+    if dtype is not torch.float64 and array.dtype != np.float32:
         array = array.astype(np.float32)
     return torch.from_numpy(array)
 
 
-def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-    """Return arrays as tensors of the shapes and dtypes of `like`; None where there is none."""
-    return tuple(
-        None if tensor is None else as_tensor(array.reshape(tensor.shape), tensor.dtype)
-        for array, tensor in zip(arrays, like, strict=True)
-    )
+def to_tensors(arrays: Sequence[Array], like: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor | None]:
+    """Return arrays as tensors of the shapes and dtypes of `like`; None where there is none, or it is not wanted."""
+    tensors: list[Tensor | None] = []
+    for array, tensor, is_wanted in zip(arrays, like, wanted, strict=True):
+        if tensor is None or not is_wanted:
+            tensors.append(None)
+        else:  # few reshape: that takes longer than to compare shapes
+            shaped = array if array.shape == tensor.shape else array.reshape(tensor.shape)
+            tensors.append(as_tensor(shaped, tensor.dtype))
+    return tensors
 
 
 def out_of_reach() -> bool:

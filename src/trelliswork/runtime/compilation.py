@@ -11,7 +11,7 @@ numba itself is imported by the first kernel that is called (`compiler.py`), not
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, update_wrapper
+from functools import partial, update_wrapper, wraps
 from threading import RLock
 from typing import Any
 
@@ -90,21 +90,19 @@ def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Functio
     return partial(Kernel, arithmetic=arithmetic, inline=inline)
 
 
-def overload(function: Function, arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Function], Function]:
-    """Do numba's `overload`, an implementation chosen by the types of the arguments, with the options of `kernel`.
+def overload(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Function], Function]:
+    """Do numba's `overload`: the definition returns an implementation by the types of the arguments.
 
-    Args:
-        function: the function that kernels call.
-        arithmetic: what the compiler may do with floats, such as EXACT.
-        inline: whether the code is copied into the kernels that call it.
-
-    Returns:
-        A decorator of the function that chooses an implementation by types.
+    It has the options of `kernel`, and is for kernels only: Python has no types to choose by.
     """
 
     def decorate(choose: Function) -> Function:
-        _unregistered.append(lambda: _compiler.add_overload(function, choose, arithmetic, inline))
-        return choose
+        @wraps(choose)
+        def chosen(*arguments: object) -> None:
+            raise NotImplementedError(f"{choose.__name__} can only be called by kernels")
+
+        _unregistered.append(lambda: _compiler.add_overload(chosen, choose, arithmetic, inline))
+        return chosen
 
     return decorate
 

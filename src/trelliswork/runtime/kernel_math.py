@@ -135,6 +135,19 @@ def subtract_highest(row):
 
 
 @kernel(FAST)
+def shifted_exp(scores, weights):
+    """Return weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
+    shift = highest(scores, scores.shape[0])
+    if shift == -np.inf:
+        for i in range(scores.shape[0]):
+            weights[i] = 0.0
+        return 0.0  # scores are shifted by what is returned, and -inf - -inf would be NaN
+    for i in range(scores.shape[0]):
+        weights[i] = exp(scores[i] - shift)
+    return shift
+
+
+@kernel(FAST)
 def first_best(scores, c):
     """Return (index, value) of the highest of the first c scores; the first among ties."""
     best = highest(scores, c)
@@ -157,12 +170,106 @@ def log_sum(row, size):
     return top + log(total)
 
 
+@kernel(FAST)
+def log_arrivals(log_alpha, arc_scores, tops, arrived):
+    """Compute arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
+    c = arrived.shape[0]
+    for j in range(c):
+        tops[j], arrived[j] = -np.inf, 0.0
+    for i in range(log_alpha.shape[0]):
+        from_i, row = log_alpha[i], arc_scores[i]
+        for j in range(c):
+            tops[j] = higher(tops[j], from_i + row[j])
+    for j in range(c):
+        tops[j] = tops[j] if tops[j] > -np.inf else 0.0  # -inf - -inf would be NaN, which FAST rules out
+    for i in range(log_alpha.shape[0]):
+        from_i, row = log_alpha[i], arc_scores[i]
+        for j in range(c):
+            arrived[j] += exp(from_i + row[j] - tops[j])
+    for j in range(c):
+        arrived[j] = tops[j] + log(arrived[j])
+
+
+@kernel(FAST)
+def best_arrivals(deltas, t, arc_scores, arrived):
+    """Compute arrived_j = max_i deltas[t, i] + arc_ij, eight sources a pass."""
+    c, width = arc_scores.shape
+    d0 = deltas[t, 0]
+    for j in range(width):
+        arrived[j] = d0 + arc_scores[0, j]
+    i = 1
+    while i + 7 < c:
+        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
+        d4, d5, d6, d7 = deltas[t, i + 4], deltas[t, i + 5], deltas[t, i + 6], deltas[t, i + 7]
+        for j in range(width):
+            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
+            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
+            left = higher(left, higher(d4 + arc_scores[i + 4, j], d5 + arc_scores[i + 5, j]))
+            right = higher(right, higher(d6 + arc_scores[i + 6, j], d7 + arc_scores[i + 7, j]))
+            arrived[j] = higher(arrived[j], higher(left, right))
+        i += 8
+    while i + 3 < c:
+        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
+        for j in range(width):
+            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
+            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
+            arrived[j] = higher(arrived[j], higher(left, right))
+        i += 4
+    while i < c:
+        d0 = deltas[t, i]
+        for j in range(width):
+            arrived[j] = higher(arrived[j], d0 + arc_scores[i, j])
+        i += 1
+
+
 @kernel(EXACT)
 def log_add(x, y):
     """Return log(e^x + e^y)."""
     if x < y:
         x, y = y, x
     return x if y == -np.inf else x + np.log1p(np.exp(y - x))  # of two -inf the difference would be NaN
+
+
+@kernel(FAST)
+def times_matrix(row, matrix, out):
+    """Compute out = row @ matrix, four rows of the matrix a pass."""
+    c, width = matrix.shape
+    r0 = row[0]
+    for j in range(width):
+        out[j] = r0 * matrix[0, j]
+    i = 1
+    while i + 3 < c:
+        r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
+        for j in range(width):
+            out[j] += r0 * matrix[i, j] + r1 * matrix[i + 1, j] + r2 * matrix[i + 2, j] + r3 * matrix[i + 3, j]
+        i += 4
+    while i < c:
+        r0 = row[i]
+        for j in range(width):
+            out[j] += r0 * matrix[i, j]
+        i += 1
+
+
+@kernel(FAST, inline=True)
+def matrix_times(matrix, column, out):
+    """Compute out = matrix @ column, four rows of the matrix a pass."""
+    c, width = matrix.shape
+    i, zero = 0, matrix.dtype.type(0)
+    while i + 3 < c:
+        s0 = s1 = s2 = s3 = zero
+        for j in range(width):
+            s0 += matrix[i, j] * column[j]
+            s1 += matrix[i + 1, j] * column[j]
+            s2 += matrix[i + 2, j] * column[j]
+            s3 += matrix[i + 3, j] * column[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+        i += 4
+    while i < c:
+        s0 = zero
+        for j in range(width):
+            s0 += matrix[i, j] * column[j]
+        out[i] = s0
+        i += 1
 
 
 @kernel(FAST, inline=True)

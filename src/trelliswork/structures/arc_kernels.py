@@ -75,10 +75,23 @@ def highest_root(arcs, n, tops):
 
 
 @kernel(EXACT)
-def read_direction(arcs, n, direction, along):
-    """`along` gets the direction at possible arcs, scaled to STEP at most, and 0 elsewhere.
+def scale_direction(along):
+    """Scale a direction to STEP at most. Returns its extent, the highest |direction|; NaN if that is not finite."""
+    top = 0.0
+    for row in along:
+        for value in row:
+            if top < np.inf and not abs(value) <= top:
+                top = abs(value)
+    finite = 0.0 < top < np.inf
+    for row in along:
+        for m in range(row.shape[0]):
+            row[m] = row[m] / top * STEP if finite else 0.0
+    return top if finite else top * 0.0
 
-    Returns its extent, the highest |direction|; NaN if that is not finite.
+
+@kernel(EXACT)
+def read_direction(arcs, n, direction, along):
+    """`along` gets the direction at possible arcs, scaled to STEP at most, and 0 elsewhere; its extent is returned.
 
     Args:
         arcs: scores of one row, float64 [n+1, n+1].
@@ -86,20 +99,10 @@ def read_direction(arcs, n, direction, along):
         direction: how the scores of a row move, float64 [n+1, n+1].
         along: float64 [n+1, n+1], filled in.
     """
-    top = 0.0
     for h in range(n + 1):
         for m in range(n + 1):
             along[h, m] = direction[h, m] if arcs[h, m] > NEG_INF else 0.0
-            size = abs(along[h, m])
-            if top < np.inf and not size <= top:
-                top = size
-    if not 0.0 < top < np.inf:
-        along[:] = 0.0
-        return top * 0.0  # 0 if there is no direction, NaN if it is not finite
-    for h in range(n + 1):
-        for m in range(n + 1):
-            along[h, m] = along[h, m] / top * STEP
-    return top
+    return scale_direction(along[: n + 1, : n + 1])
 
 
 @kernel(EXACT)

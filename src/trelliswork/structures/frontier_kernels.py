@@ -138,46 +138,25 @@ def trace_back(parents, decisions, n_steps, place, path):
         place = parents[step, place]
 
 
-# Best-first search: a queue of numbers, whose scores stand in a table of their own.
+# Best-first search: a queue is a heap of minus the scores and minus the numbers, so that the best is on top.
 
 
 @kernel(EXACT)
-def push(queue, size, scores, number):
+def push(queue, size, score, number):
     """Put a number into a queue of `size`.
 
     Args:
-        queue: numbers in the order of a heap, int64 [room], changed in place.
+        queue: scores and numbers in the order of a heap, each [room], changed in place.
         size: how many there are.
-        scores: score of each number, float64.
+        score: its score; the highest comes out first.
         number: its number.
     """
-    place = size
-    while place > 0:
-        above = (place - 1) // 2
-        if not _is_worse(scores[queue[above]], queue[above], scores[number], number):
-            break
-        queue[place] = queue[above]
-        place = above
-    queue[place] = number
+    _rise(queue[0], queue[1], size, -score, -number)
 
 
 @kernel(EXACT)
-def pop(queue, size, scores):
-    """Take the number with the highest score from a queue of `size`, among ties the lowest.
-
-    Args:
-        queue: numbers in the order of a heap, int64 [room], changed in place.
-        size: how many there are.
-        scores: score of each number, float64.
-    """
-    first, last, place, low = queue[0], queue[size - 1], 0, 1
-    while low < size - 1:
-        other = low + 1
-        if other < size - 1 and _is_worse(scores[queue[low]], queue[low], scores[queue[other]], queue[other]):
-            low = other
-        if not _is_worse(scores[last], last, scores[queue[low]], queue[low]):
-            break
-        queue[place] = queue[low]
-        place, low = low, 2 * low + 1
-    queue[place] = last
+def pop(queue, size):
+    """Take the number with the highest score from a queue of `size`, among ties the lowest."""
+    (scores, numbers), first = queue, -queue[1][0]
+    _sink(scores, numbers, size - 1, scores[size - 1], numbers[size - 1])
     return first

@@ -21,7 +21,6 @@ import numpy as np
 from trelliswork.nn.kernel_math import exp_of
 from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.beam.oracle_kernels import hybrid_costs
 from trelliswork.structures.beam.parse_kernels import (
     FRONT,
     HEIGHT,
@@ -35,6 +34,7 @@ from trelliswork.structures.beam.parse_kernels import (
     allow,
     begin,
     describe,
+    hybrid_costs,
     is_finished,
     move_of,
     new_parse,

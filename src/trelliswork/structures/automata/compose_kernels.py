@@ -43,7 +43,7 @@ def _with_room(keys, values, size):
 
 
 @kernel(EXACT)
-def _longer(array, size):
+def longer(array, size):
     """Return the array, or a copy with room for `size` numbers."""
     if size <= len(array):
         return array
@@ -143,7 +143,7 @@ def _starts(initial1, initial2):
     for q1 in range(len(initial1)):
         for q2 in range(n2 if initial1[q1] > -np.inf else 0):
             if initial2[q2] > -np.inf:
-                pairs = _longer(pairs, size + 1)
+                pairs = longer(pairs, size + 1)
                 pairs[size] = 2 * (q1 * n2 + q2)
                 size += 1
     return pairs, size
@@ -187,9 +187,9 @@ def compose(first, second, limit):
         q1, q2 = (pairs[done] >> 1) // n2, (pairs[done] >> 1) % n2
         moves, size = _moves(q1, q2, pairs[done] & 1, first, second, moves)
         keys, values = _with_room(keys, values, n_pairs + size)
-        pairs = _longer(pairs, n_pairs + size)
-        source, target = _longer(source, n_arcs + size), _longer(target, n_arcs + size)
-        by1, by2 = _longer(by1, n_arcs + size), _longer(by2, n_arcs + size)
+        pairs = longer(pairs, n_pairs + size)
+        source, target = longer(source, n_arcs + size), longer(target, n_arcs + size)
+        by1, by2 = longer(by1, n_arcs + size), longer(by2, n_arcs + size)
         n_pairs = _enter(moves[:size], keys, values, pairs, n_pairs, target[n_arcs:])
         source[n_arcs : n_arcs + size] = done
         by1[n_arcs : n_arcs + size], by2[n_arcs : n_arcs + size] = moves[:size, 0], moves[:size, 1]

@@ -8,6 +8,7 @@ from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, log
 from trelliswork.runtime.kernel_random import draw
+from trelliswork.structures.automata.compose_kernels import longer
 
 # Sums keep their order: reassociation would add large numbers before they are taken from one another.
 
@@ -360,10 +361,7 @@ def sample_path(out, target, weights, starts, log_starts, final, beta, choices, 
         chosen = draw(choices, degree + 1, state)
         if chosen == 0:
             return first, path[:size].copy()
-        if size == len(path):
-            longer = np.empty(2 * size, np.int64)
-            longer[:size] = path
-            path = longer
+        path = longer(path, size + 1)
         path[size] = out[1][out[0][q] + chosen - 1]
         q = target[path[size]]
         size += 1

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime.arrays import Bool, Int
-from trelliswork.structures.beam import oracle_kernels
+from trelliswork.structures.beam import parse_kernels
 from trelliswork.structures.beam.system import check_whole
 from trelliswork.structures.frontier_kernels import NOTHING
 
@@ -115,7 +115,7 @@ class DependencySystem(ABC):
         named = torch.zeros_like(heads) if labels is None else labels
         n, rows = self.longest, [each.cpu().numpy() for each in (self.lengths, heads, named)]
         decisions = np.full((len(heads), 2 * n + self.MORE_DECISIONS * n * (n - 1)), NOTHING)
-        taken = oracle_kernels.static_rows(self.KIND, self.single_root, self.n_labels, *rows, decisions)
+        taken = parse_kernels.static_rows(self.KIND, self.single_root, self.n_labels, *rows, decisions)
         if (taken < 0).any():
             row = int((taken < 0).argmax())
             kind = f"single-root {self.TREES}" if self.single_root else self.TREES

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST_WITH_NAN, kernel
-from trelliswork.runtime.kernel_math import at
-from trelliswork.structures.chain.kernels import backward_arcs, shifted_exp, weigh
+from trelliswork.runtime.kernel_math import at, shifted_exp
+from trelliswork.structures.chain.kernels import backward_arcs, weigh
 
 
 @kernel(FAST_WITH_NAN, inline=True)

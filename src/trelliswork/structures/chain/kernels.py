@@ -32,23 +32,19 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.runtime.kernel_math import at, exp, higher, highest, subtract_highest
+from trelliswork.runtime.kernel_math import (
+    at,
+    exp,
+    highest,
+    log_arrivals,
+    matrix_times,
+    shifted_exp,
+    subtract_highest,
+    times_matrix,
+)
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 SMALLEST_32 = 1e-30
-
-
-@kernel(FAST)
-def shifted_exp(scores, weights):
-    """Return weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
-    shift = highest(scores, scores.shape[0])
-    if shift == NEG_INF:
-        for i in range(scores.shape[0]):
-            weights[i] = 0.0
-        return 0.0  # scores are shifted by what is returned, and -inf - -inf would be NaN
-    for i in range(scores.shape[0]):
-        weights[i] = exp(scores[i] - shift)
-    return shift
 
 
 @kernel(FAST)
@@ -83,48 +79,6 @@ def exp_arcs(transitions, arcs, shifts):
                     arcs[b, t, i, j] = exp(transitions[b, t, i, j] - shift)
                 for j in range(c, width):
                     arcs[b, t, i, j] = 0.0
-
-
-@kernel(FAST)
-def times_matrix(row, matrix, out):
-    """Compute out = row @ matrix, four rows of the matrix a pass."""
-    c, width = matrix.shape
-    r0 = row[0]
-    for j in range(width):
-        out[j] = r0 * matrix[0, j]
-    i = 1
-    while i + 3 < c:
-        r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
-        for j in range(width):
-            out[j] += r0 * matrix[i, j] + r1 * matrix[i + 1, j] + r2 * matrix[i + 2, j] + r3 * matrix[i + 3, j]
-        i += 4
-    while i < c:
-        r0 = row[i]
-        for j in range(width):
-            out[j] += r0 * matrix[i, j]
-        i += 1
-
-
-@kernel(FAST, inline=True)
-def _matrix_times(matrix, column, out):
-    """Compute out = matrix @ column, four rows of the matrix a pass."""
-    c, width = matrix.shape
-    i, zero = 0, matrix.dtype.type(0)
-    while i + 3 < c:
-        s0 = s1 = s2 = s3 = zero
-        for j in range(width):
-            s0 += matrix[i, j] * column[j]
-            s1 += matrix[i + 1, j] * column[j]
-            s2 += matrix[i + 2, j] * column[j]
-            s3 += matrix[i + 3, j] * column[j]
-        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
-        i += 4
-    while i < c:
-        s0 = zero
-        for j in range(width):
-            s0 += matrix[i, j] * column[j]
-        out[i] = s0
-        i += 1
 
 
 @kernel(FAST)
@@ -172,11 +126,9 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
     start_weights, end_weights = np.empty(c, arcs.dtype), np.empty(c, arcs.dtype)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
     alpha, arrived, weights = np.empty(c, arcs.dtype), np.empty(arcs.shape[3], arcs.dtype), np.empty(c, arcs.dtype)
-    start_scores, end_scores = np.empty((1, c), start.dtype), np.empty((c, 1), end.dtype)
     one, final_weight, zero = np.empty(1, arcs.dtype), np.empty(1, arcs.dtype), np.empty(1, emissions.dtype)
     one[0], zero[0] = 1.0, 0.0
-    for j in range(c):
-        start_scores[0, j], end_scores[j, 0] = start[j], end[j]
+    start_scores, end_scores = start.reshape((1, c)), end.reshape((c, 1))
     smallest = SMALLEST if arcs.itemsize == 8 else SMALLEST_32
     shifts = np.empty(emissions.shape[1])
     for b in range(first, last):
@@ -227,7 +179,7 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
 
 
 @kernel(FAST)
-def _add_arcs(alphas, outgoing, length, d_arcs):
+def add_arcs(alphas, outgoing, length, d_arcs):
     """Add: d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs."""
     (c, width), a, o, last, zero = d_arcs.shape, alphas, outgoing, length - 1, d_arcs.dtype.type(0)
     for t in range(1, length, 8):  # what lies behind the last position counts 0 times
@@ -290,9 +242,9 @@ def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, out
             for j in range(c, width):
                 out[o, t, j] = 0.0
             if t > 0:
-                _matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out[o, t], beta)
+                matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out[o, t], beta)
         if not keep:
-            _add_arcs(alphas[b], out[0], used, d_arcs[b - first if by_row else 0])
+            add_arcs(alphas[b], out[0], used, d_arcs[b - first if by_row else 0])
     return d_arcs
 
 
@@ -315,26 +267,6 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
             for i in range(c):
                 for j in range(c):
                     d_transitions[b, t - 1, i, j] = alphas[b, t - 1, i] * matrix[i, j] * outgoing[b, t, j]
-
-
-@kernel(FAST)
-def log_arrivals(log_alpha, arc_scores, tops, arrived):
-    """Compute arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
-    c = arrived.shape[0]
-    for j in range(c):
-        tops[j], arrived[j] = NEG_INF, 0.0
-    for i in range(log_alpha.shape[0]):
-        from_i, row = log_alpha[i], arc_scores[i]
-        for j in range(c):
-            tops[j] = higher(tops[j], from_i + row[j])
-    for j in range(c):
-        tops[j] = tops[j] if tops[j] > NEG_INF else 0.0  # -inf - -inf would be NaN, which FAST rules out
-    for i in range(log_alpha.shape[0]):
-        from_i, row = log_alpha[i], arc_scores[i]
-        for j in range(c):
-            arrived[j] += exp(from_i + row[j] - tops[j])
-    for j in range(c):
-        arrived[j] = tops[j] + math.log(arrived[j]) if arrived[j] > 0.0 else NEG_INF
 
 
 @kernel(FAST)

@@ -6,7 +6,7 @@ A training step on a small batch takes some 100 µs of arithmetic, and a kernel 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from trelliswork.runtime.bridge import as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood_kernels import POSITIONS, backward_rows, forward_rows
-from trelliswork.structures.chain.structure import Chain, ChainScores
+from trelliswork.structures.chain.structure import Chain
 
 if TYPE_CHECKING:
     from trelliswork.structures.chain.solver import ChainArrays
@@ -27,18 +27,13 @@ if TYPE_CHECKING:
 MANY_TAGS = 48  # from here on scores in float32 are summed in float32: 1.4 to 2 times as fast, see decision 61
 
 
-class PlainRun(NamedTuple):
-    """Results of a forward pass that the way back needs; see `kernels.forward_scaled`."""
-
-    alphas: Array
-    """α_t over its sum [batch, n, c]."""
-    emits: Array
-    """Weights of the emissions over the same scale [batch, n, c]."""
-    finals: Array
-    """Σ_j α_L(j) exp end_j [batch]."""
+Scores = tuple[Tensor, Tensor, Tensor, Tensor]
+"""Those of `ChainScores`, without names: a loss of one short sentence is a matter of 80 µs."""
+PlainRun = tuple[Array, Array, Array]
+"""What the way back needs: alphas, emits [batch, n, c] and finals [batch] of `kernels.forward_scaled`."""
 
 
-def log_likelihood(scores: ChainScores, given: ChainArrays, tags: Tensor) -> Tensor | None:
+def log_likelihood(scores: Scores, given: ChainArrays, tags: Tensor) -> Tensor | None:
     """Return log p(tags) [batch], for scores and their arrays; None if a tag is out of range or a row is wide.
 
     Many tags in float32 are summed in float32, and again in float64 where it has not the range for a row.
@@ -59,13 +54,12 @@ def log_likelihood(scores: ChainScores, given: ChainArrays, tags: Tensor) -> Ten
     return _log_likelihood(scores, given.double(), tags)
 
 
-def _log_likelihood(scores: ChainScores, arrays: ChainArrays, tags: Tensor) -> Tensor | None:
+def _log_likelihood(scores: Scores, arrays: ChainArrays, tags: Tensor) -> Tensor | None:
     """Do `log_likelihood` with sums in the dtype of the arrays."""
     shape, precision, golds = arrays.emissions.shape, arrays.emissions.dtype.type, as_array(tags)
-    run = PlainRun(buffers.empty(shape, precision), buffers.empty(shape, precision), np.empty(shape[0]))
+    run = buffers.empty(shape, precision), buffers.empty(shape, precision), np.empty(shape[0])
     log_probs = np.empty(shape[0])
-    given = arrays[:4], golds, arrays.lengths, tuple(run)
-    by_part = over_rows(forward_rows, shape[0], arrays.work, *given, log_probs)
+    by_part = over_rows(forward_rows, shape[0], arrays.work, arrays[:4], golds, arrays.lengths, run, log_probs)
     if not all(fine for fine, _ in by_part):
         return None
 
@@ -73,15 +67,15 @@ def _log_likelihood(scores: ChainScores, arrays: ChainArrays, tags: Tensor) -> T
         chain = Chain(emissions, transitions, start, end, torch.from_numpy(arrays.lengths))
         return structure.log_prob(chain, torch.from_numpy(golds))
 
-    vjp = partial(_gradients, tags=golds, arrays=arrays, arcs=by_part[0][1], run=run)
+    vjp = partial(_gradients, golds, arrays, by_part[0][1], run)
     log_prob: Tensor = differentiable(as_tensor(log_probs, scores[0].dtype), scores, vjp, reference)
     return log_prob
 
 
-def _gradients(grad: Array, tags: Array, arrays: ChainArrays, arcs: Array, run: PlainRun) -> tuple[Array, ...]:
+def _gradients(tags: Array, arrays: ChainArrays, arcs: Array, run: PlainRun, grad: Array) -> tuple[Array, ...]:
     """Return the gradients of Σ grad · log p(tags), by emissions, transitions, start and end."""
-    d_emissions = buffers.empty(run.alphas.shape, run.alphas.dtype.type)
-    given = tags, arrays.lengths, grad, arrays.end, arcs, tuple(run)
+    d_emissions = buffers.empty(run[0].shape, run[0].dtype.type)
+    given = tags, arrays.lengths, grad, arrays.end, arcs, run
     by_part = over_rows(backward_rows, len(grad), arrays.work, *given, d_emissions)
     d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
     return d_emissions, *d_others

@@ -1,4 +1,4 @@
-"""CPU kernels that pick_from_sums paths of a chain: a given path's score, the best, the k best, samples.
+"""CPU kernels that pick paths of a chain: a given path's score, the best, the k best, samples.
 
 Same conventions as `kernels.py`; `best_paths` also takes float32, the others float64.
 """
@@ -11,8 +11,8 @@ from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import (
     at,
+    best_arrivals,
     first_best,
-    higher,
     insert_moved,
     pick_from_sums,
     subtract_highest,
@@ -80,38 +80,6 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
 
 
 @kernel(FAST)
-def _best_arrivals(deltas, t, arc_scores, arrived):
-    """Compute arrived_j = max_i deltas[t, i] + arc_ij, eight sources a pass."""
-    c, width = arc_scores.shape
-    d0 = deltas[t, 0]
-    for j in range(width):
-        arrived[j] = d0 + arc_scores[0, j]
-    i = 1
-    while i + 7 < c:
-        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
-        d4, d5, d6, d7 = deltas[t, i + 4], deltas[t, i + 5], deltas[t, i + 6], deltas[t, i + 7]
-        for j in range(width):
-            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
-            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
-            left = higher(left, higher(d4 + arc_scores[i + 4, j], d5 + arc_scores[i + 5, j]))
-            right = higher(right, higher(d6 + arc_scores[i + 6, j], d7 + arc_scores[i + 7, j]))
-            arrived[j] = higher(arrived[j], higher(left, right))
-        i += 8
-    while i + 3 < c:
-        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
-        for j in range(width):
-            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
-            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
-            arrived[j] = higher(arrived[j], higher(left, right))
-        i += 4
-    while i < c:
-        d0 = deltas[t, i]
-        for j in range(width):
-            arrived[j] = higher(arrived[j], d0 + arc_scores[i, j])
-        i += 1
-
-
-@kernel(FAST)
 def _padded(matrix):
     """Return a copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
     c = matrix.shape[0]
@@ -154,7 +122,7 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
         for t in range(1, length):
             if not shared:
                 arc_scores = transitions[b, t - 1]
-            _best_arrivals(deltas, t - 1, arc_scores, arrived)
+            best_arrivals(deltas, t - 1, arc_scores, arrived)
             for j in range(c):
                 deltas[t, j] = arrived[j] + emissions[b, t, j]  # [S4.101]
             if t % SHIFT_EVERY == 0:

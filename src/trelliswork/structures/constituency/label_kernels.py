@@ -154,33 +154,10 @@ def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
 
 
 @kernel(EXACT)
-def mean_directions(weights, rows, lengths, tops, folded, directions, along):
-    """Compute along = Σ_y p(y | span) directions: how `folded` changes, for the spans of a block; comes as zeros.
-
-    Args:
-        weights: exp of labels less the highest of their span, [batch, n, n, c].
-        rows: numbers of the rows of a block, int64 [B].
-        lengths: tokens of each row, int64 [batch].
-        tops: highest label of each span of a block, float64 [n, n B].
-        folded: log of the sum over the labels of each span, float64 [n, n B].
-        directions: how the scores move, float64 [batch, n, n, c].
-        along: float64 [n, n B], filled in.
-    """
-    c, size = weights.shape[3], rows.shape[0]
-    for b in range(size):
-        row, length = rows[b], lengths[rows[b]]
-        for i in range(length):
-            for w in range(length - i):
-                e, mine, direction = i * size + b, weights[row, i, i + w], directions[row, i, i + w]
-                over_total = exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
-                for y in range(c):
-                    if mine[y] > 0.0:
-                        along[w, e] += mine[y] * over_total * direction[y]
-
-
-@kernel(EXACT)
 def share_changes(weights, rows, lengths, tops, folded, directions, along, bars, d_spans):
     """Set the changes of p(span, y) = p(span) p(y | span), from p(span) and its change, complex numbers in `bars`.
+
+    `along` are Σ_y p(y | span) directions: how `folded` changes. They are added up first, if there are no `bars` yet.
 
     Args:
         weights: exp of labels less the highest of their span, [batch, n, n, c].
@@ -201,6 +178,8 @@ def share_changes(weights, rows, lengths, tops, folded, directions, along, bars,
                 e, mine, direction = i * size + b, weights[row, i, i + w], directions[row, i, i + w]
                 over_total = exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
                 for y in range(c):
-                    if mine[y] > 0.0:
+                    if mine[y] > 0.0 and bars.shape[0] == 0:
+                        along[w, e] += mine[y] * over_total * direction[y]
+                    elif mine[y] > 0.0:
                         change = bars[w, e].imag + bars[w, e].real * (direction[y] - along[w, e])
                         d_spans[row, i, i + w, y] = mine[y] * over_total * change

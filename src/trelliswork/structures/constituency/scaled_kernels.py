@@ -11,13 +11,12 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import add_products, exp, share_products
-from trelliswork.structures.arc_kernels import STEP
+from trelliswork.structures.arc_kernels import STEP, scale_direction
 from trelliswork.structures.constituency import kernels
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE, SPLITS, Charts
 from trelliswork.structures.constituency.label_kernels import (
     LOWEST,
     fold,
-    mean_directions,
     share_among_labels,
     share_changes,
 )
@@ -157,21 +156,14 @@ def outside(weights, rows, lengths, tops, planes, is_scaled, grad, d_spans):
 
 
 @kernel(EXACT)
-def _move(weights, rows, lengths, along, moved):
+def _move(weights, size, along, moved):
     """Turn weights into dual numbers that change along directions, scaled to STEP; return each row's extent."""
-    size, extents = rows.shape[0], np.zeros(rows.shape[0])
+    extents, scaled = np.empty(size), along.copy()
     for b in range(size):
-        length = lengths[rows[b]]
-        for w in range(length):
-            for i in range(length - w):
-                amount = abs(along[w, i * size + b])
-                if extents[b] < np.inf and not amount <= extents[b]:
-                    extents[b] = amount
-        finite = 0.0 < extents[b] < np.inf
-        for w in range(length):
-            for e in range(b, (length - w) * size, size):
-                moved[w, e] = weights[w, e] * complex(1.0, along[w, e] / extents[b] * STEP if finite else 0.0)
-        extents[b] = extents[b] if finite else extents[b] * 0.0  # 0 without a direction, NaN if it is not finite
+        extents[b] = scale_direction(scaled[:, b::size])
+    for w in range(along.shape[0]):
+        for e in range((along.shape[0] - w) * size):
+            moved[w, e] = weights[w, e] * complex(1.0, scaled[w, e])
     return extents
 
 
@@ -196,8 +188,8 @@ def posterior_changes(weights, rows, lengths, tops, planes, is_scaled, direction
     along, moved = np.zeros(shape), np.zeros(shape, np.complex128)
     chart, bars = np.empty(shape, np.complex128), np.zeros(shape, np.complex128)
     if fine:
-        mean_directions(weights, rows, lengths, tops, planes[FOLDED], directions, along)
-        extents = _move(planes[WEIGHTS], rows, lengths, along, moved)
+        share_changes(weights, rows, lengths, tops, planes[FOLDED], directions, along, bars[:0], d_spans)
+        extents = _move(planes[WEIGHTS], size, along, moved)
         _fill(moved, chart, size)
         _fill_bars(rows, lengths, moved, chart, np.ones(done.shape[0]), bars)
         for w in range(shape[0]):

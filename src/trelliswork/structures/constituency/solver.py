@@ -20,7 +20,6 @@ from trelliswork.runtime.threads import row_ranges, side_by_side
 from trelliswork.structures.constituency import (
     kernels,
     label_kernels,
-    nary_kernels,
     scaled_kernels,
     structure,
     tree_kernels,
@@ -207,7 +206,7 @@ def run_nary_inside(arrays: SpanArrays, tops: Tops, empty: int) -> NaryInside:
     """
     blocks: Blocks = [(rows, top, np.empty((5, *top.shape))) for rows, top in tops.blocks]
     run = NaryInside(blocks, buffers.empty(arrays.spans.shape), np.empty(len(arrays.lengths)))
-    over_blocks(nary_kernels.inside, arrays, blocks, arrays.work, empty, *run[1:])
+    over_blocks(kernels.nary_inside, arrays, blocks, arrays.work, empty, *run[1:])
     return run
 
 
@@ -227,7 +226,7 @@ def run_nary_outside(
         Gradient [batch, n, n, c].
     """
     d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
-    over_blocks(nary_kernels.outside, arrays, run.blocks, arrays.work // 2, empty, run.weights, grad, d_spans)
+    over_blocks(kernels.nary_outside, arrays, run.blocks, arrays.work // 2, empty, run.weights, grad, d_spans)
     return d_spans
 
 

@@ -67,6 +67,15 @@ def _lowered(mantissa, exponent, top):
     return mantissa if below > -0.5 else (mantissa * DOWN if below > -1.5 else 0.0)
 
 
+@kernel(FAST, inline=True)
+def _add(mantissa, exponent, other, other_exponent):
+    """Return a sum, its exponent, and the share of the first of both: 0 of a sum of 0; any other is above DOWN."""
+    top = max(exponent, other_exponent)
+    own = _lowered(mantissa, exponent, top)
+    total = own + _lowered(other, other_exponent, top)
+    return total, top, own / max(total, DOWN)
+
+
 @kernel(FAST)
 def _weigh(scores, mantissas, exponents):
     """Compute e^score as mantissas in [2^-512, 1] and exponents; -inf is 0."""
@@ -105,30 +114,18 @@ def _enter(before_blanks, before_labels, bars, shares, label_shares, sums, ups, 
     (blanks, blank_ups), (labels, label_ups) = before_blanks, before_labels
     own_labels, own_ups = labels[1:], label_ups[1:]
     for u in range(bars.shape[0]):
-        top = max(blank_ups[u], label_ups[u])
-        stay = _lowered(blanks[u], blank_ups[u], top)
-        total = stay + _lowered(labels[u], label_ups[u], top)
-        shares[u] = stay / max(total, DOWN)  # 0 of a total of 0; any other is above DOWN
-        sums[u], ups[u] = total, top
+        sums[u], ups[u], shares[u] = _add(blanks[u], blank_ups[u], labels[u], label_ups[u])
     for u in range(bars.shape[0]):
         entering = sums[u] if bars[u] == 0.0 else blanks[u]
         up = ups[u] if bars[u] == 0.0 else blank_ups[u]
-        top = max(own_ups[u], up)
-        stay = _lowered(own_labels[u], own_ups[u], top)
-        total = stay + _lowered(entering, up, top)
-        label_shares[u] = stay / max(total, DOWN)
-        new_labels[u], new_ups[u] = total, top
+        new_labels[u], new_ups[u], label_shares[u] = _add(own_labels[u], own_ups[u], entering, up)
 
 
 @kernel(FAST)
 def _finish(blank, blank_up, label, label_up):
     """Return (share of the total that ends in the last blank, log of the total)."""  # [S4.657]
-    top = max(blank_up, label_up)
-    in_blank = _lowered(blank, blank_up, top)
-    total = in_blank + _lowered(label, label_up, top)
-    if total == 0.0:
-        return 1.0, NEG_INF
-    return in_blank / total, math.log(total) + top * UNIT
+    total, up, share = _add(blank, blank_up, label, label_up)
+    return (share, math.log(total) + up * UNIT) if total > 0.0 else (1.0, NEG_INF)
 
 
 @kernel(FAST)

@@ -12,11 +12,11 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.runtime.kernel_math import insert
+from trelliswork.runtime.kernel_math import insert_moved, pick
 from trelliswork.runtime.kernel_random import uniform
 
 N_OPERATIONS = 3
-SUBSTITUTE, DELETE, INSERT = 0, 1, 2
+SUBSTITUTE, DELETE, INSERT = range(N_OPERATIONS)
 
 
 @kernel(EXACT)
@@ -154,11 +154,7 @@ def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
                 for k in range(N_OPERATIONS):
                     x, y = _origin(i, j, k)
                     if x >= 0 and y >= 0:
-                        for r in range(k_best):
-                            value = alpha[x, y, r] + scores[b, i, j, k]
-                            if value <= alpha[i, j, k_best - 1]:
-                                break
-                            insert(value, k * k_best + r, alpha[i, j], origins[i, j])
+                        insert_moved(alpha[x, y], scores[b, i, j, k], k * k_best, alpha[i, j], origins[i, j])
         for r in range(k_best):
             i, j, count, rank = lengths[b], target_lengths[b], 0, r
             found[r, b] = alpha[i, j, r]
@@ -188,16 +184,9 @@ def sample_scripts(first, last, shares, lengths, target_lengths, seeds, steps):
         for s in range(steps.shape[0]):
             i, j, count, state[0] = lengths[b], target_lengths[b], 0, np.uint64(seeds[s, b])
             while i + j > 0:
-                left, drawn = (
-                    uniform(state),
-                    INSERT if i == 0 else (DELETE if j == 0 else SUBSTITUTE),
-                )  # if shares are NaN
-                for k in range(N_OPERATIONS):
-                    if shares[b, i, j, k] > 0.0:
-                        drawn = k
-                        left -= shares[b, i, j, k]
-                        if left < 0.0:
-                            break
+                drawn = pick(shares[b, i, j], N_OPERATIONS, uniform(state))
+                if i == 0 or j == 0:  # one step is possible, even if shares are NaN
+                    drawn = INSERT if i == 0 else DELETE
                 steps[s, b, count] = drawn
                 i, j = _origin(i, j, drawn)
                 count += 1

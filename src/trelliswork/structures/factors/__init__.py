@@ -2,7 +2,7 @@
 
 graph.py                    the shape of a graph, and the same as flat arrays
 structure.py, elimination.py    exact sums along a junction tree
-solver.py, kernels.py, path_kernels.py    both solvers of the queries; the same by numba; the k best assignments
+solver.py, kernels.py       both solvers of the queries; the same by numba, with the k best assignments
 propagation.py              loopy belief propagation
-search.py, gibbs_kernels.py, ad3_kernels.py, projection_kernels.py    Gibbs sampling, and AD3 for the best assignment
+search.py, gibbs_kernels.py, ad3_kernels.py    Gibbs sampling, and AD3 for the best assignment
 """

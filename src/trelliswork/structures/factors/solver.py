@@ -13,7 +13,7 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.factors import kernels, path_kernels, structure
+from trelliswork.structures.factors import kernels, structure
 from trelliswork.structures.factors.elimination import JunctionTree
 from trelliswork.structures.factors.graph import starts_of, whole_numbers
 from trelliswork.structures.factors.structure import Factors
@@ -160,7 +160,7 @@ class Kernels(KernelSolver):
         tree, arrays, flat = self._tree, tree_arrays(self._tree), as_array(self._parts.flat, np.float64)
         most_children = max(len(tree.roots), *(len(bucket.children) for bucket in tree.buckets))
         work = len(flat) * int(arrays.table_start[-1]) * 20 * k
-        return top_by(path_kernels.top_k, work, self._no_values(k), flat, arrays, most_children)
+        return top_by(kernels.top_k, work, self._no_values(k), flat, arrays, most_children)
 
     def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
         values, run = self._no_values(n_samples), self.run

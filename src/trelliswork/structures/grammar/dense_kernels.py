@@ -16,7 +16,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import add_products, exp, highest, share_products
+from trelliswork.runtime.kernel_math import add_products, matrix_times, share_products, shifted_exp
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 
@@ -24,12 +24,7 @@ SMALLEST = 1e-140  # its square is still a normal float64: products of two weigh
 @kernel(FAST)
 def _exp_scaled(scores, out):
     """Return out = exp(scores - highest); the highest, and whether a possible one all but vanished."""
-    top, n_lost = highest(scores, scores.shape[0]), 0
-    if top == NEG_INF:
-        out[:] = 0.0
-        return NEG_INF, False
-    for a in range(scores.shape[0]):
-        out[a] = exp(scores[a] - top)
+    top, n_lost = shifted_exp(scores, out), 0
     for a in range(scores.shape[0]):
         n_lost += (out[a] < SMALLEST) & (scores[a] > NEG_INF)
     return top, n_lost > 0
@@ -144,18 +139,15 @@ def pair_weights(w, chart, widened, scales, lengths, below, tops, pairs):
         pairs: float64 [batch, n, pairs], filled in.
     """
     pairs[:] = 0.0
-    lo, hi = below
+    (lo, hi), (first, stop) = below, (1, w - 1) if w > 1 else (0, 1)  # wider spans have tokens at edges apart
     for b in range(pairs.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
             tops[b, i] = NEG_INF
             for s in range(w):
                 tops[b, i] = max(tops[b, i], scales[s, b, i] + scales[w - 1 - s, b, i + s + 1])
-            if w == 1:
-                block = pairs[b, i].reshape((hi - lo, hi - lo))
-                _add_outer(1.0, chart[0, b, i, lo:hi], chart[0, b, i + 1, lo:hi], block)
-            for s in range(1, w - 1 if tops[b, i] > NEG_INF else 0):
+            for s in range(first, stop if tops[b, i] > NEG_INF else 0):
                 share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
-                if widened.shape[0] > 0:
+                if widened.shape[0] > 0 and w > 1:
                     one, other = widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1]
                     add_products(pairs[b, i], share, one, other, pairs.shape[2])
                 else:
@@ -265,17 +257,13 @@ def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, b
         bars: derivatives by the chart, float64 [n, batch, n, symbols], added to.
         by_widened: derivatives by `widened`, added to.
     """
-    lo, hi = below
+    (lo, hi), (first, stop) = below, (1, w - 1) if w > 1 else (0, 1)
     size = hi - lo
     for b in range(by_pair.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
-            if w == 1:
-                block, left_bars, right_bars = by_pair[b, i].reshape((size, size)), bars[0, b, i], bars[0, b, i + 1]
-                left, right = chart[0, b, i, lo:hi], chart[0, b, i + 1, lo:hi]
-                _share_outer(1.0, block, left, right, left_bars[lo:hi], right_bars[lo:hi])
-            for s in range(1, w - 1 if tops[b, i] > NEG_INF else 0):
+            for s in range(first, stop if tops[b, i] > NEG_INF else 0):
                 share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
-                if widened.shape[0] > 0:
+                if widened.shape[0] > 0 and w > 1:
                     one, other = widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1]
                     by_one, by_other = by_widened[s, b, i, 0], by_widened[w - 1 - s, b, i + s + 1, 1]
                     share_products(share, by_pair[b, i], one, other, by_one, by_other, by_pair.shape[2])
@@ -374,11 +362,7 @@ def dots(left, right, out):
     for b in range(left.shape[0]):
         mine = right[b if right.shape[0] > 1 else 0]
         for i in range(left.shape[1]):
-            for a in range(out.shape[2]):
-                total = 0.0
-                for q in range(left.shape[2]):
-                    total += left[b, i, q] * mine[a, q]
-                out[b, i, a] = total
+            matrix_times(mine, left[b, i], out[b, i])
 
 
 @kernel(EXACT)

@@ -10,7 +10,7 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import first_best, higher
+from trelliswork.runtime.kernel_math import best_arrivals, first_best, higher
 from trelliswork.structures.grammar.dense_kernels import widen
 
 
@@ -21,27 +21,6 @@ def _keep_higher_outer(left, right, block):
         amount = left[p]
         for r in range(block.shape[1]):
             block[p, r] = higher(block[p, r], amount + right[r])
-
-
-@kernel(FAST)
-def _best_tokens(rules, first, step, tokens, best):
-    """Compute best_i = max_t rules[first + step t] + tokens[t, i], four symbols a pass."""
-    size, t = tokens.shape[0], 0
-    for i in range(best.shape[0]):
-        best[i] = NEG_INF
-    while t + 3 < size:
-        at = first + step * t
-        r0, r1, r2, r3 = rules[at], rules[at + step], rules[at + 2 * step], rules[at + 3 * step]
-        for i in range(best.shape[0]):
-            low = higher(r0 + tokens[t, i], r1 + tokens[t + 1, i])
-            high = higher(r2 + tokens[t + 2, i], r3 + tokens[t + 3, i])
-            best[i] = higher(best[i], higher(low, high))
-        t += 4
-    while t < size:
-        r0 = rules[first + step * t]
-        for i in range(best.shape[0]):
-            best[i] = higher(best[i], r0 + tokens[t, i])
-        t += 1
 
 
 @kernel(EXACT)
@@ -58,16 +37,18 @@ def _above_tokens(rules, chart, n, first_lexical, edges):
             tokens[t, i] = chart[i, i, first_lexical + t]
             following[t, i] = chart[i + 1, i + 1, first_lexical + t] if i + 1 < n else NEG_INF
     for a in range(n_phrases):
+        by_children = rules[a].reshape((n_symbols, n_symbols))
+        rights, lefts = by_children[:, first_lexical:], by_children.T[:, first_lexical:]  # children that are tokens
         for p in range(n_phrases):
-            _best_tokens(rules[a], p * n_symbols + first_lexical, 1, tokens, best_token)
+            best_arrivals(rights, p, tokens, best_token)
             for i in range(n):
                 edges[0, i, p, a] = best_token[i]
-            _best_tokens(rules[a], first_lexical * n_symbols + p, n_symbols, tokens, best_token)
+            best_arrivals(lefts, p, tokens, best_token)
             for i in range(n):
                 edges[1, i, p, a] = best_token[i]
         best[:] = NEG_INF
         for t in range(n_lexical):
-            _best_tokens(rules[a], (first_lexical + t) * n_symbols + first_lexical, 1, following, best_token)
+            best_arrivals(rights, first_lexical + t, following, best_token)
             for i in range(n):
                 best[i] = max(best[i], tokens[t, i] + best_token[i])
         for i in range(n - 1):

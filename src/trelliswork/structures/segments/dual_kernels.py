@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, FAST_WITH_NAN, kernel
-from trelliswork.runtime.kernel_math import exp
+from trelliswork.runtime.kernel_math import exp, shifted_exp
 from trelliswork.structures.chain.dual_kernels import at_end, pull, push
-from trelliswork.structures.chain.kernels import shifted_exp, weigh
+from trelliswork.structures.chain.kernels import weigh
 from trelliswork.structures.segments.scaled_kernels import HIGHEST_LOG
 
 NEG_INF, POS_INF = -np.inf, np.inf

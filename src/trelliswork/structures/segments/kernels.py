@@ -20,8 +20,8 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, highest, log, subtract_highest
-from trelliswork.structures.chain.kernels import SMALLEST, last_posteriors, log_arrivals, some_below, vanished
+from trelliswork.runtime.kernel_math import exp, highest, log, log_arrivals, subtract_highest, times_matrix
+from trelliswork.structures.chain.kernels import SMALLEST, last_posteriors, some_below, vanished
 from trelliswork.structures.segments.part_kernels import collect, n_durations, segment_scores
 
 LOG_SMALLEST = math.log(SMALLEST)
@@ -47,11 +47,8 @@ def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
             entered[y] = gamma
         return
     for y in range(c):
-        weights[y], entered[y] = exp(log_alpha[y]), 0.0
-    for x in range(c):
-        weight, row = weights[x], arcs[x]
-        for y in range(c):
-            entered[y] += weight * row[y]
+        weights[y] = exp(log_alpha[y])
+    times_matrix(weights, arcs, entered)
     if some_below(entered, SMALLEST) and vanished(log_alpha, NEG_INF, transitions, np.zeros(c), entered, SMALLEST):
         log_arrivals(log_alpha, transitions, weights, entered)
         return

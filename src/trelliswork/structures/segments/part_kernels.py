@@ -20,18 +20,15 @@ from trelliswork.runtime.compilation import FAST, overload
 types = lazy_module("numba.types")
 
 
+@overload(FAST)
 def n_durations(parts):
-    """k."""
-    raise NotImplementedError
-
-
-@overload(n_durations, FAST)
-def _n_durations(parts):
+    """Return k."""
     if isinstance(parts, types.Array):
         return lambda parts: parts.shape[2]
     return lambda parts: parts[1].shape[0]
 
 
+@overload(FAST)
 def segment_scores(parts, b, place, forwards, m, scores):
     """Return scores of the segments that start at `place`, or that end with it.
 
@@ -45,11 +42,7 @@ def segment_scores(parts, b, place, forwards, m, scores):
         m: number of durations.
         scores: float64 [m c], filled in.
     """
-    raise NotImplementedError
 
-
-@overload(segment_scores, FAST)
-def _segment_scores(parts, b, place, forwards, m, scores):
     def whole(parts, b, place, forwards, m, scores):
         c = parts.shape[3]
         for d in range(m):
@@ -77,6 +70,7 @@ def _segment_scores(parts, b, place, forwards, m, scores):
     return whole if isinstance(parts, types.Array) else factored
 
 
+@overload(FAST)
 def arriving_with(parts, b, j, m, y, scores):
     """Return scores[d] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j, of one label.
 
@@ -88,11 +82,7 @@ def arriving_with(parts, b, j, m, y, scores):
         y: the label.
         scores: float64 [m], filled in.
     """
-    raise NotImplementedError
 
-
-@overload(arriving_with, FAST)
-def _arriving_with(parts, b, j, m, y, scores):
     def whole(parts, b, j, m, y, scores):
         for d in range(m):
             scores[d] = parts[b, j - 1 - d, d, y]
@@ -109,6 +99,7 @@ def _arriving_with(parts, b, j, m, y, scores):
     return whole if isinstance(parts, types.Array) else factored
 
 
+@overload(FAST)
 def collect(gradients, b, i, m, posteriors):
     """Add posteriors[d c + y] to the gradients of all that the score of segment (i, d+1, y) is made of, for d < m.
 
@@ -121,11 +112,7 @@ def collect(gradients, b, i, m, posteriors):
         m: number of durations.
         posteriors: float64 [m c].
     """
-    raise NotImplementedError
 
-
-@overload(collect, FAST)
-def _collect(gradients, b, i, m, posteriors):
     def whole(gradients, b, i, m, posteriors):
         c = gradients.shape[3]
         for d in range(m):
@@ -154,6 +141,7 @@ def _collect(gradients, b, i, m, posteriors):
     return whole if isinstance(gradients, types.Array) else factored
 
 
+@overload(FAST)
 def collect_one(gradients, b, i, d, y, weight):
     """Return `collect` for one segment.
 
@@ -165,11 +153,7 @@ def collect_one(gradients, b, i, d, y, weight):
         y: the label.
         weight: what is added.
     """
-    raise NotImplementedError
 
-
-@overload(collect_one, FAST)
-def _collect_one(gradients, b, i, d, y, weight):
     def whole(gradients, b, i, d, y, weight):
         gradients[b, i, d, y] += weight
 

@@ -1,4 +1,4 @@
-"""CPU kernels that pick_from_sums segmentations: a given one's score, the best, the k best, samples.
+"""CPU kernels that pick segmentations: a given one's score, the best, the k best, samples.
 
 Same conventions as `kernels.py`; `parts` as there. A segmentation is `starts` [n]: the label where a segment starts, -1
 elsewhere. `best_starts` also takes float32, the others float64.
@@ -10,14 +10,17 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import first_best, higher, insert_moved, pick_from_sums, sum_up
-from trelliswork.structures.chain.kernels import shifted_exp, weigh
-from trelliswork.structures.segments.part_kernels import (
-    arriving_with,
-    collect_one,
-    n_durations,
-    segment_scores,
+from trelliswork.runtime.kernel_math import (
+    best_arrivals,
+    first_best,
+    higher,
+    insert_moved,
+    pick_from_sums,
+    shifted_exp,
+    sum_up,
 )
+from trelliswork.structures.chain.kernels import weigh
+from trelliswork.structures.segments.part_kernels import arriving_with, collect_one, n_durations, segment_scores
 
 
 @kernel(EXACT)
@@ -84,23 +87,6 @@ def add_path_gradients(starts, lengths, grad, gradients, d_arcs, d_start, d_end)
 
 
 @kernel(FAST)
-def _enter_best(alpha, transitions, gamma):
-    """Compute γ(y) = max_x α(x) + a_xy; without transitions the same for every label."""
-    c = gamma.shape[0]
-    if transitions.shape[0] == 0:
-        _, best = first_best(alpha, c)
-        for y in range(c):
-            gamma[y] = best
-        return
-    for y in range(c):
-        gamma[y] = NEG_INF
-    for x in range(c):
-        weight, row = alpha[x], transitions[x]
-        for y in range(c):
-            gamma[y] = higher(gamma[y], weight + row[y])
-
-
-@kernel(FAST)
 def best_starts(first, last, parts, transitions, start, end, lengths, starts, possible):
     """Run Viterbi: V forward without back-pointers, then the argmax again along the best segmentation only.
 
@@ -134,7 +120,12 @@ def best_starts(first, last, parts, transitions, start, end, lengths, starts, po
                 for y in range(c):
                     alpha[y] = higher(alpha[y], gamma[y] + scores[y])  # [S0.18]
             if j < length:
-                _enter_best(alpha, transitions, gammas[j])
+                if transitions.shape[0] > 0:
+                    best_arrivals(alphas, j, transitions, gammas[j])
+                else:
+                    _, best = first_best(alpha, c)
+                    for y in range(c):
+                        gammas[j, y] = best
         for y in range(c):
             by_label[y] = alphas[length, y] + end[y]
         label, best = first_best(by_label, c)

@@ -21,8 +21,8 @@ import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, highest
-from trelliswork.structures.chain.kernels import SMALLEST, some_below, times_matrix, vanished
+from trelliswork.runtime.kernel_math import exp, highest, times_matrix
+from trelliswork.structures.chain.kernels import SMALLEST, add_arcs, some_below, vanished
 
 DRIFT = 100.0  # how far weights may be from 1 before the common level of what is being added up follows them
 MOST_LIFTED = 345.0  # what was lost before a level sank by this much is still below rounding behind it
@@ -234,16 +234,8 @@ def _leave(scores, size, tiled, entered, reached, after, flat, posteriors, pull)
 @kernel(FAST)
 def _return(pull, arcs_to, alpha, before):
     """Compute β(x) = Σ_y e^{a_xy} pull(y)."""  # [S0.4]
-    c = alpha.shape[0]
-    if arcs_to.shape[0] > 0:
-        times_matrix(pull, arcs_to, before)
-    else:
-        total = 0.0
-        for y in range(c):
-            total += pull[y]
-        for x in range(c):
-            before[x] = total
-    for x in range(c):  # what is unreachable must stay 0 also where its β is beyond all numbers
+    _enter(pull, arcs_to, before)
+    for x in range(alpha.shape[0]):  # what is unreachable must stay 0 also where its β is beyond all numbers
         before[x] = before[x] if alpha[x] > 0.0 else 0.0
 
 
@@ -265,25 +257,6 @@ def _row_backward(scores, arcs_to, shifts, length, alphas, gammas, levels, works
             pull[y] = pull[y] if gamma[y] > 0.0 else 0.0
         if i > 0:
             _return(pull, arcs_to, alphas[i], after[i])
-
-
-@kernel(FAST)
-def _arc_gradient(alphas, pulls, length, arcs, row, d_arcs):
-    """Compute d_arcs(x, y) = e^{a_xy} Σ_i α_i(x) pull_i(y)."""  # [S0.8]
-    c, n_left = arcs.shape[0], (length - 1) % 4
-    for x in range(c):
-        for y in range(c):
-            row[y] = 0.0
-        for i in range(1, 1 + n_left):
-            w0 = alphas[i, x]
-            for y in range(c):
-                row[y] += w0 * pulls[i, y]
-        for i in range(1 + n_left, length, 4):
-            w0, w1, w2, w3 = alphas[i, x], alphas[i + 1, x], alphas[i + 2, x], alphas[i + 3, x]
-            for y in range(c):
-                row[y] += w0 * pulls[i, y] + w1 * pulls[i + 1, y] + w2 * pulls[i + 2, y] + w3 * pulls[i + 3, y]
-        for y in range(c):
-            d_arcs[x, y] = row[y] * arcs[x, y]
 
 
 @kernel(FAST)
@@ -310,7 +283,7 @@ def backward_scaled(first, last, scores, arcs, shifts, end, lengths, run, grad, 
     d_segments, d_scores, d_arcs, d_start, d_end = gradients
     _, n, k, c = d_segments.shape
     after, reached, tiled = np.empty((n + 1, c)), np.empty((n + 1) * c), np.empty((k, c))
-    pulls, row, arcs_to = np.empty((n, c)), np.empty(c), arcs.T.copy()
+    pulls, arcs_to = np.empty((n, c)), arcs.T.copy()
     for b in range(first, last):
         if wide[b]:
             continue
@@ -330,4 +303,7 @@ def backward_scaled(first, last, scores, arcs, shifts, end, lengths, run, grad, 
         )  # fmt: skip
         for y in range(c):
             d_start[b, y] = pulls[0, y] * gammas[b, 0, y]
-        _arc_gradient(alphas[b], pulls, length, arcs, row, d_arcs[b])
+        add_arcs(alphas[b, 1:], pulls, length, d_arcs[b])  # d_arcs(x, y) = e^{a_xy} Σ_i α_i(x) pull_i(y)  [S0.8]
+        for x in range(arcs.shape[0]):
+            for y in range(arcs.shape[0]):
+                d_arcs[b, x, y] *= arcs[x, y]

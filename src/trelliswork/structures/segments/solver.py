@@ -16,10 +16,9 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import as_array, as_tensor
-from trelliswork.runtime.kernel_math import first_not_a_score
+from trelliswork.runtime.kernel_math import first_not_a_score, shifted_exp
 from trelliswork.runtime.threads import over_rows, row_ranges
 from trelliswork.semirings import Max
-from trelliswork.structures.chain.kernels import shifted_exp
 from trelliswork.structures.chain.scan import kind_of
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, top_by, uniforms
 from trelliswork.structures.record import Decoded, Example, Scores, Structure

@@ -76,15 +76,10 @@ def _add_around(row, through, factor, size):
 
 
 @kernel(FAST, inline=True)
-def _move_around(row, moved_row, through, moved_through, factor, moved_factor, size):
-    """Return `_add_around` of numbers that move."""
-    too_small = 0
+def _add_two(row, factor, one, other_factor, other, size):
+    """row += factor * one + other_factor * other, from 1: how products change."""
     for m in range(1, size):
-        product = factor * through[m]
-        too_small += (product < SMALLEST) & (through[m] > 0.0)
-        row[m] += product
-        moved_row[m] += moved_factor * through[m] + factor * moved_through[m]
-    return too_small
+        row[m] += factor * one[m] + other_factor * other[m]
 
 
 @kernel(FAST)
@@ -120,13 +115,12 @@ def eliminate(value, change, moving, n, low, order):
         for h in range(low, v):
             if work[h, v] > 0.0:
                 factor = work[h, v] * inverse
+                too_small += _add_around(work[h], work[v], factor, v)
+                work[h, h] = 0.0
                 if moving:
                     moved_factor = (moved[h, v] - factor * moved_d[v]) * inverse
-                    too_small += _move_around(work[h], moved[h], work[v], moved[v], factor, moved_factor, v)
+                    _add_two(moved[h], moved_factor, work[v], factor, moved[v], v)
                     moved[h, h] = 0.0
-                else:
-                    too_small += _add_around(work[h], work[v], factor, v)
-                work[h, h] = 0.0
         log_det += np.log(d[v])
     return (WIDE if too_small else FINE), log_det
 
@@ -191,21 +185,13 @@ def _dot_and_add(row, through, factor, total, size):
     return dot
 
 
-@kernel(FAST, inline=True)
-def _move_dot_and_add(row, moved_row, through, moved_through, factor, moved_factor, total, size):
-    """The change of `_dot_and_add`."""
-    dot = 0.0
-    for m in range(1, size):
-        dot += moved_row[m] * through[m] + row[m] * moved_through[m]
-        total[m] += moved_factor * row[m] + factor * moved_row[m]
-    return dot
-
-
 @kernel(FAST)
-def _undo(value, change, moving, n, low):
+def _gradients(value, change, moving, n, low, root, moved_root):
     """Compute gradient[h, m] = ∂ log Z / ∂ A[h, m], from the smallest graph to the whole; 0 where A is 0."""
     work, _, gradient, d, pi, pi_bar, sums, dots = value
     moved, _, moved_gradient, moved_d, moved_pi, moved_bar, moved_sums, moved_dots = change
+    if low == 1:
+        _root_gradients(value, change, moving, n, root, moved_root)
     for v in range(low + 1, n + 1):
         inverse = 1.0 / d[v]
         sums[:v] = 0.0
@@ -217,9 +203,8 @@ def _undo(value, change, moving, n, low):
                 dots[h] = _dot_and_add(gradient[h], work[v], factor, sums, v)
                 if moving:
                     moved_factor = (moved[h, v] - factor * moved_d[v]) * inverse
-                    moved_dots[h] = _move_dot_and_add(
-                        gradient[h], moved_gradient[h], work[v], moved[v], factor, moved_factor, moved_sums, v
-                    )
+                    moved_dots[h] = _dot_and_add(moved_gradient[h], work[v], factor, moved_sums, v)
+                    moved_dots[h] += _dot_and_add(gradient[h], moved[v], moved_factor, moved_sums, v)
         through, moved_through = 0.0, 0.0  # Σ_{h,m} ∂ log Z / ∂ A'[h, m] A[h, v] A[v, m] / d_v
         for m in range(1, v):
             through += sums[m] * work[v, m]
@@ -263,13 +248,6 @@ def start_from(numbers, order):
         order[i], pi[i], pi_bar[i] = i, 0.0, 0.0
         for j in range(len(order)):
             weights[i, j] = work[i, j]
-
-
-@kernel(EXACT)
-def _gradients(value, change, moving, n, low, root, moved_root):
-    if low == 1:
-        _root_gradients(value, change, moving, n, root, moved_root)
-    _undo(value, change, moving, n, low)
 
 
 @kernel(EXACT)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.arrays import NEG_INF
-from trelliswork.runtime.compilation import EXACT, FAST_WITH_NAN, kernel
-from trelliswork.runtime.kernel_math import exp, log, log_add, log_sum
+from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.runtime.kernel_math import exp, log, log_add, log_arrivals, log_sum
 
 
 @kernel(EXACT)
@@ -102,23 +102,6 @@ def _root_gradients(work, n, log_d, log_root, log_bar, terms):
         log_bar[r] = log_sum(terms[r:], n + 1 - r)
 
 
-@kernel(FAST_WITH_NAN)
-def _sum_over_heads(log_gradient, work, low, v, log_d, tops, sums):
-    """sums[m] = log Σ_h G[h, m] A[h, v] / d_v, side by side for all m."""
-    for m in range(1, v):
-        tops[m], sums[m] = NEG_INF, 0.0
-    for h in range(low, v):
-        for m in range(1, v):
-            tops[m] = max(tops[m], log_gradient[h, m] + work[h, v])
-    for m in range(1, v):
-        tops[m] = tops[m] if tops[m] > NEG_INF else 0.0
-    for h in range(low, v):
-        for m in range(1, v):
-            sums[m] += exp(log_gradient[h, m] + work[h, v] - tops[m])
-    for m in range(1, v):
-        sums[m] = tops[m] + log(sums[m]) - log_d
-
-
 @kernel(EXACT)
 def _log_plus(log_sum, rest):
     """Return log(exp(log_sum) + rest) for a rest of any sign, -inf where rounding leaves nothing."""
@@ -131,7 +114,9 @@ def _log_plus(log_sum, rest):
 def _undo(work, n, low, log_d, log_pi, log_bar, log_gradient, tops, sums):
     """Equations (6) and (7) from the smallest graph to the whole; -inf where A is 0."""
     for v in range(low + 1, n + 1):
-        _sum_over_heads(log_gradient, work, low, v, log_d[v], tops, sums)
+        log_arrivals(work[low:v, v], log_gradient[low:v], tops[:v], sums[:v])
+        for m in range(1, v):  # log Σ_h G[h, m] A[h, v] / d_v
+            sums[m] -= log_d[v]
         rest = 1.0 - np.exp(log_bar[v] + log_pi[v])
         for m in range(1, v):
             rest -= np.exp(sums[m] + work[v, m])

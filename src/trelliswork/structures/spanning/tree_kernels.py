@@ -148,13 +148,9 @@ def _expand(n, n_nodes, parent, chosen, state, tables, heads):
 @kernel(EXACT)
 def _work(size):
     """Return tables of counts, scores and the arcs that they stand for; lists of nodes."""
-    shape, wide = (2 * size, 2 * size), 2 * size
-    tables = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
-    nodes = (
-        np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64),
-        np.empty(wide, np.int64),
-    )  # fmt: skip
-    return tables, nodes
+    table, line = np.empty((2 * size, 2 * size), np.int64), np.empty(2 * size, np.int64)
+    nodes = line, line.copy(), line.copy(), line.copy(), line.copy()
+    return (table, np.empty(table.shape), table.copy(), table.copy()), nodes
 
 
 @kernel(EXACT)
@@ -264,11 +260,6 @@ def _eliminate(scores, n, numbers, tops, order):
 
 
 @kernel(EXACT)
-def _draw(graph, choices, size, state):
-    return draw(choices, size, state) if graph.is_log else draw_weight(choices, size, state)
-
-
-@kernel(EXACT)
 def _way(graph, h, m, level, choices, state):
     """Return the last eliminated node on an arc h -> m of the graph of nodes 0..level-1; 0 if the arc is direct."""
     arcs, work, d, n, is_log = graph
@@ -276,7 +267,8 @@ def _way(graph, h, m, level, choices, state):
     for v in range(level, n + 1):
         way = work[h, v] + work[v, m] - d[v] if is_log else work[h, v] * work[v, m] / d[v]
         choices[v - level + 1] = way
-    chosen = _draw(graph, choices, n + 2 - level, state)
+    n_ways = n + 2 - level
+    chosen = draw(choices, n_ways, state) if is_log else draw_weight(choices, n_ways, state)
     return chosen + level - 1 if chosen > 0 else 0
 
 
@@ -299,7 +291,7 @@ def _sample_tree(graph, into, through, choices, state):
     for v in range(1, graph.n + 1):
         for h in range(v):
             choices[h] = nothing if _hangs_below(h, through, into, v) else graph.work[h, v]
-        head = _draw(graph, choices, v, state)
+        head = draw(choices, v, state) if graph.is_log else draw_weight(choices, v, state)
         for m in range(1, v):
             if through[m] == v:
                 into[m] = v

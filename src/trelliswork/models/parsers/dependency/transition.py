@@ -56,7 +56,7 @@ from trelliswork.structures.beam import (
     beam_search,
     local_log_prob,
 )
-from trelliswork.structures.beam.oracle_kernels import lift_rows
+from trelliswork.structures.beam.parse_kernels import lift_rows
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
 from trelliswork.structures.frontier_kernels import NOTHING
 

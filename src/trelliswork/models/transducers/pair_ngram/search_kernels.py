@@ -69,7 +69,7 @@ class Room(NamedTuple):
     items: Items
     tree: Beginnings
     entries: Entries
-    heap: Array  # int32: beginnings that are to be continued
+    heap: tuple[Array, Array]  # float64, int32: a queue of the beginnings that are to be continued
     numbers: Array  # int64: how many rounds there were, and how many symbols the last one touched
 
 
@@ -86,7 +86,7 @@ def _room(size):
             np.empty(size, np.int32), np.zeros(1, np.int64),
         ),
         Entries(np.empty(size, np.int64), np.zeros(size, np.int64), np.empty(size, np.int32)),
-        np.empty(size, np.int32), np.zeros(2, np.int64),
+        (np.empty(size), np.empty(size, np.int32)), np.zeros(2, np.int64),
     )  # fmt: skip
 
 
@@ -200,7 +200,7 @@ def _grow(room, n_heap, round, beginning, ended):
                 item = following[item]
             parent[number], symbol_of[number], length[number] = beginning, symbol, length[beginning] + 1
             log_prob[number], head_of[number] = log_prob[beginning] + math.log(total), head
-            push(heap, n_heap, log_prob, number)
+            push(heap, n_heap, log_prob[number], number)
             number, n_heap = number + 1, n_heap + 1
     tree.used[0] = number
     return n_heap
@@ -212,7 +212,7 @@ def _begin(items, tree, heap):
     items.state[0], items.pending[0], items.until[0], items.share[0], items.next[0] = START, NONE, NONE, 1.0, NONE
     tree.parent[0], tree.symbol[0], tree.length[0], tree.log_prob[0], tree.head[0] = NONE, NONE, 0, 0.0, 0
     items.used[0] = tree.used[0] = 1
-    heap[0] = 0
+    push(heap, 0, 0.0, 0)
 
 
 @kernel(EXACT)
@@ -231,13 +231,13 @@ def _search(model, lattice, room, round, leaves, widest):
     They are unless more than `widest` beginnings of one length had to be continued: the others are then given up.
     The number is -1 if the room is too small.
     """
-    steps, tree, heap = no_steps(lattice, room.heap.shape[0]), room.tree, room.heap
-    head, length_of, log_prob = tree.head, tree.length, tree.log_prob
+    steps, tree, heap = no_steps(lattice, room.heap[1].shape[0]), room.tree, room.heap
+    head, length_of = tree.head, tree.length
     _begin(room.items, tree, heap)
     n_continued = np.zeros(_most_written(model, lattice) + 1, np.int64)  # of beginnings of each length
     n_leaves, certain, n_heap = 0, True, 1
     while n_heap and n_leaves < leaves.shape[0]:
-        beginning = pop(heap, n_heap, log_prob)
+        beginning = pop(heap, n_heap)
         n_heap -= 1
         length = length_of[beginning]
         if head[beginning] == NONE:
@@ -266,7 +266,7 @@ def search(model, lattice, room, leaves, widest):
         leaves: Numbers of the leaves, int32 [top_k], filled in.
         widest: Largest number of chunk pairs at a position.
     """
-    size = room.heap.shape[0]
+    size = room.heap[1].shape[0]
     while True:
         round = Round(
             np.full(model.n_symbols, NONE, np.int32), np.zeros(model.n_symbols), np.empty(model.n_symbols, np.int32),
