@@ -13,20 +13,10 @@ from tests.contract.base import case
 from trelliswork.data.weight_files import pack_weights, read_arrays
 from trelliswork.errors import ModelError
 
-KINDS = [
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
+KINDS = (
+    "bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
     "complex64",
-]
+)  # fmt: skip
 
 
 def test_every_type_and_shape_comes_back(tmp_path: Path) -> None:
