@@ -49,6 +49,16 @@ RECORDER = record()
 
 
 @pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Each test begins with one thread, whatever the one before has left: threads of two processes wait for each other.
+
+    A command sets the number of its process; so does a network that gives torch one thread for a while, where a test
+    only pretends that there are several.
+    """
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
 def kernels_are_listed(request: pytest.FixtureRequest) -> Iterator[None]:
     """A kernel that Python calls is on the list of those that wheels carry."""
     yield

@@ -175,9 +175,9 @@ def test_a_pipe_is_not_read_by_a_check(folder: Path) -> None:
     os.write(writing, TAGGED.encode())
     os.close(writing)
     code = "import sys; from trelliswork.cli.main import run; sys.exit(run(sys.argv[1:]))"
-    arguments = [sys.executable, "-c", code, "train", f"/dev/fd/{reading}", "--max-iterations", "2", "--out", "m"]
+    arguments = ["-c", code, "train", f"/dev/fd/{reading}", "--model", "crf", "--max-iterations", "2", "--out", "m"]
     done = subprocess.run(
-        arguments, capture_output=True, text=True, cwd=folder, pass_fds=[reading], check=False
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=folder, pass_fds=[reading], check=False
     )  # fmt: skip
     os.close(reading)
     assert done.returncode == 0, done.stderr

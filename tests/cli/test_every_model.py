@@ -78,7 +78,7 @@ def _check(record: dict, n: int) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_any_other_model_is_trained_loaded_asked_scored_and_shown(cli: Cli, tmp_path: Path, name: str) -> None:
     """Parsers and models of events: the commands ask what they learn from, and do not know what they are."""
-    corpus = builtin_corpus(sizes=(12, 4, 4))
+    corpus = builtin_corpus(sizes=(6, 2, 2))
     write_treebank(corpus, tmp_path)
     write_events(corpus, tmp_path)
     train, out = tmp_path / FILES[entry_of(name).learns_from], tmp_path / "model"

@@ -31,7 +31,7 @@ def test_the_folder_is_that_of_the_model_unless_named(cli: Cli, data: Path, tmp_
         "--out",
         tmp_path / "chunker",
         "--model",
-        "bilstm-grsemicrf",
+        "bilstm-semicrf",
         "--epochs",
         1,
     ]

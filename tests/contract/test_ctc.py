@@ -177,7 +177,7 @@ def test_divergence_is_infinite_however_improbable_what_is_forbidden_is(backend:
 def test_derivatives_of_the_entropy() -> None:
     scores = frames(8, t=3).requires_grad_()
     assert gradcheck(lambda each: CTC(each).entropy(), scores)
-    assert gradgradcheck(lambda each: CTC(each).entropy(), scores)
+    assert gradgradcheck(lambda each: CTC(each).entropy(), scores, fast_mode=True)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -198,7 +198,7 @@ def test_first_and_second_derivatives(backend: str) -> None:
         return CTC(scores, lengths=[4, 2, 3], backend=backend).log_prob([[1, 1], [2], []])
 
     assert gradcheck(log_prob, (scores,))
-    assert gradgradcheck(log_prob, (scores,))
+    assert gradgradcheck(log_prob, (scores,), fast_mode=True)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

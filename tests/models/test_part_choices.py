@@ -34,7 +34,7 @@ ARCS = [
 ]
 
 
-def every_answer(model: Any, sentence: Sentence, pins: Any, most: int = 7000) -> list[tuple[Any, float]]:
+def every_answer(model: Any, sentence: Sentence, pins: Any, most: int = 1000) -> list[tuple[Any, float]]:
     """All values that have a probability, which must be all of it."""
     answer = model.predict([sentence], top_k=most, **({} if pins is None else {"pins": [pins]}))[0]
     found = [(each.value, each.probability) for each in answer.alternatives]
@@ -120,7 +120,7 @@ def test_spans_of_trees(pins: Any) -> None:
     model = SpanParser.from_data(train, SpanConfig(**NETWORK, span_dim=8, affix_dim=4)).eval()
     sentence = Sentence(("the", "dog", "sleeps"))
     expected: dict[Any, Counter[Any]] = {(i, j): Counter() for i in range(3) for j in range(i + 1, 4)}
-    for tree, probability in every_answer(model, sentence, pins):
+    for tree, probability in every_answer(model, sentence, pins, 7000):
         labels: dict[tuple[int, int], list[str]] = {}
         for start, end, label in brackets_of(sentence_of(tree)):
             labels.setdefault((start, end), []).append(label)
@@ -135,7 +135,7 @@ def test_constituents_of_a_grammar(pins: Any) -> None:
     sentence = Sentence(AMBIGUOUS)
     n, labels = len(sentence), Counter[Any]()
     tops: dict[Any, Counter[str]] = {(i, j): Counter() for i in range(n) for j in range(i + 1, n + 1)}
-    for tree, probability in every_answer(model, sentence, pins):
+    for tree, probability in every_answer(model, sentence, pins, 7000):
         brackets = brackets_of(sentence_of(tree))
         for bracket in set(brackets):
             labels[bracket] += probability

@@ -35,8 +35,7 @@ def segmenter(fitted_once: Segmenter) -> Segmenter:
     return copy.deepcopy(fitted_once)
 
 
-@pytest.mark.parametrize("segments", ["pyramid", "endpoints"])
-@pytest.mark.parametrize("encoder", ["window", "gru"])
+@pytest.mark.parametrize(("segments", "encoder"), [("pyramid", "gru"), ("endpoints", "window")])
 def test_overfits(sentences: list[Sentence], config: TaggerConfig, segments: str, encoder: str) -> None:
     segmenter = fitted(sentences, config, segments=segments, encoder=encoder, characters="cnn")
     assert segmenter.tag(sentences) == [list(sentence.tags or ()) for sentence in sentences]

@@ -88,7 +88,7 @@ def test_derivatives() -> None:
         return read_cells(steps, pairs).sum() + (2 * ends).sum()
 
     assert torch.autograd.gradcheck(loss, given)
-    assert torch.autograd.gradgradcheck(loss, given)
+    assert torch.autograd.gradgradcheck(loss, given, fast_mode=True)
 
 
 def test_a_graph_can_be_walked_twice() -> None:

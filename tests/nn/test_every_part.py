@@ -99,7 +99,7 @@ def test_sentences_of_a_batch_do_not_see_each_other(name: str) -> None:
 def test_gradient_of_encoders_that_stand_elsewhere(name: str) -> None:
     encoder, mask = made(ENCODERS, name), torch.tensor([[True] * 4, [True, True, False, False]])
     assert encoder(vectors(2, 1)).shape == (2, 1, encoder.dim)
-    assert torch.autograd.gradcheck(lambda x: encoder(x, mask), vectors(2, 4).requires_grad_())
+    assert torch.autograd.gradcheck(lambda x: encoder(x, mask), vectors(2, 4).requires_grad_(), fast_mode=True)
     assert weights_pass(encoder, lambda call: call(vectors(2, 4), mask))
 
 
@@ -110,7 +110,7 @@ def test_scorers_of_tags(name: str) -> None:
     assert scorer(tokens).shape == (2, 4, TAGS) and scorer(tokens[:, :1]).shape == (2, 1, TAGS)
     torch.testing.assert_close(scorer(tokens, mask)[1, :2], scorer(tokens[1:, :2])[0])
     torch.testing.assert_close(scorer(tokens.flip(0), mask.flip(0)), scorer(tokens, mask).flip(0))
-    assert torch.autograd.gradcheck(lambda x: scorer(x, mask), tokens.clone().requires_grad_())
+    assert torch.autograd.gradcheck(lambda x: scorer(x, mask), tokens.clone().requires_grad_(), fast_mode=True)
     assert weights_pass(scorer, lambda call: call(tokens, mask))
 
 
@@ -124,7 +124,7 @@ def test_scorers_of_segments(name: str) -> None:
         n_inside = min(3, 4 - start)
         torch.testing.assert_close(scores[:, start, :n_inside], alone[:, start, :n_inside])
     torch.testing.assert_close(scorer(tokens.flip(0)), scores.flip(0))
-    assert torch.autograd.gradcheck(scorer, tokens.clone().requires_grad_())
+    assert torch.autograd.gradcheck(scorer, tokens.clone().requires_grad_(), fast_mode=True)
     assert weights_pass(scorer, lambda call: call(tokens))
 
 
@@ -160,5 +160,5 @@ def test_dropouts_are_linear_in_what_they_drop(kind: type[nn.Module]) -> None:
         return dropout(x)
 
     torch.testing.assert_close(dropped(2 * tokens), 2 * dropped(tokens))
-    assert torch.autograd.gradcheck(dropped, tokens.clone().requires_grad_())
+    assert torch.autograd.gradcheck(dropped, tokens.clone().requires_grad_(), fast_mode=True)
     assert torch.equal(dropout.eval()(tokens), tokens)

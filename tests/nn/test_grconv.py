@@ -46,7 +46,7 @@ def test_first_and_second_derivatives() -> None:
     shapes = ((4, 2, 3), (9, 3), (9, 3), (9,))
     inputs = tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
     assert torch.autograd.gradcheck(lambda *parts: fused_pyramid(*parts, 3), inputs)
-    assert torch.autograd.gradgradcheck(lambda *parts: fused_pyramid(*parts, 3), inputs)
+    assert torch.autograd.gradgradcheck(lambda *parts: fused_pyramid(*parts, 3), inputs, fast_mode=True)
 
 
 def test_a_graph_that_is_kept_gives_the_same_gradient_again() -> None:

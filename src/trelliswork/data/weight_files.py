@@ -8,6 +8,7 @@ written before there was a checksum have none and are read as they are.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -58,7 +59,7 @@ def read_arrays(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Arra
     try:
         with safetensors.safe_open(path, framework="np") as file:
             header = dict(file.metadata() or {})
-        arrays = safetensors.numpy.load_file(path)
+        arrays = _parts_of(np.fromfile(path, np.uint8))
     except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
         raise ModelError(f"{path}: truncated or not safetensors; copy the model again or train again") from error
     stored = header.pop(CHECKSUM, None)
@@ -70,10 +71,33 @@ def read_arrays(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Arra
     return arrays, header
 
 
+def _parts_of(content: Array) -> dict[str, Array]:
+    """Return the arrays of a file that `safe_open` accepts, as parts of its content (`load_file` copies each)."""
+    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = json.loads(content[8:start].tobytes())
+    arrays = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            first, end = entry["data_offsets"]
+            kind, shape = _type_named(entry["dtype"]), entry["shape"]
+            arrays[name] = np.require(content[start + first : start + end].view(kind).reshape(shape), requirements="A")
+    return arrays
+
+
+def _type_named(name: str) -> str:
+    """Return NumPy's name of a type of safetensors.
+
+    >>> _type_named("F32"), _type_named("BOOL")
+    ('<f4', '?')
+    """
+    return "?" if name == "BOOL" else f"<{name[0].lower()}{int(name[1:]) // 8}"
+
+
 def check_finite(arrays: Mapping[str, Array], path: Path) -> None:
     """Refuse weights that are NaN, infinite, or so large that products of them are: no answer would come of them."""
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not bool((np.abs(array) <= min(LARGEST, _largest(array))).all()):
+        most = min(LARGEST, _largest(array)) if array.dtype.kind == "f" else 0.0
+        if most and array.size and not (-most <= array.min() and array.max() <= most):  # also if one is NaN
             expected = "finite weights"
             got = "NaN" if bool(np.isnan(array).any()) else "infinite"
             if bool(np.isfinite(array).all()):
