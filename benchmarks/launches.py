@@ -28,7 +28,8 @@ NOT_LAUNCHED = {
     for name in (
         "view", "_unsafe_view", "reshape", "_reshape_alias", "as_strided", "as_strided_", "expand", "expand_as", "t",
         "transpose",
-        "permute", "unsqueeze", "squeeze", "select", "slice", "narrow", "unbind", "split", "split_with_sizes", "chunk",
+        "permute", "unsqueeze", "unsqueeze_", "squeeze", "squeeze_",
+        "select", "slice", "narrow", "unbind", "split", "split_with_sizes", "chunk",
         "detach", "alias", "diagonal", "movedim", "unflatten", "flatten", "unfold", "empty", "empty_like",
         "empty_strided", "new_empty", "new_empty_strided", "result_type", "resize_", "lift_fresh", "numpy_T", "mT",
         "is_nonzero", "item", "to", "resolve_conj", "resolve_neg", "set_", "data", "requires_grad_", "real", "imag",

@@ -11,29 +11,37 @@ from typing import Any
 import pytest
 import torch
 
+import trelliswork as tw
 from tests.cli.conftest import SMALL
 from tests.cli.conftest import cli as cli
 from tests.tiny_bert import write_bert
 from tests.training.test_resume import DEV, EVERY_STEP, NETWORK, TRAIN, Notes, killed_at, weights
 from trelliswork.data.corpus import builtin_corpus, write_corpus
 from trelliswork.data.corpus.trees import write_events, write_treebank
-from trelliswork.errors import ModelError
+from trelliswork.data.pairs import PairFormat
+from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models import Segmenter, Tagger, TaggerConfig, load_tagger
 from trelliswork.models.networks.pretrained import encoders_of
+from trelliswork.models.transducers.attention.network import AttentionNetwork
+from trelliswork.models.transducers.config import AttentionConfig
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.schedules import make_optimizer
+from trelliswork.web import worker
 
 FILES = {
     "window": "train.conll", "bilstm-semicrf": "train.conll", "multi-task": "train.conll", "biaffine": "train.conllu",
     "transition": "train.conllu", "span-cky": "train.mrg", "joint-events": "train.jsonl",
+    "seq2seq": "train.tsv", "transformer": "train.tsv",
 }  # fmt: skip
 MODES = {
     "window": ["--pretrained-training", "frozen", "--pretrained-layers", "mix"],
     "bilstm-semicrf": ["--pretrained-words", "mean"],
     "transition": ["--pretrained-training", "frozen-first"],
     "span-cky": ["--pretrained-storage", "float16"],
+    "seq2seq": ["--pretrained-training", "frozen", "--pretrained-words", "mean"],
 }
+PAIRS = [tw.Sentence(("Ann", "sees", name), target=(name, "voit", "Ann")) for name in ("Bob", "Eve", "Zoë", "Kim")]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +52,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_treebank(builtin_corpus(sizes=(12, 4, 4)), made)
     write_events(builtin_corpus(sizes=(12, 4, 4)), made)
     write_bert(made / "bert")
+    rows = ["\t".join(" ".join(side) for side in (pair.words, pair.target or ())) for pair in PAIRS]
+    (made / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return made
 
 
@@ -51,7 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_is_trained_loaded_asked_and_scored(cli: Any, folder: Path, tmp_path: Path, name: str) -> None:
     bert = shutil.copytree(folder / "bert", tmp_path / "bert")
     data, out = folder / FILES[name], tmp_path / "model"
-    small = [*SMALL, "--tokeniser", "rules", *MODES.get(name, [])]
+    small = ["--hidden", "16"] if data.suffix == ".tsv" else [*SMALL, "--tokeniser", "rules"]
+    small += MODES.get(name, [])
     trained = cli("train", data, "--model", name, "--pretrained", bert, "--epochs", "2", "--out", out, *small)
     assert trained.status == 0, trained.err
     assert "pretrained encoder: " in trained.err
@@ -64,6 +75,38 @@ def test_a_model_is_trained_loaded_asked_and_scored(cli: Any, folder: Path, tmp_
     assert answered.status == 0 and answered.out, answered.err
     shown = cli("info", out)
     assert shown.status == 0 and "parameters" in shown.out
+
+
+def pair_network(folder: Path, **settings: Any) -> AttentionNetwork:
+    config = AttentionConfig(dim=8, hidden=16, dropout=0.0, pretrained=str(folder / "bert"), **settings)
+    return AttentionNetwork.from_data(PAIRS, config, format=PairFormat("words", "words", "none"))
+
+
+def test_a_transducer_reads_its_sources_through_the_encoder(folder: Path) -> None:
+    model = pair_network(folder)
+    model.loss(PAIRS).backward()
+    (encoder,) = encoders_of(model)
+    assert encoder.model.embeddings.word_embeddings.weight.grad.any()
+    model = pair_network(folder, pretrained_training="frozen").eval()
+    (encoder,) = encoders_of(model)
+    loss = model.loss(PAIRS)
+    model.begin_training(PAIRS, [], 1, lambda text: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoder, "vectors_of", None)  # kept vectors are those of the same words
+        torch.testing.assert_close(model.loss(PAIRS), loss, rtol=1e-5, atol=1e-5)
+    encoder.cache = None
+    with torch.no_grad():
+        encoder.model.embeddings.word_embeddings.weight[4:].mul_(-1)
+    assert not torch.isclose(model.loss(PAIRS), loss, rtol=1e-4)
+    assert model.cost(10) > super(AttentionNetwork, model).cost(10)
+
+
+def test_a_transducer_of_characters_or_subwords_has_no_encoder(folder: Path) -> None:
+    config = AttentionConfig(pretrained=str(folder / "bert"))
+    with pytest.raises(TrellisworkError, match="units of sources are characters; add --source-units words or leave"):
+        AttentionNetwork.from_data(PAIRS, config, format=PairFormat("characters", "words", "none"))
+    with pytest.raises(TrellisworkError, match="cuts words by itself; leave subwords or pretrained out"):
+        AttentionConfig(pretrained=str(folder / "bert"), subwords=10)
 
 
 def config_of(folder: Path, **settings: Any) -> TaggerConfig:
@@ -195,6 +238,24 @@ def test_loading_asks_nobody(folder: Path, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "m" / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelError, match="expected rules of a tokenizer, got other text"):
         load_tagger(tmp_path / "m")
+
+
+def test_a_server_answers_with_it(folder: Path, tmp_path: Path) -> None:
+    """What a worker of `trelliswork serve` does: it loads folders, warms them up, and replies to requests."""
+    words = [tw.Sentence(sentence.words, sentence.tags) for sentence in TRAIN]
+    model = Tagger.from_data(words, config_of(folder)).eval()
+    model.save(tmp_path / "m")
+    models = worker.load_models({"m": str(tmp_path / "m")}, "cpu")
+    tokens = [["Ann", "sings"], ["שלום", "👩‍👩‍👧"]]
+    asked = {"tokens": tokens, "top_k": 0, "confidences": True, "choices": 0, "expected": False}
+    calls = [{"op": "predict", "body": asked}, {"op": "explain", "body": {"tokens": [["Ann", "sings"]], "shown": 3}}]
+    predicted, explained = worker.replies(models["m"], calls)
+    assert (predicted.status, explained.status) == (200, 200)
+    results = json.loads(predicted.body)["results"]
+    assert [sentence["value"] for result in results for sentence in result["sentences"]] == [
+        model.tag(words) for words in tokens
+    ]
+    assert "pretrained" in explained.body.decode()
 
 
 def test_a_folder_of_an_earlier_version(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -75,6 +78,55 @@ def test_later_runs_and_others_find_what_is_kept(tmp_path: Path) -> None:
     looked_up = [cache.look_up(SENTENCES) for cache in (more, third)]
     assert all(torch.equal(*pair) for pair in zip(*(each or () for each in looked_up), strict=True))
     assert first.look_up(SENTENCES) is None  # it sees what was there when it was made
+
+
+def test_two_runs_fill_one_directory_at_a_time(tmp_path: Path) -> None:
+    """Neither waits nor sees half a file; both compute what was missing when they began."""
+    made = frozen()
+    first, second = cache_for(made, tmp_path), cache_for(made, tmp_path)
+    assert (first.fill(made, SENTENCES), second.fill(made, SENTENCES[:3])) == (5, 3)
+    third = cache_for(made, tmp_path)
+    assert len(third) == 5 and third.fill(made, SENTENCES) == 0
+    looked_up = [cache.look_up(SENTENCES[:3]) or [] for cache in (first, second, third)]
+    for vectors in zip(*looked_up, strict=True):
+        torch.testing.assert_close(vectors[0], vectors[1], rtol=1e-4, atol=1e-5)
+        assert torch.equal(vectors[2], vectors[0]) or torch.equal(vectors[2], vectors[1])
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, MemoryError])
+def test_a_run_that_is_stopped_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]
+) -> None:
+    made, reads = frozen(), itertools.count()
+    read = made.vectors_of
+
+    def stopped(sentences: Sequence[Sequence[str]], scales: object = None) -> list[torch.Tensor]:
+        if next(reads) == 2:
+            raise end
+        return read(sentences)
+
+    monkeypatch.setattr(encoding_cache, "BATCH_TOKENS", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(made, "vectors_of", stopped)
+        with pytest.raises(end):
+            cache_for(made, tmp_path).fill(made, SENTENCES)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert cache_for(made, tmp_path).fill(made, SENTENCES) == 5
+
+
+def test_a_directory_that_is_read_alone_serves_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = frozen()
+    cache_for(made, tmp_path).fill(made, SENTENCES[:2])
+    monkeypatch.setattr("tempfile.mkstemp", _refused)
+    monkeypatch.setattr("os.open", _refused)
+    again = cache_for(made, tmp_path)
+    assert again.fill(made, SENTENCES[:2]) == 0 and again.look_up(SENTENCES[:2]) is not None
+    with pytest.raises(OutputError, match="the disk is read-only; choose another folder"):
+        again.fill(made, SENTENCES)
+
+
+def _refused(*arguments: object, **named: object) -> None:
+    raise OSError(errno.EROFS, "Read-only file system")
 
 
 def test_the_key_changes_with_all_that_vectors_depend_on() -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
-from tests.tiny_bert import bert, encoder, tokenizer
+from tests.tiny_bert import bert, encoder, tokenizer, write_bert
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder
-from trelliswork.nn.encoders.subwords import windows
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder, _check_fit
+from trelliswork.nn.encoders.subwords import window_of, windows
 
 
 def test_windows_cover_everything_and_overlap() -> None:
@@ -27,6 +30,12 @@ def test_windows_cover_everything_and_overlap() -> None:
                 assert ranges[-1][1] == n
                 assert all(last - first <= room for first, last in ranges)
                 assert all(before[1] - after[0] >= overlap for before, after in itertools.pairwise(ranges))
+                for at in range(n):
+                    to_edges = [
+                        -1 if not a <= at < b else min(at - a if a else n, b - 1 - at if b < n else n)
+                        for a, b in ranges
+                    ]
+                    assert window_of(at, ranges) == to_edges.index(max(to_edges))
 
 
 def test_a_word_is_its_first_sub_word() -> None:
@@ -111,6 +120,49 @@ def test_bad_settings_say_what_to_do(tmp_path: Path) -> None:
         encoder(overlap=14)
     with pytest.raises(TrellisworkError, match="expected a model of Hugging Face, got"):
         PretrainedEncoder.from_name(str(tmp_path))
+
+
+def _cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _changed(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+FAULTS: dict[str, Any] = {
+    "it has no tokenizer.json": lambda folder: (folder / "tokenizer.json").unlink(),
+    "expected a tokenizer, got 5 special tokens and no sub-words; copy tokenizer.json": lambda folder: [
+        (folder / name).unlink() for name in ("tokenizer.json", "tokenizer_config.json")
+    ],
+    "its weights are damaged": lambda folder: _cut_short(folder / "model.safetensors"),
+    "its config.json and weights do not fit": lambda folder: _changed(folder / "config.json", ": 12,", ": 16,"),
+    "expected the weights of its config.json, got a file that lacks 16, such as encoder.layer.2": lambda folder: (
+        _changed(folder / "config.json", '"num_hidden_layers": 2', '"num_hidden_layers": 3')
+    ),
+    "expected at most 192 sub-words, as the model has vectors for, got 193; use the tokenizer of this": lambda folder: (
+        _changed(folder / "tokenizer.json", '"[PAD]": 0,', '"[PAD]": 0, "more": 192,')
+    ),
+}
+
+
+def test_a_folder_with_a_part_missing_or_foreign(tmp_path: Path) -> None:
+    """Without a word, transformers fills in random weights and tokenizers that know nothing."""
+    whole = write_bert(tmp_path / "whole")
+    assert PretrainedEncoder.from_name(str(whole)).dim == 8
+    for i, (problem, damage) in enumerate(FAULTS.items()):
+        damage(shutil.copytree(whole, tmp_path / str(i)))
+        with pytest.raises(TrellisworkError, match=problem):
+            PretrainedEncoder.from_name(str(tmp_path / str(i)))
+
+
+def test_a_model_that_writes_is_no_encoder() -> None:
+    config = SimpleNamespace(is_encoder_decoder=True, model_type="t5")
+    model = SimpleNamespace(config=config, get_input_embeddings=lambda: torch.nn.Embedding(300, 2))
+    with pytest.raises(TrellisworkError, match=r"got an encoder with a decoder \(t5\); choose a model such as bert"):
+        _check_fit("t5", model, tokenizer(), [])
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
+import math
+import re
+import sys
+import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from tests.tiny_bert import SPELLING, bert, tokenizer
+from tests.tiny_bert import SPELLING, bert, tokenizer, write_bert
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.nn import TokenClassifierWithCRF
 from trelliswork.tags.schemes import violations
 
+GUIDE = Path(__file__).parents[2] / "docs/guides/pretrained.md"
 LABELS = ["O", "B-PER", "I-PER"]
 DATA = [
     (["Ann", "Lee", "sings", "."], ["B-PER", "I-PER", "O", "O"]), (["Stop", "!"], ["O", "O"]),
@@ -113,6 +118,74 @@ def test_spans_of_a_text_have_offsets_and_exact_probabilities() -> None:
     assert [span.text for span in plain] == ["Ann", "sings"] and all(0.5 <= span.probability <= 1 for span in plain)
 
 
+WORDS = [
+    "Jürgen",
+    "Müller",
+    "👩‍👩‍👧",
+    "\u200b",
+    "grüßt",
+    "मुंबई",
+    "北",
+    "京",
+    "!",
+]  # the tokenizer drops the zero-width space
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_text_in_any_script_against_every_tag_sequence(form: Any) -> None:
+    """Words keep their marks, and a span its exact probability, whatever the tokenizer makes of them."""
+    from tokenizers import normalizers
+
+    model = classifier()
+    rules = model.encoder.subwords.tokenizer.backend_tokenizer
+    rules.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=True)
+    assert model.encoder.subwords.split(["\u200b"]) == ([rules.token_to_id("[UNK]")], [0])
+    with torch.no_grad():
+        model.scorer.weight.mul_(30)
+        model.crf.transitions.mul_(3)
+    words = [unicodedata.normalize(form, word) for word in WORDS]
+    text = "  {} {} {}\t{}\n{} {} {}{}{} ".format(*words)
+    spans = model.predict(text)
+    assert spans and all(text[span.start : span.end] == span.text for span in spans)
+    weights = _weight_of_each_sequence(model, words)
+    best = max(weights, key=weights.__getitem__)
+    runs = [set(_spans(sequence)) for sequence in weights]
+    for span, (first, last) in zip(spans, _spans(best), strict=True):
+        assert "".join(span.text.split()) == "".join("".join(words[first:last]).split())
+        inside = sum(weight for each, weight in zip(runs, weights.values(), strict=True) if (first, last) in each)
+        assert span.probability == pytest.approx(inside / sum(weights.values()), rel=1e-4)
+
+
+def _weight_of_each_sequence(model: TokenClassifierWithCRF, words: list[str]) -> dict[tuple[int, ...], float]:
+    """exp(score) of each legal sequence of O, B-PER, I-PER."""
+    with torch.no_grad():
+        emissions = model.scorer(model.encoder([words]))[0].double().numpy()
+    start, end = (each.detach().double().numpy() for each in (model.crf.start_transitions, model.crf.end_transitions))
+    arcs, weights = model.crf.transitions.detach().double().numpy(), {}
+    for sequence in itertools.product(range(3), repeat=len(words)):
+        if sequence[0] != 2 and (0, 2) not in itertools.pairwise(sequence):
+            score = start[sequence[0]] + end[sequence[-1]] + sum(emissions[i, tag] for i, tag in enumerate(sequence))
+            weights[sequence] = math.exp(score + sum(arcs[a, b] for a, b in itertools.pairwise(sequence)))
+    return weights
+
+
+def _spans(sequence: tuple[int, ...]) -> list[tuple[int, int]]:
+    firsts = [i for i, tag in enumerate(sequence) if tag == 1]
+    return [(i, next((j for j in range(i + 1, len(sequence)) if sequence[j] != 2), len(sequence))) for i in firsts]
+
+
+def test_text_longer_than_the_window_is_read_to_its_end() -> None:
+    model = classifier()
+    words = ["Ann", "Lee", "sings", "."] * 50  # 600 sub-words, windows of 62
+    states = model.encoder([words])
+    assert states.shape == (1, 200, 8) and not torch.allclose(states[0, 0], states[0, -4])
+    with torch.no_grad():
+        model.scorer.weight.copy_(torch.stack([states[0, 3], states[0, 0], states[0, 1]]) * 5)
+    text = "".join(f"{word} " for word in words)
+    spans = model.predict(text)
+    assert spans[-1].start == len(text) - 16 and all(text[span.start : span.end] == span.text for span in spans)
+
+
 def _place(text: str, words: list[str], i: int) -> int:
     """Where a word starts in a text."""
     at = 0
@@ -139,6 +212,7 @@ def test_a_new_head_over_a_folder_of_a_transformer(tmp_path: Path) -> None:
     bert(len(SPELLING)).save_pretrained(tmp_path)
     tokenizer(SPELLING).save_pretrained(tmp_path)
     model = TokenClassifierWithCRF.from_pretrained(tmp_path, LABELS)
+    assert all(module.training for module in model.modules())
     assert model.config.model_type == "bert" and model.crf.tags == tuple(LABELS)
     with pytest.raises(ModelError, match="the head is new; give the names of its tags as labels"):
         TokenClassifierWithCRF.from_pretrained(tmp_path)
@@ -156,9 +230,6 @@ def test_what_does_not_fit_is_said() -> None:
         model(torch.ones(1, 3, dtype=torch.long))
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("accelerate") is None, reason="the Trainer needs accelerate, see the guide"
-)
 def test_the_trainer_trains_evaluates_and_saves_it(tmp_path: Path) -> None:
     from transformers import Trainer, TrainingArguments
 
@@ -183,3 +254,24 @@ def test_the_trainer_trains_evaluates_and_saves_it(tmp_path: Path) -> None:
     assert after["eval_loss"] < before["eval_loss"] and after["eval_accuracy"] > before["eval_accuracy"]
     model.save_pretrained(tmp_path / "m")
     assert TokenClassifierWithCRF.from_pretrained(tmp_path / "m").predict("Ann") == model.eval().predict("Ann")
+
+
+def test_the_lightning_module_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the guide has it, over a stand-in for the class of lightning, which asks the same two methods."""
+    (code,) = [
+        block for block in re.findall(r"```py\n(.*?)```", GUIDE.read_text("utf-8"), re.S) if "lightning" in block
+    ]
+    monkeypatch.setitem(sys.modules, "lightning", SimpleNamespace(LightningModule=torch.nn.Module))
+    names: dict[str, Any] = {}
+    exec(code, names)
+    torch.manual_seed(1)
+    module = names["Tagging"](write_bert(tmp_path), LABELS)
+    optimizer, losses = module.configure_optimizers(), []
+    batch = module.model.collate([module.model.features(*pair) for pair in DATA])
+    optimizer.param_groups[0]["lr"] = 0.01
+    for i in range(20):
+        losses.append(module.training_step(batch, i))
+        optimizer.zero_grad()
+        losses[-1].backward()
+        optimizer.step()
+    assert len(optimizer.param_groups[0]["params"]) == len(list(module.parameters())) and losses[-1] < losses[0] / 2

@@ -15,7 +15,7 @@ from trelliswork.distributions.checks import (
     check_tensors,
     flat_lengths,
     one_dtype,
-    refuse_not_scores,
+    refuse_not_scores_in,
 )
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import INF, Bool, Int
@@ -153,8 +153,7 @@ def check_scores(parts: tuple[Tensor, Tensor, Tensor, Tensor], arrays: ChainArra
     """Refuse NaN and +inf, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
     if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return
-    for name, part in zip(("emissions", "transitions", "start", "end"), parts, strict=True):
-        refuse_not_scores(name, part)
+    refuse_not_scores_in(dict(zip(("emissions", "transitions", "start", "end"), parts, strict=True)))
 
 
 def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*batch n"], c: int) -> None:

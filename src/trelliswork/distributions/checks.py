@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 import torch
@@ -106,6 +106,16 @@ def refuse_not_scores(
             f"{name} must be finite numbers or -inf; got {scores[tuple(place)].item()} at {at(place)}; "
             "look for a division by zero or an overflow upstream, and forbid with -inf"
         )
+
+
+def refuse_not_scores_in(parts: Mapping[str, Tensor | None]) -> None:
+    """Refuse what `refuse_not_scores` does in several parts; on a device, one number is waited for, not one of each."""
+    given = {name: part.detach() for name, part in parts.items() if part is not None and part.numel()}
+    most = [min(LARGEST_SCORE, torch.finfo(part.dtype).max) for part in given.values()]
+    highest = [part.amax() for part in given.values()]  # NaN is higher than all numbers
+    if highest and any_seen(~(torch.stack(highest) <= min(most))):
+        for name, part in given.items():
+            refuse_not_scores(name, part)
 
 
 def named_place(*names: str) -> Callable[[list[int]], str]:

@@ -17,7 +17,7 @@ from trelliswork.distributions.checks import (
     flat_lengths,
     is_whole,
     one_dtype,
-    refuse_not_scores,
+    refuse_not_scores_in,
 )
 from trelliswork.distributions.segment_values import Nested
 from trelliswork.errors import ScoreError
@@ -126,9 +126,7 @@ def check_scores(parts: dict[str, Tensor | None], arrays: SegmentArrays | None) 
     """Refuse NaN and +inf, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
     if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return
-    for name, part in parts.items():
-        if part is not None:
-            refuse_not_scores(name, part)
+    refuse_not_scores_in(parts)
 
 
 class SegmentScores(StructuredDistribution[Nested]):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trelliswork.models.recipe import Recipe
 
 VECTORS = "trelliswork.models.networks.config:VectorFile"
+ENCODINGS = "trelliswork.models.networks.config:KeptEncodings"
 PAIRS = "trelliswork.models.transducers.config:PairFiles"
 TRAINING = ("trelliswork.training.config:TrainingConfig", "trelliswork.models.networks.config:Machine")
 NETWORK_RECIPE = "trelliswork.models.networks.recipe:NetworkRecipe"
@@ -62,7 +63,7 @@ class Entry:
     settings: str
     learns_from: str = "tags"
     recipe: str = NETWORK_RECIPE
-    data: tuple[str, ...] = (VECTORS,)
+    data: tuple[str, ...] = (VECTORS, ENCODINGS)
     sources: tuple[str, ...] = ()
     training: tuple[str, ...] = TRAINING
     values: Values = field(default_factory=dict)
@@ -125,8 +126,8 @@ def _tagger(
     folder = "trelliswork.models.taggers.networks"
     return Entry(
         name, phrase, "Neural taggers", f"{folder}.{kind}", f"{folder}.config:TaggerConfig",
-        recipe=f"{folder}.recipe:TaggerRecipe", data=(VECTORS, f"{folder}.config:TrainedNetwork"), values=values,
-        learning=learning,
+        recipe=f"{folder}.recipe:TaggerRecipe", data=(VECTORS, ENCODINGS, f"{folder}.config:TrainedNetwork"),
+        values=values, learning=learning,
     )  # fmt: skip
 
 
@@ -227,13 +228,13 @@ _TRANSDUCERS = (
     Entry(
         "seq2seq", "recurrent encoder-decoder with attention", "Transducers",
         f"{_ATTENTION}.network:AttentionNetwork", "trelliswork.models.transducers.config:AttentionConfig",
-        "pairs", data=(PAIRS,),
+        "pairs", data=(PAIRS, ENCODINGS),
         learning={**_STRINGS, "lr": 2e-3},
     ),
     Entry(
         "transformer", "transformer encoder-decoder", "Transducers",
         f"{_ATTENTION}.network:AttentionNetwork", "trelliswork.models.transducers.config:AttentionConfig",
-        "pairs", data=(PAIRS,),
+        "pairs", data=(PAIRS, ENCODINGS),
         values={"encoder": "transformer", "decoder": "transformer", "layers": 3},
         learning={**_STRINGS, "lr": 7e-4, "warmup": 0.1},
     ),
@@ -246,12 +247,12 @@ _TRANSDUCERS = (
     Entry(
         "seq2tree", "logical forms from a hierarchical tree decoder (Seq2Tree)", "Semantic parsers",
         f"{_SEMANTIC}.seq2tree:Seq2Tree", f"{_SEMANTIC}.config:TreeConfig", "pairs", data=(PAIRS, VECTORS),
-        learning=_QUESTIONS, without=("pretrained_cache",),
+        learning=_QUESTIONS,
     ),
     Entry(
         "seq2sql", "SQL that always parses, decoded with the help of the database", "Semantic parsers",
         f"{_SEMANTIC}.seq2sql:Seq2SQL", f"{_SEMANTIC}.config:SqlConfig", "pairs", data=(PAIRS, VECTORS),
-        learning=_QUESTIONS, without=("pretrained_cache",),
+        learning=_QUESTIONS,
     ),
 )  # fmt: skip
 

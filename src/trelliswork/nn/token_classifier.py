@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import regex
 import safetensors.torch
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,9 @@ from trelliswork.runtime.arrays import Bool, Float, Int
 from trelliswork.tags.schemes import spans_of
 
 HEAD, WEIGHTS = "token_classifier.json", "model.safetensors"
-_WORD = re.compile(r"\w+|[^\w\s]")
+# Letters with their marks, or one grapheme: a sign, an emoji, a character of a script that writes no blanks.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_WORD = regex.compile(rf"[[\p{{L}}\p{{M}}\p{{N}}_\u00AD\u200C\u200D\u2060]--[{_UNSPACED}]]+|(?!\s)\X", regex.V1)
 
 
 class TaggedSpan(NamedTuple):
@@ -182,8 +184,9 @@ class TokenClassifierWithCRF(nn.Module):
         """Return the spans of the best tags, with the exact probability of each.
 
         Args:
-            text: A text, which is split at blanks and around punctuation, or words. Of any length: what is longer than
-                the window of the transformer is read in overlapping windows.
+            text: A text, which is split at blanks and around punctuation (each character of Chinese or Thai is a word),
+                or words. Of any length: what is longer than the window of the transformer is read in overlapping
+                windows.
 
         Returns:
             Spans in order; offsets are in characters, those of words joined by blanks if words are given.
@@ -240,7 +243,8 @@ class TokenClassifierWithCRF(nn.Module):
     def from_pretrained(
         cls, name: str | Path, labels: Sequence[str] = (), *, scheme: str = "IOB2", dropout: float = 0.1
     ) -> Self:
-        """Load what `save_pretrained` has written, or begin with a transformer and a new head.
+        """Load what `save_pretrained` has written, for evaluation, or begin with a transformer and a new head, for
+        training.
 
         Args:
             name: A folder, or the name of a transformer on the hub.
@@ -253,7 +257,8 @@ class TokenClassifierWithCRF(nn.Module):
         if not labels:
             raise ModelError(f"{name}: holds no {HEAD}, so the head is new; give the names of its tags as labels")
         pretrained = PretrainedEncoder.from_name(str(name))
-        return cls(pretrained.model, pretrained.subwords.tokenizer, labels, scheme=scheme, dropout=dropout)
+        classifier = cls(pretrained.model, pretrained.subwords.tokenizer, labels, scheme=scheme, dropout=dropout)
+        return classifier.train()  # transformers leaves its part in evaluation, and lightning would keep it so
 
     @classmethod
     def _loaded(cls, folder: Path) -> Self:
@@ -276,8 +281,8 @@ class TokenClassifierWithCRF(nn.Module):
 def _offsets_of_words(text: str) -> list[tuple[int, int]]:
     """Return where words and marks of punctuation are.
 
-    >>> _offsets_of_words("Ann, sing")
-    [(0, 3), (3, 4), (5, 9)]
+    >>> _offsets_of_words("Ann, sing 北京")
+    [(0, 3), (3, 4), (5, 9), (10, 11), (11, 12)]
     """
     return [match.span() for match in _WORD.finditer(text)]
 

@@ -35,7 +35,7 @@ def log_ratio(log_part: Tensor, log_whole: Tensor) -> Tensor:
     tensor([0., -inf])
     """
     is_possible = log_part > -INF
-    ratio = torch.where(is_possible, log_part, 0.0) - torch.where(is_possible, log_whole, 0.0)
+    ratio = log_part - log_whole  # NaN where both are -inf: not taken below, and no derivative of a difference reads it
     # Rounding can leave a ratio slightly above 0; subtracting the detached excess keeps the gradient.
     return torch.where(is_possible, ratio - ratio.detach().clamp(min=0), -INF)
 

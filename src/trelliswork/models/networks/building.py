@@ -10,10 +10,11 @@ from torch import nn
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.networks.config import NetworkConfig
+from trelliswork.models.networks.config import NetworkConfig, PretrainedConfig
 from trelliswork.models.networks.features import CHARACTERS, VECTOR, TokenFeatures
 from trelliswork.models.networks.parts import CHARACTERS as CHARACTER_INPUTS
 from trelliswork.models.networks.parts import encoder_part
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import DeepEncoder, TokenEncoder
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
@@ -45,19 +46,20 @@ def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
     spelled = CHARACTER_INPUTS[config.characters]
     characters = None if spelled is None else spelled.make(config, len(features.vocabularies[CHARACTERS]))
     ngrams = NgramBag(config.ngram_buckets, dim=config.ngram_dim) if config.ngrams else None
-    return TokenInputs(lookup, characters, ngrams, make_pretrained(config, features), word_dropout=config.word_dropout)
+    pretrained = make_pretrained(config, features.pretrained)
+    return TokenInputs(lookup, characters, ngrams, pretrained, word_dropout=config.word_dropout)
 
 
-def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> PretrainedEncoder | None:
-    """Return the encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
+def make_pretrained(config: PretrainedConfig, stored: StoredConfig | None) -> PretrainedEncoder | None:
+    """Return the encoder that `pretrained` names; what is `stored` of one has all but its weights, and needs no hub."""
     if not config.pretrained:
         return None
-    if features.pretrained is None:
+    if stored is None:
         encoder = PretrainedEncoder.from_name(
             config.pretrained, words=config.pretrained_words, layers=config.pretrained_layers
         )
     else:
-        encoder = PretrainedEncoder.from_dict(features.pretrained)
+        encoder = PretrainedEncoder.from_dict(stored)
     is_frozen = config.encoder_training == "frozen"
     encoder.model.requires_grad_(not is_frozen)
     encoder.freeze(is_frozen)

@@ -18,7 +18,43 @@ StoredPrecision = Literal["float32", "float16"]
 
 
 @dataclass(frozen=True)
-class NetworkConfig(Settings):
+class PretrainedConfig(Settings):
+    """Settings of a pretrained encoder that a network reads words with, if it has one."""
+
+    pretrained: str = setting(
+        "", "Hugging Face encoder to read with: a name or a directory.", option=True,
+        metavar="NAME|DIR",
+    )  # fmt: skip
+    pretrained_training: PretrainedTraining = setting(
+        "tuned", "Fine-tune the pretrained encoder, keep it frozen, or freeze it for the first epochs only",
+        choices=get_args(PretrainedTraining), option=True,
+    )  # fmt: skip
+    pretrained_frozen_epochs: int = setting(
+        1, "Number of epochs before the pretrained encoder is fine-tuned (frozen-first).", at_least=1, option=True,
+        goes_with={"pretrained_training": ("frozen-first",)},
+    )  # fmt: skip
+    pretrained_words: WordVector = setting(
+        "first", "Vector of a word in the pretrained encoder: that of its first sub-word or the mean",
+        choices=get_args(WordVector), option=True,
+    )  # fmt: skip
+    pretrained_layers: LayerChoice = setting(
+        "last", "Layers of the pretrained encoder that are used; mix learns a weight for each",
+        choices=get_args(LayerChoice), option=True,
+    )  # fmt: skip
+    pretrained_storage: StoredPrecision = setting(
+        "float32", "Precision of the weights of the pretrained encoder in the model directory",
+        choices=get_args(StoredPrecision), option=True,
+    )  # fmt: skip
+    tune_pretrained: bool = setting(True, "False is an earlier way to write pretrained_training = frozen.")
+
+    @property
+    def encoder_training(self) -> PretrainedTraining:
+        """Return how the pretrained encoder is trained."""
+        return self.pretrained_training if self.tune_pretrained else "frozen"
+
+
+@dataclass(frozen=True)
+class NetworkConfig(PretrainedConfig):
     """Settings of how words become vectors, and of the layer that looks at their neighbours.
 
     `encoder` looks at a `window` of tokens ("window"; "sentence": filters of that width over the whole sentence), from
@@ -53,31 +89,6 @@ class NetworkConfig(Settings):
     )
     ngram_dim: int = setting(50, "Dimension of n-gram embeddings.", at_least=1)
     ngram_buckets: int = setting(20_000, "Number of rows of the n-gram hash table.", at_least=1)
-    pretrained: str = setting(
-        "", "Hugging Face encoder to read with: a name or a directory.", option=True,
-        metavar="NAME|DIR",
-    )  # fmt: skip
-    pretrained_training: PretrainedTraining = setting(
-        "tuned", "Fine-tune the pretrained encoder, keep it frozen, or freeze it for the first epochs only",
-        choices=get_args(PretrainedTraining), option=True,
-    )  # fmt: skip
-    pretrained_frozen_epochs: int = setting(
-        1, "Number of epochs before the pretrained encoder is fine-tuned (frozen-first).", at_least=1, option=True,
-        goes_with={"pretrained_training": ("frozen-first",)},
-    )  # fmt: skip
-    pretrained_words: WordVector = setting(
-        "first", "Vector of a word in the pretrained encoder: that of its first sub-word or the mean",
-        choices=get_args(WordVector), option=True,
-    )  # fmt: skip
-    pretrained_layers: LayerChoice = setting(
-        "last", "Layers of the pretrained encoder that are used; mix learns a weight for each",
-        choices=get_args(LayerChoice), option=True,
-    )  # fmt: skip
-    pretrained_storage: StoredPrecision = setting(
-        "float32", "Precision of the weights of the pretrained encoder in the model directory",
-        choices=get_args(StoredPrecision), option=True,
-    )  # fmt: skip
-    tune_pretrained: bool = setting(True, "False is an earlier way to write pretrained_training = frozen.")
     encoder: str = setting("window", "Context encoder", choices=encoder_names(), option=True)
     window: int = setting(5, "Window size in tokens.", option=True, goes_with=encoders_with("window"))
     layers: int = setting(1, "Number of encoder layers.", at_least=1, option=True, goes_with=encoders_with("layers"))
@@ -123,11 +134,6 @@ class NetworkConfig(Settings):
                 f"{self.encoder!r}; set one of them"
             )
 
-    @property
-    def encoder_training(self) -> PretrainedTraining:
-        """Return how the pretrained encoder is trained."""
-        return self.pretrained_training if self.tune_pretrained else "frozen"
-
 
 @dataclass(frozen=True)
 class VectorFile(Settings):
@@ -141,6 +147,14 @@ class VectorFile(Settings):
         option=True,
         metavar="FILE",
     )
+
+
+@dataclass(frozen=True)
+class KeptEncodings(Settings):
+    """Where the vectors of a frozen pretrained encoder are kept."""
+
+    PANEL = NetworkConfig.PANEL
+
     pretrained_cache: str | None = setting(
         None,
         "Directory that keeps the vectors of a frozen pretrained encoder for later runs.",

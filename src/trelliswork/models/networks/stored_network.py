@@ -20,6 +20,7 @@ from trelliswork.models.base import Description, Model, Rows, Scores
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.networks.pretrained import (
+    encoder_seconds,
     freeze_encoders,
     prepare_encoders,
     release_encoders,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from trelliswork.nn.semi_crf import SemiCRF
 
 LONGEST_REASON = 500  # characters
+TIMES_EXPLAINED = 30  # that an explanation reads a sentence
 
 
 class StoredNetwork(Model, nn.Module):
@@ -119,6 +121,10 @@ class StoredNetwork(Model, nn.Module):
     def end_training(self) -> None:
         """Give back what only training needs."""
         release_encoders(self)
+
+    def encoder_cost(self, n: int, *, explain: bool = False) -> float:
+        """Return about how many seconds pretrained encoders take for n words, which an explanation reads often."""
+        return encoder_seconds(self, n) * (TIMES_EXPLAINED if explain else 1)
 
     def check_output(self, directory: str | Path) -> None:
         """Raise `OutputError` if `save` could not write there."""

@@ -22,8 +22,6 @@ from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.rbm import PretrainingConfig
 from trelliswork.runtime.arrays import Float, Int
 
-SECONDS_PER_WEIGHT = 1.3e-10  # of a pretrained encoder and a word: 700 words a second through MiniLM, on one core
-TIMES_EXPLAINED = 30
 PRETRAINING_RATE = 5e-3  # of RBMs over real values, for which that of binary values is too large
 
 
@@ -148,14 +146,6 @@ class WordNetwork(StoredNetwork):
     def encode_tokens(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
         """Return one vector per token that knows its neighbours."""
         return self.hidden_dropout(self.encoder(self.input_dropout(self.inputs(batch)), batch.mask))
-
-    def encoder_cost(self, n: int, *, explain: bool = False) -> float:
-        """Return about how many seconds a pretrained encoder takes for n words, which an explanation reads often."""
-        encoder = self.inputs.pretrained
-        if encoder is None:
-            return 0.0
-        n_weights = sum(parameter.numel() for layer in encoder.layers_from_below()[1:] for parameter in layer)
-        return SECONDS_PER_WEIGHT * n_weights * n * (TIMES_EXPLAINED if explain else 1)
 
     # Explanations
 

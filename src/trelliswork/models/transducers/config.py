@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from trelliswork.data.pairs import NormalForm, PairFormat, Units
 from trelliswork.data.settings import WIDEST, Around, Numbers, OneOf, Settings, setting
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.networks.config import PretrainedConfig
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _with(*decoders: Decoder) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class AttentionConfig(Settings):
+class AttentionConfig(PretrainedConfig):
     """Settings of an attention model: its encoder, its decoder, and the search for the best target.
 
     >>> AttentionConfig(hidden=512).decoder
@@ -202,5 +203,7 @@ class AttentionConfig(Settings):
         if self.tied and (self.dim != self.hidden or self.output != "softmax"):
             got = f"{self.dim}, {self.hidden} and {self.output}"
             raise TrellisworkError(f"tied needs equal dim and hidden, and the output softmax; got {got}")
+        if self.pretrained and self.subwords:
+            raise TrellisworkError("a pretrained encoder cuts words by itself; leave subwords or pretrained out")
         if self.copy and self.output != "softmax":
             raise TrellisworkError(f"copy needs the output softmax; got {self.output}; leave one of them out")

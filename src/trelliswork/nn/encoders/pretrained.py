@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -108,12 +109,14 @@ class PretrainedEncoder(nn.Module):
                 tokenizer = _local_first(
                     transformers.AutoTokenizer.from_pretrained, name, add_prefix_space=True, **safe
                 )
-                model = _local_first(transformers.AutoModel.from_pretrained, name, use_safetensors=True, **safe)
-        except (OSError, ValueError) as error:
-            problem = str(error).strip().splitlines()[0]
+                model, report = _local_first(
+                    transformers.AutoModel.from_pretrained, name, use_safetensors=True, output_loading_info=True, **safe
+                )
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise TrellisworkError(
-                f"expected a model of Hugging Face, got {name!r} ({problem}); check the name or give a folder"
+                f"expected a model of Hugging Face, got {name!r} ({_reason(error)}); check the name or give a folder"
             ) from error
+        _check_fit(name, model, tokenizer, report["missing_keys"])
         return cls(model.float(), tokenizer, overlap=overlap, words=words, layers=layers)
 
     def freeze(self, frozen: bool) -> None:
@@ -283,6 +286,39 @@ def _quiet(transformers: ModuleType) -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if with_bars:
             logging.enable_progress_bar()
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, in a few words; some messages speak of options or logs that nobody here has seen."""
+    if isinstance(error, SafetensorError):
+        return f"its weights are damaged: {error}"
+    if isinstance(error, RuntimeError):
+        return "its config.json and weights do not fit"
+    text = str(error).strip().splitlines()[0]
+    return "it has no tokenizer.json" if "backend tokenizer" in text else text
+
+
+def _check_fit(name: str, model: Any, tokenizer: Any, missing: Iterable[str]) -> None:
+    """Refuse what transformers would fill in where files are missing: random weights, a tokenizer of nothing; and a
+    tokenizer of another model, and models that write."""
+    problem, fix = "", "copy its folder again"
+    n_pieces, n_special = len(tokenizer), len(tokenizer.all_special_tokens)
+    n_vectors = len(model.get_input_embeddings().weight)
+    if lacking := sorted(each for each in missing if _POOLER not in each):
+        problem = f"expected the weights of its config.json, got a file that lacks {len(lacking)}, such as {lacking[0]}"
+    elif n_pieces <= n_special:
+        problem, fix = f"expected a tokenizer, got {n_special} special tokens and no sub-words", "copy tokenizer.json"
+    elif max(tokenizer.get_vocab().values()) >= n_vectors:
+        problem = f"expected at most {n_vectors:,} sub-words, as the model has vectors for, got {n_pieces:,}"
+        fix = "use the tokenizer of this model"
+    elif getattr(config_of(model), "is_encoder_decoder", False):
+        problem = f"expected an encoder, got an encoder with a decoder ({config_of(model).model_type})"
+        fix = "choose a model such as bert or roberta"
+    if problem:
+        raise TrellisworkError(f"{name}: {problem}; {fix}")
+
+
+_POOLER = "pooler"  # many checkpoints have none, and none is read
 
 
 def _local_first(load: Callable[..., Loaded], name: str, **settings: object) -> Loaded:

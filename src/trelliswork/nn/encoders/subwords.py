@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -100,11 +102,10 @@ def window_of(at: int, bounds: Sequence[tuple[int, int]]) -> int:
 
     def distance(window: int) -> int:
         first, end = bounds[window]
-        if not first <= at < end:
-            return -1
         return min(at - first if first else last, end - 1 - at if end < last else last)
 
-    return max(range(len(bounds)), key=distance)
+    first, end = bisect_right(bounds, at, key=itemgetter(1)), bisect_right(bounds, at, key=itemgetter(0))
+    return max(range(first, end), key=distance)
 
 
 def owners_of(firsts: Sequence[int], n_pieces: int) -> Int[Tensor, " pieces"]:

@@ -9,6 +9,7 @@ hot queries faster and is tested against it. Equations and complexity are in `ma
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
@@ -62,7 +63,7 @@ class Chain:
     def scores(self) -> ChainScores:
         return ChainScores(self.emissions, self.transitions, self.start, self.end)
 
-    @property
+    @cached_property
     def token_mask(self) -> Bool[Tensor, "batch n"]:
         """True at real positions."""
         return torch.arange(self.n, device=self.lengths.device) < self.lengths[:, None]

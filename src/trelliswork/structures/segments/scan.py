@@ -19,8 +19,9 @@ from trelliswork.structures.chain import scan
 if TYPE_CHECKING:
     from trelliswork.structures.segments.structure import Segments
 
-BLOCK = 4
-"""Positions that the loop does: each adds its launches, and halves the memory of the first products."""
+BLOCKS = 2, 4
+"""Positions that the loop does, where the memory is enough: each adds its launches, and doubling them halves the memory
+of the first products."""
 
 
 def applies(parts: Segments, semiring: Semiring) -> bool:
@@ -28,10 +29,21 @@ def applies(parts: Segments, semiring: Semiring) -> bool:
     kind = scan.kind_of(parts.start.device)
     if kind in ("always", "never"):
         return kind == "always" and parts.n > 1
+    work, most = _work(parts, semiring) / BLOCKS[-1], scan.MOST_WORK[kind]
+    enough = parts.n >= 2 * BLOCKS[-1] and parts.k <= parts.n
+    return enough and work <= 4 * most and 8 * work * parts.n <= scan.MOST_BYTES
+
+
+def _work(parts: Segments, semiring: Semiring) -> int:
+    """Multiplications of one product of functions, in all rows."""
     payload = semiring.k**2 if isinstance(semiring, KBest) else 1
-    work = payload * len(parts.lengths) * (parts.k * parts.c) ** 3 / BLOCK
-    enough = parts.n >= 2 * BLOCK and parts.k <= parts.n
-    return enough and work <= 4 * scan.MOST_WORK[kind] and 8 * work * parts.n <= scan.MOST_BYTES
+    return payload * len(parts.lengths) * (parts.k * parts.c) ** 3
+
+
+def _block(parts: Segments, semiring: Semiring) -> int:
+    """Return the positions of a block: as few as fit in memory."""
+    fits = 8 * _work(parts, semiring) / BLOCKS[0] * parts.n <= scan.MOST_BYTES
+    return BLOCKS[0] if fits else BLOCKS[-1]
 
 
 def total(parts: Segments, semiring: Semiring) -> Tensor:
@@ -40,7 +52,10 @@ def total(parts: Segments, semiring: Semiring) -> Tensor:
     arriving = parts.arriving()
     arcs = parts.transitions if parts.transitions is not None else parts.start.new_zeros(parts.c, parts.c)
     blocks = _functions(
-        parts, semiring, semiring.lift(_in_blocks(parts, arriving)), semiring.lift(arcs.expand(1, 1, 1, 1, -1, -1))
+        parts,
+        semiring,
+        semiring.lift(_in_blocks(arriving, _block(parts, semiring))),
+        semiring.lift(arcs.expand(1, 1, 1, 1, -1, -1)),
     )
     product = scan.products(blocks.flatten(-4, -3).flatten(-2), semiring)
     first = torch.where(torch.arange(size, device=arcs.device) < parts.c, parts.start.repeat(parts.k), -INF)
@@ -56,25 +71,28 @@ def _at(arriving: Tensor, lengths: Tensor) -> Tensor:
     return arriving[torch.arange(len(lengths), device=lengths.device), lengths - 1]
 
 
-def _in_blocks(parts: Segments, arriving: Tensor) -> Tensor:
+def _in_blocks(arriving: Tensor, block: int) -> Tensor:
     """Segments that arrive at boundaries 1..n, as blocks [batch, blocks, positions, k, c]; the last may be padded."""
-    missing = -parts.n % BLOCK
+    missing = -arriving.shape[1] % block
     if missing:
         arriving = torch.cat([arriving, arriving.new_full((len(arriving), missing, *arriving.shape[2:]), -INF)], 1)
-    return arriving.unflatten(1, (-1, BLOCK))
+    return arriving.unflatten(1, (-1, block))
 
 
 def _functions(parts: Segments, semiring: Semiring, arriving: Tensor, arcs: Tensor) -> Tensor:
     """The state that each block makes of each unit state [..., batch, blocks, k, c, k, c]; from L - 1 on the same."""
-    n_blocks, k, c, device = arriving.shape[-4], parts.k, parts.c, arcs.device
+    n_blocks, block, k, c, device = *arriving.shape[-4:-2], parts.k, parts.c, arcs.device
     units = torch.eye(k * c, dtype=torch.bool, device=device).reshape(k, c, k, c)
     shape = len(parts.lengths), n_blocks, k, c, k, c
     states = torch.where(units, semiring.one(shape, parts.segments), semiring.zero(shape, parts.segments))
-    boundary = 1 + torch.arange(n_blocks * BLOCK, device=device).reshape(n_blocks, BLOCK)
+    boundary = 1 + torch.arange(n_blocks * block, device=device).reshape(n_blocks, block)
     within = (boundary < parts.lengths[:, None, None])[..., None, None, None, None]
     for t, arrived in enumerate(arriving.unbind(-3)):
-        alpha = semiring.sum(semiring.times(states, arrived[..., None, None, :, :]), dim=-2)
-        gamma = semiring.sum(semiring.times(alpha[..., None], arcs), dim=-2)
+        if t == 0:  # of a unit state only one segment and one label have any weight
+            gamma = semiring.times(arrived[..., None], arcs.squeeze(-3))
+        else:
+            alpha = semiring.sum(semiring.times(states, arrived[..., None, None, :, :]), dim=-2)
+            gamma = semiring.sum(semiring.times(alpha[..., None], arcs), dim=-2)
         moved = torch.cat([gamma[..., None, :], states[..., :-1, :]], -2)
         states = torch.where(within[:, :, t], moved, states)
     return states

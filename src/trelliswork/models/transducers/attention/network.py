@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.pairs import WORD_UNITS
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.networks.building import make_pretrained
 from trelliswork.models.storage import StoredConfig
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch, Pieces, ReadSources
 from trelliswork.models.transducers.attention.learning import LOSSES
@@ -60,13 +61,14 @@ class AttentionNetwork(AttentionSearch):
 
     def __init__(
         self, config: AttentionConfig, format: PairFormat, source: Vocabulary, target: Vocabulary,
-        pieces: Pieces | None = None,
+        pieces: Pieces | None = None, pretrained: StoredConfig | None = None,
     ) -> None:  # fmt: skip
         super().__init__(config, format, source, target)
         self.pieces = pieces or Pieces()
         self.target_vectors = _vectors(len(target), config.dim)
         self.source_vectors = self.target_vectors if config.shared else _vectors(len(source), config.dim)
-        self.encoder = make_encoder(config)
+        self.pretrained = make_pretrained(config, pretrained)  # read next to the vectors of source symbols
+        self.encoder = make_encoder(config, config.dim + (0 if self.pretrained is None else self.pretrained.dim))
         self.decoder = make_decoder(config, self.encoder.dim)
         self.output = make_output(config, len(target), self.target_vectors.weight)
         self.pointer = make_pointer(config, self.encoder.dim)
@@ -97,6 +99,9 @@ class AttentionNetwork(AttentionSearch):
         format = format or PairFormat("characters", "characters", "none")
         if config.subwords and not {format.source, format.target} & set(WORD_UNITS):
             raise TrellisworkError("subwords are parts of words, and the symbols are characters; leave subwords out")
+        if config.pretrained and format.source not in WORD_UNITS:
+            problem = f"a pretrained encoder reads words, and the units of sources are {format.source}"
+            raise TrellisworkError(f"{problem}; add --source-units words or leave --pretrained out")
         pieces = Pieces.learned(train, config.subwords)
         cut = [(pieces.cut(pair.words), pieces.cut(pair.target or ())) for pair in train]
         config = config if config.longest else replace(config, longest=_longest(cut))
@@ -137,6 +142,9 @@ class AttentionNetwork(AttentionSearch):
             notes.append(f"note: label smoothing is not used with {without}")
         return notes
 
+    def cost(self, n: int, *, top_k: int = 0, choices: bool = False, explain: bool = False) -> float:
+        return super().cost(n, top_k=top_k, choices=choices, explain=explain) + self.encoder_cost(n, explain=explain)
+
     # Reading and writing
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
@@ -159,8 +167,10 @@ class AttentionNetwork(AttentionSearch):
         lengths = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
         mask = torch.arange(source.shape[1], device=self.device) < lengths[:, None]
         vectors = self._scaled(self.source_vectors(source), self.config.encoder)
-        encoded = self.dropout(self.encoder(self.dropout(vectors), mask))  # [S4.17-19]
         symbols = [pair.symbols for pair in pairs]
+        if self.pretrained is not None:
+            vectors = torch.cat([vectors, self.pretrained(symbols)], -1)
+        encoded = self.dropout(self.encoder(self.dropout(vectors), mask))  # [S4.17-19]
         places = self._places(symbols) if self.pointer is not None else None
         keys = self.pointer.keys(encoded) if isinstance(self.pointer, JointCopy) else None
         return ReadSources(self.decoder.remember(encoded, mask), mask, places, symbols, keys)
@@ -263,19 +273,21 @@ class AttentionNetwork(AttentionSearch):
         return self.pointer.target_log_probs(log_probs, unrolled.hidden, unrolled.weights, read.places, outputs)
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
-        """Let scheduled sampling grow from epoch to epoch."""
+        """Let scheduled sampling grow from epoch to epoch, and freeze a pretrained encoder as the settings want it."""
+        super().begin_epoch(epoch, n_epochs)
         self.own_share = self.config.own_symbols * (epoch - 1) / max(1, n_epochs - 1)
 
     # Disk
 
     def stored_config(self) -> dict[str, object]:
-        return {**super().stored_config(), "merges": self.pieces.stored()}
+        config = {**super().stored_config(), "merges": self.pieces.stored()}
+        return config if self.pretrained is None else {**config, "pretrained": self.pretrained.to_dict()}
 
     @classmethod
     def from_stored(cls, config: StoredConfig) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
-        return cls(settings, format, source, target, Pieces.from_stored(config["merges"]))
+        return cls(settings, format, source, target, Pieces.from_stored(config["merges"]), config.get("pretrained"))
 
     def stored_weights(self) -> dict[str, Tensor]:
         """Return the weights, with tables that are shared only once."""
@@ -316,15 +328,15 @@ def _vectors(n: int, dim: int) -> nn.Embedding:
 # The parts of an attention model, from its settings.
 
 
-def make_encoder(config: AttentionConfig) -> TokenEncoder:
-    """Make the encoder of sources, `hidden` wide."""
+def make_encoder(config: AttentionConfig, dim: int) -> TokenEncoder:
+    """Make the encoder of sources, `hidden` wide, over vectors of `dim` numbers."""
     if config.encoder == "transformer":
         return TransformerEncoder(
-            config.dim, hidden=config.hidden, layers=config.layers, heads=config.heads, dropout=config.dropout,
+            dim, hidden=config.hidden, layers=config.layers, heads=config.heads, dropout=config.dropout,
             norm=config.norm, feedforward=config.feedforward,
         )  # fmt: skip
     half = config.hidden // 2
-    return RecurrentEncoder(config.dim, hidden=half, layers=config.layers, cell=config.encoder, dropout=config.dropout)
+    return RecurrentEncoder(dim, hidden=half, layers=config.layers, cell=config.encoder, dropout=config.dropout)
 
 
 def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
