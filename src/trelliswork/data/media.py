@@ -125,7 +125,8 @@ def _vectors(values: Array, path: str | Path) -> Array:
         raise DataError(path, f"expected numbers [frames, dim], got {shape}; save one row for each frame")
     if 0 in values.shape:
         raise DataError(path, f"expected at least one frame and one number in it, got {values.shape}; leave it out")
-    return np.ascontiguousarray(values, dtype=np.float32)
+    with np.errstate(over="ignore"):  # infinities are reported
+        return np.ascontiguousarray(values, dtype=np.float32)
 
 
 # Images: rows of grey values in 0..1.

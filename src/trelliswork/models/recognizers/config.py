@@ -63,7 +63,7 @@ class RecognizerConfig(Settings):
         option=True, search=Numbers(0.0, 0.6, step=0.1),
     )  # fmt: skip
     time_masks: int = setting(2, "Stretches of frames that are blanked out in training (not of images).", at_least=0)
-    time_mask: int = setting(20, "Largest number of frames in such a stretch.", at_least=1)
+    time_mask: int = setting(10, "Largest number of frames in such a stretch.", at_least=1)
     feature_masks: int = setting(2, "Bands of features that are blanked out in training (not of images).", at_least=0)
     feature_mask: float = setting(0.2, "Largest share of the features in such a band.", at_least=0, below=1)
     shift: float = setting(0.05, "Largest shift of an image up or down in training, as a share of its height.",
