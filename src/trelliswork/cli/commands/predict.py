@@ -291,6 +291,8 @@ def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
 def _format(given: Output | None, lexicon: bool, model: Model) -> Output | None:
     """Return the output format, as far as the options say it."""
     wanted = Output.lexicon if lexicon else given
+    if wanted is None and model.learns_from == RECORDINGS:
+        return Output.tsv
     if lexicon and given not in (None, Output.lexicon):
         raise TrellisworkError(f"--lexicon and --format {given} are two formats; leave one out")
     if wanted in (Output.lexicon, Output.tsv) and model.learns_from not in STRINGS:

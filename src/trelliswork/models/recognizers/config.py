@@ -62,13 +62,20 @@ class RecognizerConfig(Settings):
         0.2, "Dropout on the inputs of the encoder, between its layers, and on its output.", at_least=0, below=1,
         option=True, search=Numbers(0.0, 0.6, step=0.1),
     )  # fmt: skip
-    time_masks: int = setting(2, "Stretches of frames that are blanked out in training (not of images).", at_least=0)
+    time_masks: int = setting(
+        2, "Stretches of frames that are blanked out in training (not of images).", at_least=0, option=True
+    )
     time_mask: int = setting(10, "Largest number of frames in such a stretch.", at_least=1)
-    feature_masks: int = setting(2, "Bands of features that are blanked out in training (not of images).", at_least=0)
+    feature_masks: int = setting(
+        2, "Bands of features that are blanked out in training (not of images).", at_least=0, option=True
+    )
     feature_mask: float = setting(0.2, "Largest share of the features in such a band.", at_least=0, below=1)
-    shift: float = setting(0.05, "Largest shift of an image up or down in training, as a share of its height.",
-                           at_least=0, below=1)  # fmt: skip
-    slant: float = setting(0.2, "Largest slant of an image in training, in columns for each row.", at_least=0, below=4)
+    shift: float = setting(
+        0.05, "Largest shift of an image up or down in training, as a share of its height.", at_least=0, below=1,
+        option=True,
+    )  # fmt: skip
+    slant: float = setting(0.2, "Largest slant of an image in training, in columns for each row.", at_least=0, below=4,
+                           option=True)  # fmt: skip
     scale: float = setting(0.1, "Largest change of the size of an image in training, as a share.", at_least=0, below=1)
     skip_impossible: bool = setting(
         False, "Leave out training recordings with more symbols than CTC has frames for.", option=True
