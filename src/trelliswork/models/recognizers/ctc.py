@@ -15,6 +15,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -224,7 +225,7 @@ class CTCRecognizer(StoredNetwork):
         return n * (0.3 + 1e-3 * top_k)
 
     def _as_sentences(self, given: Any) -> list[Sentence]:
-        several = [given] if isinstance(given, str | Sentence | np.ndarray | Tensor) else list(given)
+        several = [given] if isinstance(given, str | Path | Sentence | np.ndarray | Tensor) else list(given)
         return [each if isinstance(each, Sentence) else self._recording(each) for each in several]
 
     def _recording(self, given: Any) -> Recording:
