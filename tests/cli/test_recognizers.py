@@ -124,13 +124,28 @@ def test_a_run_is_resumed_and_several_seeds_are_trained(cli: Cli, home: Path, tm
 
 
 def trained(cli: Cli, manifest: Path, *options: object) -> Answer:
-    return cli("train", manifest, "--dev", manifest, "--out", manifest.parent / "no", "--quiet", *SMALL, "--epochs", 1, *options)
+    return cli(
+        "train",
+        manifest,
+        "--dev",
+        manifest,
+        "--out",
+        manifest.parent / "no",
+        "--quiet",
+        *SMALL,
+        "--epochs",
+        1,
+        *options,
+    )
 
 
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ("only-a-file.npy\n", ":1: expected at least 2 columns with a tab between them, got 1; write file, tab, transcript"),
+        (
+            "only-a-file.npy\n",
+            ":1: expected at least 2 columns with a tab between them, got 1; write file, tab, transcript",
+        ),
         ("a.npy\tab\n\tab\n", ":2: expected a file, got nothing"),
         ("a.npy\tab\na.npy\t \n", ":2: expected a transcript, got nothing"),
         ("", "expected lines of a file, a tab and a transcript, got none; the file is empty"),
@@ -191,8 +206,8 @@ def test_scripts_and_unicode_forms_come_back_as_they_were_written(cli: Cli, tmp_
     """Transcripts in NFD, in Arabic with vowel points, and in Devanagari: symbols are NFC, answers spelt as given."""
     shown = {"a": "e\u0301", "b": "\u0628\u0651\u064e", "c": "\u0915\u094d\u0937\u093f"}  # é, ba with points, kshi
     path = write_manifest(tmp_path, "train", ["a", "b", "c"] * 4, shown)
-    done = cli("train", path, "--dev", path, "--out", tmp_path / "reader", *SMALL, "--epochs", 30, "--lr", 0.03, "--skip-impossible",
-               "--units", "characters", "--quiet", "--batch-tokens", 20)  # fmt: skip
+    how = ["--epochs", 30, "--lr", 0.03, "--skip-impossible", "--units", "characters", "--quiet", "--batch-tokens", 20]
+    done = cli("train", path, "--dev", path, "--out", tmp_path / "reader", *SMALL, *how)
     assert done.status == 0, done.err
     symbols = load(tmp_path / "reader").symbols.to_list()
     assert "\u00e9" in symbols and "\u094d" in symbols and len(symbols) == 1 + 3 + 4
@@ -231,3 +246,31 @@ def test_recordings_name_their_results(cli: Cli, home: Path, tmp_path: Path) -> 
 def test_without_a_name_of_a_model_a_manifest_trains_a_recognizer(cli: Cli, home: Path, tmp_path: Path) -> None:
     done = cli("train", home / "train.tsv", "--out", tmp_path / "reader", "--hidden", 4, "--epochs", 1)
     assert done.status == 0 and "model: ctc" in done.err and "the default for recordings with transcripts" in done.err
+
+
+def test_a_language_model_takes_part_and_its_weight_is_fitted(
+    cli: Cli, home: Path, tmp_path: Path, model: Path
+) -> None:
+    """A model of texts without b, which a recognizer that has learned little follows."""
+    (tmp_path / "lm.txt").write_text("aca\nca\nac\ncaca\na\nacac\n" * 3)
+    lm = tmp_path / "lm"
+    how = ["--pretokenised", "--model", "ngram", "--units", "characters", "--order", 3, "--smoothing", "witten-bell"]
+    assert cli("train", tmp_path / "lm.txt", *how, "--out", lm, "--quiet").status == 0
+    plain = cli("predict", home / "reader", home / "dev.tsv")
+    with RECORDER.needs("predict ctc"):
+        fused = cli("predict", home / "reader", home / "dev.tsv", "--lm", lm, "--lm-weight", 200)
+    none = cli("predict", home / "reader", home / "dev.tsv", "--lm", lm, "--lm-weight", 0, "--lm-bonus", 0)
+    assert "b" not in "".join(line.split("\t")[1] for line in fused.out.splitlines())
+    assert none.out == plain.out and "b" in plain.out.split("\t")[3], "probabilities stay those of the recordings"
+    train = ["train", home / "train.tsv", "--dev", home / "dev.tsv", "--out", tmp_path / "reader"]
+    fitted = cli(*train, *SMALL, "--epochs", 2, "--lm", lm)
+    assert fitted.status == 0 and "fitted on dev" in fitted.err, fitted.err
+    assert "fusion" in json.loads((tmp_path / "reader" / "config.json").read_text())
+    for options, told in [
+        (["--lm", model], "expected an n-gram model of the symbols of transcripts, got a Tagger"),
+        (["--lm-weight", 1], "are about a language model, got none; add --lm DIR"),
+        (["--lm", lm, "--search", "greedy"], "--lm takes part in the beam"),
+        (["--lm", tmp_path / "none"], "none"),
+    ]:
+        refused = cli("predict", home / "reader", home / "dev.tsv", *options)
+        assert refused.status == 2 and told in refused.err, refused.err

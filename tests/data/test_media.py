@@ -15,7 +15,9 @@ from trelliswork.errors import DataError
 WAVE = np.array([0, 0.5, -0.5, 0.25, -1, 0.75])
 
 
-def wav(code: int, bits: int, data: bytes, *, channels: int = 1, size: int | None = None, extensible: bool = False) -> bytes:
+def wav(
+    code: int, bits: int, data: bytes, *, channels: int = 1, size: int | None = None, extensible: bool = False
+) -> bytes:
     """A WAV file; `size` is what its header says of the data."""
     block = channels * bits // 8
     form = struct.pack("<HHIIHH", 0xFFFE if extensible else code, channels, 8000, 8000 * block, block, bits)
@@ -91,7 +93,9 @@ def chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def png(rows: list[bytes], width: int, depth: int, colour: int, *, step: int, interlaced: int = 0, palette: bytes = b"") -> bytes:
+def png(
+    rows: list[bytes], width: int, depth: int, colour: int, *, step: int, interlaced: int = 0, palette: bytes = b""
+) -> bytes:
     """A PNG whose rows are stored by the five filters in turn."""
     before, stored = bytes(len(rows[0])), b""
     for i, row in enumerate(rows):
@@ -199,7 +203,10 @@ def test_arrays_that_cannot_be_read(tmp_path: Path) -> None:
         (f"{tmp_path}/flat.npy#x", "expected a name behind # for a file .npz"),
         (written(tmp_path, "cut.npz", b"PK"), "as numpy saves it"),
         (written(tmp_path, "cut.npy", b"\x93NUM"), "as numpy saves it"),
-        (written(tmp_path, "a.mp3", b"x"), "expected a recording that ends with .npy, .npz, .png, .pgm, .wav, got .mp3"),
+        (
+            written(tmp_path, "a.mp3", b"x"),
+            "expected a recording that ends with .npy, .npz, .png, .pgm, .wav, got .mp3",
+        ),
         (tmp_path, "got a folder"),
     ]:
         with pytest.raises(DataError, match=told):

@@ -14,7 +14,9 @@ from trelliswork.fst import NGramModel
 from trelliswork.structures.ctc.beam import NgramScorer
 
 TEXTS = ["abab", "abc", "cab", "bbca", "a", "ccab", "abba", "cabab"]
-MODELS = [NGramModel.train(TEXTS, order, method=how) for order, how in ((1, "witten-bell"), (3, "kneser-ney"), (5, "stupid"))]
+MODELS = [
+    NGramModel.train(TEXTS, order, method=how) for order, how in ((1, "witten-bell"), (3, "kneser-ney"), (5, "stupid"))
+]
 
 
 class Plain:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from trelliswork.distributions import CTC
-from trelliswork.structures.ctc.posteriors import label_posteriors
+from trelliswork.structures.ctc.strings import label_posteriors
 
 NEVER = -np.inf
 

@@ -103,7 +103,9 @@ def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -
         return "pretokenised" if tagger.format.pretokenised or wanted == "pretokenised" else "text"
     if tagger is not None and tagger.learns_from == RECORDINGS:
         if wanted is not None:
-            raise TrellisworkError(f"a recognizer reads recordings and manifests of them, got --from {wanted}; leave it out")
+            raise TrellisworkError(
+                f"a recognizer reads recordings and manifests of them, got --from {wanted}; leave it out"
+            )
         return "recordings"
     if tagger is not None and tagger.learns_from == "pairs":
         return _kind_of_pairs(path, wanted)

@@ -56,9 +56,13 @@ class RecordingFormat(PairFormat):
     def check(self, media: Media, first: str) -> None:
         """Raise an error if a recording is unlike those of training, or unlike the first one."""
         if self.media and media.kind != self.media:
-            raise TrellisworkError(f"expected {SHOWN[self.media]}, as in {first}, got {SHOWN[media.kind]}; leave it out")
+            raise TrellisworkError(
+                f"expected {SHOWN[self.media]}, as in {first}, got {SHOWN[media.kind]}; leave it out"
+            )
         if self.dim and media.dim != self.dim:
-            raise TrellisworkError(f"expected vectors of {self.dim} numbers, as in {first}, got {media.dim}; leave it out")
+            raise TrellisworkError(
+                f"expected vectors of {self.dim} numbers, as in {first}, got {media.dim}; leave it out"
+            )
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,9 @@ class ManifestColumns(PairColumns):
     SIDES: ClassVar[tuple[str, str]] = ("file", "transcript")
 
     def describe(self) -> str:
-        units = "" if self.tag_column is None else f", transcript = {self.tag_column} ({SHOWN_UNITS[self.pairs.target]})"
+        units = (
+            "" if self.tag_column is None else f", transcript = {self.tag_column} ({SHOWN_UNITS[self.pairs.target]})"
+        )
         form = f"; Unicode form {self.form}" if self.form else ""
         return f"recordings, {self.n_columns} columns: file = {self.word_column}{units}{form}"
 

@@ -302,7 +302,14 @@ _RECOGNIZERS = (
 ENTRIES = {
     each.name: each
     for each in (
-        *_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, _LANGUAGE, *_RECOGNIZERS,
+        *_TAGGERS,
+        *_PARSERS,
+        *_EVENTS,
+        *_TRANSDUCERS,
+        *_FEATURES,
+        _TOKENISER,
+        _LANGUAGE,
+        *_RECOGNIZERS,
     )
 }  # those of this library, and what a program adds
 CLASSES = {  # kinds of folders that no name makes

@@ -270,7 +270,9 @@ def _decoding(model: Model, options: dict[str, Any], engine: Engine | None) -> M
     defaults = DecodingSettings()
     for name, value in given.items():
         if value != getattr(defaults, name):
-            raise TrellisworkError(f"--{name.replace('_', '-')} is for recognizers, got a {type(model).__name__}; leave it out")
+            raise TrellisworkError(
+                f"--{name.replace('_', '-')} is for recognizers, got a {type(model).__name__}; leave it out"
+            )
     return model
 
 

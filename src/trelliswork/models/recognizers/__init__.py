@@ -3,6 +3,7 @@
 config.py     settings of recordings, of the network, and of decoding
 features.py   files as frames: log-mel filter banks, columns of images, vectors
 network.py    strided convolutions, BiLSTMs and what distorts frames in training
+language.py   n-grams in the beam, and their weight
 ctc.py        `--model ctc`: connectionist temporal classification over symbols
 """
 

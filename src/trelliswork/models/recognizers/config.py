@@ -80,6 +80,10 @@ class RecognizerConfig(Settings):
     skip_impossible: bool = setting(
         False, "Leave out training recordings with more symbols than CTC has frames for.", option=True
     )
+    lm: str | None = setting(
+        None, "n-gram model of the symbols of transcripts, whose weight in the beam is fitted on the dev recordings; "
+        "predict --lm DIR uses it.", option=True, metavar="DIR",
+    )  # fmt: skip
     beam: int = setting(16, "Beam size: strings kept at each frame.", at_least=1, below=WIDEST, option=True)
 
 
@@ -95,6 +99,16 @@ class DecodingSettings(Settings):
     search: Search = setting(
         "beam", "Search for the transcript of a recording; --beam N sets the width of the beam",
         choices=get_args(Search), option=True,
+    )  # fmt: skip
+    lm: str | None = setting(
+        None, "n-gram model whose scores of the transcripts take part in the beam.", option=True, metavar="DIR"
+    )
+    lm_weight: float | None = setting(
+        None, "Weight of the language model.", at_least=0, option=True, default_text="as fitted by train --lm, else 0.5"
+    )
+    lm_bonus: float | None = setting(
+        None, "Addition to the score for each symbol, if there is a language model.", option=True,
+        default_text="as fitted by train --lm, else 0.5",
     )  # fmt: skip
     align: bool = setting(
         False, "Align the transcripts of a manifest with their recordings instead of predicting them.", option=True

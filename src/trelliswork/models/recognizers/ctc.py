@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from trelliswork import distributions
 from trelliswork.data import Sentence, Vocabulary, token_budget_batches
 from trelliswork.data.media import Media, read_media
 from trelliswork.data.recordings import RECORDINGS, Recording, RecordingFormat
-from trelliswork.distributions.ctc import CTC as Strings
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.logs import tell
 from trelliswork.metrics.calibration import calibration
@@ -36,11 +36,13 @@ from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Note, Options
 from trelliswork.models.recognizers.config import DecodingSettings, RecognizerConfig
 from trelliswork.models.recognizers.features import frames_of
+from trelliswork.models.recognizers.language import Fusion, fitted, scorer_of
 from trelliswork.models.recognizers.network import FrameNetwork, distorted, masked_out
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.ctc import CTC
 from trelliswork.runtime.shapes import Float
-from trelliswork.structures.ctc.posteriors import label_posteriors
+from trelliswork.structures.ctc.beam import NgramScorer
+from trelliswork.structures.ctc.strings import label_posteriors
 from trelliswork.training.shares import answered
 
 Recordings = Sequence[Recording]
@@ -89,11 +91,13 @@ class CTCRecognizer(StoredNetwork):
         super().__init__()
         self.config, self.format, self.symbols = config, format, symbols
         planes, height = {
-            "vectors": (format.dim, 1), "image": (1, config.height), "sound": (3 if config.deltas else 1, config.filters),
+            "vectors": (format.dim, 1), "image": (1, config.height),
+            "sound": (3 if config.deltas else 1, config.filters),
         }[format.media]  # fmt: skip
         self.network = FrameNetwork(config, planes, height, len(symbols) + 1)
         self.loss_layer = CTC(BLANK, "sum", zero_infinity=True)
-        self.decoding = DecodingSettings()
+        self.decoding, self.fusion = DecodingSettings(), Fusion()
+        self.scorer: NgramScorer | None = None
         self._held: dict[str, Tensor] = {}  # frames of the dev recordings while it learns
 
     @classmethod
@@ -130,6 +134,8 @@ class CTCRecognizer(StoredNetwork):
         """Return the recordings with their frames; transcripts that need more frames than there are are an error, or
         are left out if the settings want that."""
         format = material.choices.pairs
+        if config.lm is not None:
+            scorer_of(config.lm, Vocabulary(sorted({s for each in material.train for s in each.target or ()})))
         kept: list[Any] = []
         impossible: list[str] = []
         for each in material.train:
@@ -192,7 +198,9 @@ class CTCRecognizer(StoredNetwork):
 
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
         """Return -log p(transcript | recording), summed over the batch."""  # [S4.650, 658]
-        encoded = [each if isinstance(each, EncodedRecording) else self.encode([each], with_tags=True)[0] for each in batch]
+        encoded = [
+            each if isinstance(each, EncodedRecording) else self.encode([each], with_tags=True)[0] for each in batch
+        ]
         frames, lengths = self._padded([each.frames for each in encoded])
         if self.training:
             frames, lengths = self._distorted(frames, lengths)
@@ -211,12 +219,29 @@ class CTCRecognizer(StoredNetwork):
             return distorted(frames, lengths, self.config)
         return masked_out(frames, lengths, self.network.mean, self.config), lengths
 
+    def calibrate(self, sentences: Sequence[Any]) -> bool:
+        """Fit the weight of the language model, if the settings name one, to held-out recordings."""
+        if self.config.lm is None or not sentences:
+            return False
+        rows = [each.log_probs for each in self.read(sentences)]
+        numbers = [[1 + self.symbols.index(s) if s in self.symbols else -1 for s in each.target] for each in sentences]
+        self.fusion = fitted(rows, numbers, scorer_of(self.config.lm, self.symbols), self.config.beam)
+        tell(f"{self.config.lm}: weight {self.fusion.weight:g}, bonus {self.fusion.bonus:g} a symbol, fitted on dev")
+        return True
+
     # Answers
 
     def decoded_by(self, decoding: DecodingSettings, beam: int = 0) -> Self:
         """Return the same model with another way to find strings, and another beam unless that is 0."""
+        if decoding.lm is None and (decoding.lm_weight is not None or decoding.lm_bonus is not None):
+            raise TrellisworkError("--lm-weight and --lm-bonus are about a language model, got none; add --lm DIR")
+        if decoding.lm is not None and (decoding.align or decoding.search == "greedy"):
+            raise TrellisworkError("--lm takes part in the beam; leave out --align and --search greedy")
         model = copy.copy(self)
         model.decoding = decoding
+        model.scorer = None if decoding.lm is None else scorer_of(decoding.lm, self.symbols)
+        given = {"weight": decoding.lm_weight, "bonus": decoding.lm_bonus}
+        model.fusion = self.fusion._replace(**{name: each for name, each in given.items() if each is not None})
         model.config = replace(self.config, beam=beam) if beam else self.config
         return model
 
@@ -243,9 +268,7 @@ class CTCRecognizer(StoredNetwork):
         self.format.check(read_media(path), "training")
         return Recording((path,), text=path, file=path)
 
-    def predict(
-        self, inputs: Any, *, top_k: int = 1, pins: object = None, confidence: bool = True
-    ) -> list[Answer]:
+    def predict(self, inputs: Any, *, top_k: int = 1, pins: object = None, confidence: bool = True) -> list[Answer]:
         """Return the transcript of each recording, with exact probabilities.
 
         Args:
@@ -276,16 +299,20 @@ class CTCRecognizer(StoredNetwork):
             yield from (found[i] for i in range(len(group)))
 
     def _read_one(self, log_probs: Tensor, n_frames: int, recording: Recording, top_k: int) -> Read:
-        strings = Strings(log_probs, blank=BLANK, backend="kernel")
+        strings = distributions.CTC(log_probs, blank=BLANK, backend="kernel")
         if self.decoding.align:
             found = [self._numbers(recording)]
         elif self.decoding.search == "greedy":
             found = [strings.best_path()]
         else:
-            found = [each.labels for each in strings.beam_search(max(self.config.beam, top_k), k=top_k)]
-        many = Strings(log_probs.expand(len(found), -1, -1), blank=BLANK, backend="kernel")
+            models: Any = {} if self.scorer is None else {
+                "scorer": self.scorer, "scorer_weight": self.fusion.weight, "label_bonus": self.fusion.bonus,
+            }  # fmt: skip
+            found = [each.labels for each in strings.beam_search(max(self.config.beam, top_k), k=top_k, **models)]
+        many = distributions.CTC(log_probs.expand(len(found), -1, -1), blank=BLANK, backend="kernel")
         scored = zip(found, many.log_prob(found).tolist(), strict=True)
-        return Read(sorted(scored, key=lambda each: -each[1]), log_probs, n_frames)
+        ranked = list(scored) if self.scorer is not None else sorted(scored, key=lambda each: -each[1])
+        return Read(ranked, log_probs, n_frames)
 
     def _answer(self, read: Read, top_k: int, confidence: bool) -> Answer:
         shares = [float(np.exp(min(log_p, 0.0))) for _, log_p in read.best]
@@ -296,7 +323,7 @@ class CTCRecognizer(StoredNetwork):
         return Answer(
             best[0].value, best[0].probability, parts=parts, alternatives=best if top_k else (), seconds=seconds,
             search="aligned" if self.decoding.align else self.decoding.search,
-            certain=self.decoding.align or shares[0] >= SURE,
+            certain=self.decoding.align or (self.scorer is None and shares[0] >= SURE),
         )  # fmt: skip
 
     def _parts(self, read: Read) -> list[PartProbability]:
@@ -304,7 +331,7 @@ class CTCRecognizer(StoredNetwork):
         labels, log_p = read.best[0]
         if not labels or log_p == -np.inf:
             return []
-        (spans,) = Strings(read.log_probs[None], blank=BLANK, backend="kernel").align([labels]).spans
+        (spans,) = distributions.CTC(read.log_probs[None], blank=BLANK, backend="kernel").align([labels]).spans
         shares = label_posteriors(read.log_probs.double().numpy(), labels, BLANK)
         stride, n = self.config.stride, read.n_frames
         return [
@@ -332,11 +359,12 @@ class CTCRecognizer(StoredNetwork):
         words = [(self._words(found), self._words(each.target)) for found, each in zip(symbols, gold, strict=True)]
         shares = [float(np.exp(min(log_p, 0.0))) for _, log_p in best]
         rate = errors / max(n_symbols, 1)
+        sure = calibration(zip(shares, right, strict=True)).expected_error
         return {
             "metric": "symbol accuracy", "score": 1 - rate, "symbol_error_rate": rate,
             "word_error_rate": sum(edit_distances(words)) / max(sum(len(known) for _, known in words), 1),
             "exact_match": sum(right) / max(len(right), 1),
-            "calibration": {"of": "transcripts", "expected_error": calibration(zip(shares, right, strict=True)).expected_error},
+            "calibration": {"of": "transcripts", "expected_error": sure},
         }  # fmt: skip
 
     def _best(self, recordings: Recordings) -> list[tuple[list[int], float]]:
@@ -368,7 +396,8 @@ class CTCRecognizer(StoredNetwork):
             return []
         more = f" and {len(strange) - MOST_SHOWN} more" if len(strange) > MOST_SHOWN else ""
         shown = ", ".join(map(repr, strange[:MOST_SHOWN])) + more
-        return [f"note: {count(len(strange), 'symbol')} of the transcripts never seen in training, which count as errors: {shown}"]
+        n = count(len(strange), "symbol")
+        return [f"note: {n} of the transcripts never seen in training, which count as errors: {shown}"]
 
     # What it is
 
@@ -376,7 +405,10 @@ class CTCRecognizer(StoredNetwork):
         symbols, settings = self.symbols.to_list(), self.config.to_dict()
         reads = {"vectors": f"vectors of {self.format.dim} numbers", "image": f"images, {self.config.height} high",
                  "sound": f"sound, {self.format.rate:,} samples a second"}[self.format.media]  # fmt: skip
-        labels = {"reads": reads, "symbols": f"{len(symbols):,}: {' '.join(symbols[:40])}{' ...' * (len(symbols) > 40)}"}
+        labels = {
+            "reads": reads,
+            "symbols": f"{len(symbols):,}: {' '.join(symbols[:40])}{' ...' * (len(symbols) > 40)}",
+        }
         return Description("convolutions and BiLSTMs under CTC", labels, {"symbols": symbols}, settings,
                            [("network", settings)])  # fmt: skip
 
@@ -385,12 +417,15 @@ class CTCRecognizer(StoredNetwork):
     def stored_config(self) -> dict[str, object]:
         return {
             "settings": self.config.to_dict(), "format": asdict(self.format), "symbols": self.symbols.to_list(),
+            "fusion": self.fusion._asdict(),
         }  # fmt: skip
 
     @classmethod
     def from_stored(cls, config: StoredConfig) -> Self:
         settings = cls.CONFIG.from_dict(config["settings"])
-        return cls(settings, RecordingFormat(**config["format"]), Vocabulary(config["symbols"]))
+        model = cls(settings, RecordingFormat(**config["format"]), Vocabulary(config["symbols"]))
+        model.fusion = Fusion(**config.get("fusion", {}))
+        return model
 
 
 def frames_needed(symbols: Sequence[str]) -> int:

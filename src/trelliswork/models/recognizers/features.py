@@ -107,5 +107,8 @@ def _averaged(values: Array, n: int) -> Array:
     whole = np.minimum(edges.astype(np.int64), before - 1)
     sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, 0, dtype=np.float64)])
     upto = sums[whole] + (edges - whole)[:, None] * values[whole]
-    return np.diff(upto, axis=0) * n / before if values.dtype == np.float64 else (
-        np.diff(upto, axis=0) * n / before).astype(values.dtype)
+    return (
+        np.diff(upto, axis=0) * n / before
+        if values.dtype == np.float64
+        else (np.diff(upto, axis=0) * n / before).astype(values.dtype)
+    )

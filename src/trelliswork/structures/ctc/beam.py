@@ -123,7 +123,9 @@ class NgramScorer:
 
 
 _SILENT = kernels.LabelNgrams(
-    *(np.zeros(0, np.int32) for _ in range(3)), *(np.zeros(0) for _ in range(2)), *(np.zeros(0, np.int32) for _ in range(2))
+    *(np.zeros(0, np.int32) for _ in range(3)),
+    *(np.zeros(0) for _ in range(2)),
+    *(np.zeros(0, np.int32) for _ in range(2)),
 )
 
 

@@ -3,9 +3,9 @@
 A label string is a node of a tree of all strings that were ever kept: `tree[node]` has its parent, its last label, its
 first child, the next child of its parent and its place in the beam (-1: none). A candidate of a frame is a number:
 place s for a string of the beam that stays, n + s * c + label for one that the string in place s goes on to. Labels are
-tried from the best of the frame down, until the beam is full of better strings. n-grams never add to a score, so that the
-bound holds with them too; what they say of a label after a string is looked up when it is first asked for, and kept as
-long as the string is in the beam.
+tried from the best of the frame down, until the beam is full of better strings. n-grams never add to a score, so that
+the bound holds with them too; what they say of a label after a string is looked up when it is first asked for, and kept
+as long as the string is in the beam.
 """
 
 from __future__ import annotations
