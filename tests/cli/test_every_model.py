@@ -13,6 +13,7 @@ from tests.conftest import RECORDER
 from trelliswork.data import open_conll
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.data.corpus.trees import write_events, write_treebank
+from trelliswork.data.recordings import RECORDINGS
 from trelliswork.models import load_tagger
 from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
 from trelliswork.models.language.config import PLAIN_TEXT
@@ -22,7 +23,8 @@ OVER_FEATURES = [each.name for each in TITLES["Feature-based taggers"]]
 TAGGERS = [*(each.name for each in TITLES["Neural taggers"]), *OVER_FEATURES]
 TRANSDUCERS = [name for name in ENTRIES if entry_of(name).learns_from == "pairs"]  # tests/cli/test_every_transducer.py
 OF_TEXT = [name for name in ENTRIES if entry_of(name).learns_from == PLAIN_TEXT]  # test_language_models.py has those
-OTHERS = [name for name in ENTRIES if name not in (*TAGGERS, *TRANSDUCERS, *OF_TEXT, TOKENISER)]
+OF_RECORDINGS = [name for name in ENTRIES if entry_of(name).learns_from == RECORDINGS]  # test_recognizers.py
+OTHERS = [name for name in ENTRIES if name not in (*TAGGERS, *TRANSDUCERS, *OF_TEXT, *OF_RECORDINGS, TOKENISER)]
 FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {

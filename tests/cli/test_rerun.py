@@ -23,7 +23,7 @@ from trelliswork.models.catalogue import ENTRIES, TOKENISER, by_title, entry_of
 NETWORK = ["--epochs", "1", *SMALL]
 PYRAMID = ["--epochs", "1", "--segment-dim", "4", *SMALL[2:]]  # without an encoder, whose width would come first
 FEATURES = ["--max-iterations", "4"]
-FILES = {"tags": "t.conll", "text": "t.conllu", "plain text": "t.txt"}
+FILES = {"tags": "t.conll", "text": "t.conllu", "plain text": "t.txt", "recordings": "r.tsv"}
 OTHER_FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 OF_PAIRS = {"seq2tree": "terms.tsv", "seq2sql": "queries.tsv"}  # others: pairs.tsv
 FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
@@ -50,6 +50,8 @@ def files(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     (tmp_path / "t.conllu").write_text("\n\n".join("\n".join(block) for block in rows) + "\n\n")
     (tmp_path / "t.txt").write_text("One day it rained. Two days it did not.\n\nThen it did!\n")
+    np.savez(tmp_path / "r.npz", x=np.eye(4, 2), y=np.ones((3, 2)))
+    (tmp_path / "r.tsv").write_text("r.npz#x\tab\nr.npz#y\tb\n" * 3)
     (tmp_path / "vectors.txt").write_text(". 1 2 3\nthe 0 1 0\n")
     (tmp_path / "template").write_text("U00:%x[0,0]\nB\n")
     (tmp_path / "half.conll").write_text((tmp_path / "t.conll").read_text().replace("B-PER", "?", 5))
@@ -84,6 +86,8 @@ def settings_of(model: str) -> list[str]:
     if entry_of(model).learns_from == "pairs":
         database = ["--database", "facts.sqlite"] if model == "seq2sql" else []
         return [*database, *(["--epochs", "1", "--hidden", "8"] if entry_of(model).is_network else [])]
+    if entry_of(model).learns_from == "recordings":
+        return ["--epochs", "1", "--hidden", "8", "--channels", "4", "--stride", "1"]
     if entry_of(model).learns_from in OTHER_FILES:
         return [*(NETWORK if entry_of(model).is_network else ()), "--tokeniser", "rules"]
     return [] if model in ("hmm", "naive-bayes", "ngram", TOKENISER) else FEATURES

@@ -11,6 +11,7 @@ becomes, or that several do, such as 2-3=F.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -95,7 +96,8 @@ def input_of(model: Model, file: str, layout: Choices, read_as: str | None) -> I
         What is known of the file before it is open.
     """
     kind = kind_of(file, read_as, model)
-    return Inputs(file, kind, choices_of(model, replace(layout, are_columns=read_as is not None), kind))
+    layout = replace(layout, are_columns=read_as is not None, folder=os.path.dirname(file))
+    return Inputs(file, kind, choices_of(model, layout, kind))
 
 
 def open_input(model: Model, given: Inputs, job: Job) -> tuple[Inputs, Iterable[Sentence]]:

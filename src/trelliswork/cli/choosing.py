@@ -14,6 +14,7 @@ from trelliswork.data.choices import CONLLU_NAMES, Choices
 from trelliswork.data.conll import format_of
 from trelliswork.data.events import EVENTS as EVENTS_MEMBER
 from trelliswork.data.jsonl import array_records, is_array, parse_record
+from trelliswork.data.media import is_recording
 from trelliswork.models.catalogue import NETWORK, entry_of
 from trelliswork.reading import name_of, numbered_lines, require_file
 from trelliswork.tags.schemes import infer_scheme
@@ -39,6 +40,7 @@ HEADS = Data("biaffine", "a treebank with heads", "--tag-column UPOS trains a ta
 BRACKETS = Data("span-cky", "trees in brackets", "--model crf trains a tagger")
 EVENTS = Data("joint-events", "sentences with events", "--model crf trains a tagger")
 STRINGS = Data("edit", "pairs of strings", "--model crf trains a tagger")
+RECORDINGS = Data("ctc", "recordings with transcripts")
 SENTENCES = Data("seq2seq", "pairs of sentences", "--model edit is for words and names")
 
 
@@ -99,7 +101,12 @@ def _data_in_columns(path: str) -> Data:
 
 
 def _pairs_in(rows: Sequence[Sequence[str]]) -> Data:
-    """Return pairs, if most targets occur once; a column of tags has the same ones again and again."""
+    """Return pairs, if most targets occur once; a column of tags has the same ones again and again.
+
+    Sources that are all names of recordings make a manifest.
+    """
+    if all(is_recording(row[0].strip()) for row in rows):
+        return RECORDINGS
     targets = [row[1].strip() for row in rows]
     if 2 * len(Counter(targets)) <= len(targets) or infer_scheme([targets]) != "plain":
         return TAGS

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from trelliswork.data import Choices, ColumnFormat, Sentence, open_pairs, read_treebank
+from trelliswork.data.media import is_recording
 from trelliswork.data.readers import InputKind, open_tagged
+from trelliswork.data.recordings import RECORDINGS, open_recordings
 from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
@@ -118,6 +120,20 @@ def open_plain_text(path: str, choices: Choices, kind: InputKind) -> Opened:
     return None, choices.pairs.sentences(path)
 
 
+def open_manifest(path: str, choices: Choices, kind: InputKind) -> Opened:
+    """Return recordings with their transcripts; a file that is something else by its name is an error."""
+    if kind not in ("conll", "recordings") or is_recording(path):
+        problem = "expected a manifest, a file, a tab and its transcript on each line, got"
+        raise DataError(name_of(path), f"{problem} {SHOWN_KINDS.get(kind, 'a recording')}; write a .tsv file")
+    return open_recordings(path, choices)
+
+
+def size_of_recordings(recordings: Sequence[Sentence]) -> str:
+    """Describe the recordings: their number, and the symbols of their transcripts."""
+    n_symbols = sum(len(each.target or ()) for each in recordings)
+    return f"{count(len(recordings), 'recording')}, {count(n_symbols, 'symbol')}"
+
+
 def size_of_pairs(pairs: Sequence[Sentence]) -> str:
     """Describe the pairs: their number, the different sources, and the symbols on each side."""
     n_sources, symbols = len({pair.words for pair in pairs}), sum(map(len, pairs))
@@ -211,4 +227,5 @@ GOLD_FILES = {
     "events": GoldFiles(open_events, size_of_events, tells_tokens=False),
     PLAIN_TEXT: GoldFiles(open_plain_text, size_in_tokens, tells_tokens=False),
     "pairs": GoldFiles(open_strings, size_of_pairs, notes_on_pairs, tells_tokens=False),
+    RECORDINGS: GoldFiles(open_manifest, size_of_recordings, tells_tokens=False),
 }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trelliswork.cli.messages import say
 from trelliswork.data import Choices, ColumnFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.readers import InputKind, open_untagged
+from trelliswork.data.recordings import RECORDINGS
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models import load
@@ -47,7 +48,7 @@ def load_reader(folder: str, features: FeatureFunction | None, device: str = "au
         The model.
     """
     model = load_on(folder, features, device)
-    if model.reads not in ("words", "attributes", "text"):
+    if model.reads not in ("words", "attributes", "text", RECORDINGS):
         kind = type(model).__name__
         raise ModelError(
             f"{folder}: expected a model that reads words, got one that reads {model.reads}; "
@@ -127,6 +128,12 @@ def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -
         return "text"
     if tagger is not None and tagger.learns_from == PLAIN_TEXT:
         return "pretokenised" if tagger.format.pretokenised or wanted == "pretokenised" else "text"
+    if tagger is not None and tagger.learns_from == RECORDINGS:
+        if wanted is not None:
+            raise TrellisworkError(
+                f"a recognizer reads recordings and manifests of them, got --from {wanted}; leave it out"
+            )
+        return "recordings"
     if tagger is not None and tagger.learns_from == "pairs":
         return _kind_of_pairs(path, wanted)
     kind: InputKind = wanted if wanted is not None else file_kind(path)  # type: ignore[assignment]

@@ -31,6 +31,7 @@ from trelliswork.data.json_shapes import Reading
 from trelliswork.data.jsonl import is_array
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind, foreign_format
+from trelliswork.data.recordings import RECORDINGS
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
@@ -66,7 +67,7 @@ _SAME: dict[InputKind, Output] = {
 
 
 # What models learn from whose answers are dependency trees, written as CoNLL-U; constituency trees; strings; events.
-TREES, BRACKETS, PAIRS, EVENTS = ("heads",), "brackets", "pairs", "events"
+TREES, BRACKETS, STRINGS, EVENTS = ("heads",), "brackets", ("pairs", RECORDINGS), "events"
 WITH_EVENTS = (Output.jsonl, Output.json, Output.parquet, Output.html, Output.pretty)  # what can hold events
 
 
@@ -132,7 +133,7 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Model) -> b
         top_k: Number of analyses.
         model: The model that answers.
     """
-    if model.learns_from in (BRACKETS, PAIRS):
+    if model.learns_from in (BRACKETS, *STRINGS):
         return False
     top_k = 0 if model.learns_from in TREES else top_k
     if kind == "jsonl":
@@ -205,7 +206,7 @@ def _as_read(inputs: Inputs, top_k: int, model: Model) -> Output:
     """Return the format of answers if none is asked for."""
     if inputs.own is Output.parquet:
         return Output.parquet
-    if model.learns_from == PAIRS:
+    if model.learns_from in STRINGS:
         return Output.tsv
     if model.learns_from == EVENTS:
         return Output.jsonl

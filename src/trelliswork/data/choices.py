@@ -41,6 +41,7 @@ class Choices:
     are_columns: bool = False  # the file is known to have columns
     detail: Detail = "labels"
     tokeniser: Any = field(default=None, compare=False, repr=False)
+    folder: str | None = None  # that paths in a manifest are relative to; None is its own
     pairs: Any = None  # the `PairFormat` by which texts of pairs are cut, or what a language model reads texts by
 
     def completed(self, conllu: bool) -> Choices:

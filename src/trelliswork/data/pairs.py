@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import regex
 
@@ -175,6 +175,8 @@ def _units(texts: Iterable[str]) -> Units:
 class PairColumns(ColumnFormat):
     """The columns of a file of pairs: sources as words, targets as tags; and how both are cut."""
 
+    SIDES: ClassVar[tuple[str, str]] = ("source", "target")
+
     pairs: PairFormat = PairFormat()
     form: str = ""  # the Unicode form of the file: NFC, NFD or mixed, or nothing if both are alike
 
@@ -223,8 +225,8 @@ def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True)
     Returns:
         The columns, and the pairs.
     """
-    columns, rows = _columns(choices, with_targets, str(path)), []
-    rows = list(_rows(path, columns))
+    columns = PairColumns(*columns_for(choices, with_targets, str(path)))
+    rows = list(rows_of(path, columns))
     if not rows:
         what = "a source, a tab and a target" if with_targets else "a source"
         raise DataError(name_of(path), f"expected lines of {what}, got none; the file is empty")
@@ -236,17 +238,18 @@ def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True)
 
 def open_sources(path: str | Path, choices: Choices) -> tuple[PairColumns, Iterator[Sentence]]:
     """Return the sources of a file, read as they are asked for; how they are cut must be known."""
-    columns = replace(_columns(choices, False, str(path)), pairs=choices.pairs)
-    return columns, (_pair(row, columns, name_of(path)) for row in _rows(path, columns))
+    columns = replace(PairColumns(*columns_for(choices, False, str(path))), pairs=choices.pairs)
+    return columns, (_pair(row, columns, name_of(path)) for row in rows_of(path, columns))
 
 
-def _columns(choices: Choices, with_targets: bool, file: str) -> PairColumns:
+def columns_for(choices: Choices, with_targets: bool, file: str) -> tuple[str, int, int, int | None]:
+    """Return the delimiter, the least number of columns, and the columns of both sides."""
     fallback = choices.fallback or Choices()
     source = _number(choices.word_column or fallback.word_column or 1, "--word-column", file)
     target = _number(choices.tag_column or fallback.tag_column or 2, "--tag-column", file) if with_targets else None
     if source == target:
         raise DataError(file, f"expected source and target in different columns, got {source} for both")
-    return PairColumns(choices.delimiter or TAB, max(source, target or 1), source, target)
+    return choices.delimiter or TAB, max(source, target or 1), source, target
 
 
 def _number(column: Column, option: str, file: str) -> int:
@@ -255,22 +258,24 @@ def _number(column: Column, option: str, file: str) -> int:
     return column
 
 
-def _rows(path: str | Path, columns: PairColumns) -> Iterator[Row]:
-    """Yield the lines that are not empty."""
+def rows_of(path: str | Path, columns: PairColumns, *, optional: bool = False) -> Iterator[Row]:
+    """Yield the lines that are not empty; with `optional` targets, lines may end before theirs."""
     name, at, to = name_of(path), columns.word_column, columns.tag_column
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
         fields = line.split(columns.delimiter)
+        if to and optional and len(fields) < to:
+            fields += [""] * (to - len(fields))
+        sides = list(zip(columns.SIDES, (at, to), strict=True))
         if len(fields) < max(at, to or 1):
             problem = f"expected at least {max(at, to or 1)} columns with a tab between them, got {len(fields)}"
-            fix = "write source, tab, target, or name the columns with --word-column and --tag-column"
+            fix = f"write {', tab, '.join(columns.SIDES)}, or name the columns with --word-column and --tag-column"
             raise DataError(name, f"{problem}; {fix}", line=number)
-        row = Row(number, fields[at - 1], fields[to - 1] if to else "", len(fields))
-        for side, text in (("source", row.source), ("target", row.target if to else "-")):
-            if not text.strip():
+        for side, column in sides[: 1 if optional else 2]:
+            if column and not fields[column - 1].strip():
                 raise DataError(name, f"expected a {side}, got nothing; fill it in, or remove the line", line=number)
-        yield row
+        yield Row(number, fields[at - 1], fields[to - 1] if to else "", len(fields))
 
 
 def _pair(row: Row, columns: PairColumns, file: str) -> Sentence:

@@ -18,6 +18,7 @@ from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
 from trelliswork.data.csv_files import is_csv, open_csv, read_csv
 from trelliswork.data.jsonl import read_jsonl
 from trelliswork.data.pairs import open_sources
+from trelliswork.data.recordings import open_new_recordings
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
@@ -26,7 +27,7 @@ from trelliswork.plugins import Plugin, plugins_of
 from trelliswork.reading import name_of, numbered_lines
 
 FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets", "parquet", "brat"]
-InputKind = FileKind | Literal["text", "pretokenised", "pairs"]
+InputKind = FileKind | Literal["text", "pretokenised", "pairs", "recordings"]
 _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json") for packed in ("", ".gz"))
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -136,6 +137,8 @@ def open_untagged(
         return None, read_pretokenised(path)
     if kind == "pairs":
         return open_sources(path, choices)
+    if kind == "recordings":
+        return open_new_recordings(path, choices)
     return open_conll(path, choices, with_tags=False, keep=keep)
 
 
@@ -157,7 +160,7 @@ def read_pretokenised(path: str) -> Iterator[Sentence]:
 FORMATS = "formats"
 OWN = {  # names of built-in formats, and suffixes of their files
     "conll", "conllu", "txt", "tsv", "csv", "json", "jsonl", "ndjson", "parquet", "pq", "crfsuite", "brackets", "mrg",
-    "ptb", "prd", "trees", "text", "pretokenised", "pairs", "html", "pretty", "lexicon",
+    "ptb", "prd", "trees", "text", "pretokenised", "pairs", "recordings", "html", "pretty", "lexicon",
 }  # fmt: skip
 
 

@@ -265,7 +265,7 @@ class CTC(StructuredDistribution[Nested]):
         added = beam.Models(**models)
         check_models(added, self.log_probs.shape[-1], self.blank)
         self._require_possible()
-        find = beam.fast_beam_search if added.silent and self.backend == "kernel" else beam.beam_search
+        find = beam.fast_beam_search if added.in_kernel and self.backend == "kernel" else beam.beam_search
         size = beam.Size(width, beam_threshold)
         rows = [
             [

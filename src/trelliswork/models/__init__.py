@@ -8,7 +8,7 @@ votes.py, lemmatiser.py                            what speaks for an answer; le
 storage.py, export_folder.py                       folders of models and of exports, and the cards in them
 loading.py                                         any model from its folder, on a device
 recipe.py                                          how models are trained by name
-networks/, taggers/, parsers/, transducers/, events/, tokenisers/    the models
+networks/, taggers/, parsers/, transducers/, events/, tokenisers/, language/, recognizers/    the models
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ class Answer(Rich):
     the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
     the inputs in raw text, in code points. `search` says how the value was found, where it may not be the best: greedy,
     beam, or AD3, which may be certified to have found the best. `unknown` are symbols of the source of a transducer
-    that it has never seen. `lemmas` has the lemma of each word, if the model knows lemmas.
+    that it has never seen. `lemmas` has the lemma of each word, if the model knows lemmas. `seconds` are the times
+    (begin, end) of the parts in a recording.
     """
 
     value: Any
@@ -125,6 +126,7 @@ class Answer(Rich):
     certain: bool = True
     unknown: Sequence[str] = ()
     lemmas: Sequence[str] = ()
+    seconds: Sequence[tuple[float, float]] = ()
 
     @property
     def has_arcs(self) -> bool:

@@ -46,7 +46,7 @@ class Entry:
             as a rule, since the tests choose the options of a training by it.
         home: its class.
         settings: its dataclass of settings, the section `[model]` of a TOML file.
-        learns_from: what its files hold: tags, heads, brackets, events, pairs, text or plain text.
+        learns_from: what its files hold: tags, heads, brackets, events, pairs, text, plain text or recordings.
         recipe: how it is made from options and files.
         data: dataclasses of further settings in the section `[data]`.
         sources: dataclasses of further settings in the section `[model]`, before its own.
@@ -291,9 +291,27 @@ _LANGUAGE = Entry(
     data=("trelliswork.models.language.config:TextFiles",),
     sources=("trelliswork.models.language.config:TextConfig",), training=(),
 )  # fmt: skip
+_RECOGNIZERS = (
+    Entry(
+        "ctc", "convolutions and BiLSTMs under CTC: strings from vectors, images and sound", "Recognizers",
+        "trelliswork.models.recognizers.ctc:CTCRecognizer", "trelliswork.models.recognizers.config:RecognizerConfig",
+        "recordings", data=("trelliswork.models.recognizers.config:RecordingFiles",),
+        learning=dict(epochs=40, patience=10, batch_tokens=4000, lr=2e-3, warmup=0.05, clip=1.0),
+    ),
+)  # fmt: skip
 
 ENTRIES = {
-    each.name: each for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, _LANGUAGE)
+    each.name: each
+    for each in (
+        *_TAGGERS,
+        *_PARSERS,
+        *_EVENTS,
+        *_TRANSDUCERS,
+        *_FEATURES,
+        _TOKENISER,
+        _LANGUAGE,
+        *_RECOGNIZERS,
+    )
 }  # those of this library, and what a program adds
 CLASSES = {  # kinds of folders that no name makes
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",

@@ -45,6 +45,7 @@ from trelliswork.cli.report.evaluation import (
     evaluation_page,
     report_from_text,
 )
+from trelliswork.cli.writing_answers import STRINGS
 from trelliswork.data import ColumnFormat, Sentence, atomic_write
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
@@ -208,8 +209,8 @@ def _evaluate_model(
     else:
         report = loaded.report(gold, threshold=threshold)
     sizes = f"{count(len(units), 'sentence')}, {count(sum(map(len, units)), 'token')}"
-    if loaded.learns_from == "pairs":
-        sizes = GOLD_FILES["pairs"].size(gold)
+    if loaded.learns_from in STRINGS:
+        sizes = GOLD_FILES[loaded.learns_from].size(gold)
     return EvaluatedModel(folder, report, loaded.knows), sizes
 
 

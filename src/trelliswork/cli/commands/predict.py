@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -32,13 +32,16 @@ from trelliswork.cli.options import (
 )
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writers.base import Target
-from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
+from trelliswork.cli.writing_answers import STRINGS, Output, is_binary, output_of
 from trelliswork.data import json_text
 from trelliswork.data.readers import foreign_formats
+from trelliswork.data.recordings import RECORDINGS
+from trelliswork.data.settings import settings_given
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.models.language.config import PLAIN_TEXT, GenerationSettings
+from trelliswork.models.recognizers.config import DecodingSettings
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 
@@ -73,7 +76,7 @@ class Engine(StrEnum):
     ray = "ray"
 
 
-@with_options(TO_READ, panel_of(GenerationSettings))
+@with_options(TO_READ, panel_of(GenerationSettings), panel_of(DecodingSettings))
 def predict(
     model: ModelFolder,
     files: Annotated[
@@ -216,7 +219,7 @@ def predict(
         device = device if engine is Engine.ray else _shared_device(device)
     else:
         check_paths(read=[file], write=[out])
-    loaded = load_reader(model, given_function(features), device)
+    loaded = _decoding(load_reader(model, given_function(features), device), columns, engine)
     kind, typed = _read_as(read_as, text, lines, pretokenised), file == "-" and sys.stdin.isatty()
     layout, wanted = layout_in(columns), _format(format, lexicon, loaded)
     given = None if bulk else input_of(loaded, file, layout, kind)
@@ -256,6 +259,23 @@ def predict(
                 write_answers(loaded, given, job, target, batch=1 if typed else BATCH)
 
 
+def _decoding(model: Model, options: dict[str, Any], engine: Engine | None) -> Model:
+    """Return a recognizer that finds strings as the options say; other models have no such options."""
+    given = settings_given(options, DecodingSettings)
+    if model.learns_from == RECORDINGS:
+        if engine is Engine.ray:
+            raise TrellisworkError("--engine ray is not for recognizers; leave it out")
+        recognizer: Any = model
+        return cast(Model, recognizer.decoded_by(DecodingSettings(**given), options.get("beam") or 0))
+    defaults = DecodingSettings()
+    for name, value in given.items():
+        if value != getattr(defaults, name):
+            raise TrellisworkError(
+                f"--{name.replace('_', '-')} is for recognizers, got a {type(model).__name__}; leave it out"
+            )
+    return model
+
+
 def _shared_device(device: DeviceName) -> DeviceName:
     """Return the device of processes that share the memory of a model."""
     if device not in (DeviceName.auto, DeviceName.cpu):
@@ -273,9 +293,11 @@ def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
 def _format(given: Output | None, lexicon: bool, model: Model) -> Output | None:
     """Return the output format, as far as the options say it."""
     wanted = Output.lexicon if lexicon else given
+    if wanted is None and model.learns_from == RECORDINGS:
+        return Output.tsv
     if lexicon and given not in (None, Output.lexicon):
         raise TrellisworkError(f"--lexicon and --format {given} are two formats; leave one out")
-    if wanted in (Output.lexicon, Output.tsv) and model.learns_from != PAIRS:
+    if wanted in (Output.lexicon, Output.tsv) and model.learns_from not in STRINGS:
         option = "--lexicon" if lexicon else f"--format {wanted}"
         raise TrellisworkError(
             f"{option} is for models of pairs of strings, got a {type(model).__name__}; leave it out"

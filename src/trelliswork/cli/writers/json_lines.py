@@ -65,6 +65,8 @@ def value_members(answer: Answer) -> dict[str, object]:
             {"symbol": each.label, "start": each.start, "end": each.end, "probability": round(each.probability, 6)}
             for each in answer.parts
         ]
+    if answer.seconds:
+        members["seconds"] = [list(each) for each in answer.seconds]
     if answer.alternatives:
         members["alternatives"] = [
             {"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives

@@ -14,7 +14,7 @@ from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.logs import count
 from trelliswork.models.base import Model
-from trelliswork.models.catalogue import PAIRS, VECTORS, entry_of
+from trelliswork.models.catalogue import VECTORS, entry_of
 from trelliswork.models.networks.pretrained import description_of, learning_defaults
 from trelliswork.models.recipe import Material, Note, Options, Recipe, RunOptions
 from trelliswork.runtime.devices import device_for
@@ -49,10 +49,10 @@ class NetworkRecipe(Recipe):
         return {**self.settings(), "kind": self.entry.kind}
 
     def layout(self, choices: Choices) -> Choices:
-        if PAIRS not in self.entry.data:
-            return choices
-        files = named(PAIRS)
-        return replace(choices, pairs=files(**settings_given(self.options, files)).format)
+        for files in map(named, self.entry.data):
+            if hasattr(files, "format"):  # how texts of pairs and transcripts are cut
+                choices = replace(choices, pairs=files(**settings_given(self.options, files)).format)
+        return choices
 
     def read_files(self) -> WordVectors | None:
         if VECTORS not in self.entry.data:

@@ -17,6 +17,7 @@ import numpy as np
 
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.arrays import NEG_INF, Array
+from trelliswork.structures.automata.ngram_arrays import NgramArrays, states_of
 from trelliswork.structures.ctc import beam_kernels as kernels
 from trelliswork.structures.frontier import path_to
 
@@ -95,6 +96,39 @@ class Scorer(Protocol):
         """log p(end | state)."""
 
 
+class NgramScorer:
+    """n-grams of labels as a model of labels; a beam with no other model runs in a kernel.
+
+    Args:
+        arrays: The n-grams, of words with numbers of their own.
+        numbers: The number of each label, -1 for one that the n-grams do not have.
+    """  # [S4, CTC beam search]
+
+    def __init__(self, arrays: NgramArrays, numbers: Sequence[int]) -> None:
+        whole = [np.ascontiguousarray(each, np.int32) for each in (arrays.word, arrays.first, arrays.suffix)]
+        logs = [np.ascontiguousarray(each, np.float64) for each in (arrays.log_prob, arrays.log_backoff)]
+        states = np.ascontiguousarray(states_of(arrays), np.int32)
+        self.n_labels, self.begin = len(numbers), int(states[arrays.begin])
+        self.ngrams = kernels.LabelNgrams(*whole, *logs, states, np.array([*numbers, arrays.end], np.int32))
+
+    def start(self) -> int:
+        return self.begin
+
+    def score(self, state: int, symbol: int) -> tuple[float, int]:
+        log_p, after = kernels.ngram_step(self.ngrams, state, symbol)
+        return log_p, after
+
+    def final(self, state: int) -> float:
+        return self.score(state, self.n_labels)[0]
+
+
+_SILENT = kernels.LabelNgrams(
+    *(np.zeros(0, np.int32) for _ in range(3)),
+    *(np.zeros(0) for _ in range(2)),
+    *(np.zeros(0, np.int32) for _ in range(2)),
+)
+
+
 @dataclass(frozen=True)
 class Models:
     """Additions to the frames' own scores: models that read label by label, or the lexicon's words."""
@@ -110,6 +144,13 @@ class Models:
     def silent(self) -> bool:
         """Return whether the frames decide alone."""
         return self.scorer is None and self.word_scorer is None and self.lexicon is None
+
+    @property
+    def in_kernel(self) -> bool:
+        """Return whether a kernel has the search: n-grams at most, which take away from scores."""
+        if self.word_scorer is not None or self.lexicon is not None:
+            return False
+        return self.scorer is None or (isinstance(self.scorer, NgramScorer) and self.scorer_weight >= 0)
 
 
 class ModelOptions(TypedDict, total=False):
@@ -213,20 +254,23 @@ def beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -
 
 
 def fast_beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
-    """Do what `beam_search` does by kernel, for models that are silent.
+    """Do what `beam_search` does by kernel, for models that are n-grams of labels at most.
 
     Args:
         scores: scores of the symbols of each frame [t, c].
         blank: number of the blank.
         size: width of the beam, and its thresholds.
         k: how many strings to return.
-        models: models that add nothing but a bonus for each label.
+        models: n-grams of labels with their weight, and a bonus for each label.
 
     Returns:
         At most k pairs (labels, score).
     """
+    ngrams, start, weight = _SILENT, 0, 0.0
+    if isinstance(models.scorer, NgramScorer):
+        ngrams, start, weight = models.scorer.ngrams, models.scorer.begin, float(models.scorer_weight)
     tree, nodes, weights = kernels.beam_strings(
-        scores, blank, size.width, float(size.threshold), float(models.label_bonus)
+        scores, blank, size.width, float(size.threshold), float(models.label_bonus), ngrams, start, weight
     )
     scored = (weights[:, kernels.ANY] + weights[:, kernels.EXTRA]).tolist()
     worst = heapq.nlargest(k, scored)[-1] if scored else NEG_INF  # worse strings need not be spelt

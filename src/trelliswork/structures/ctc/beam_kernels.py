@@ -1,16 +1,20 @@
-"""CPU kernel of the beam search that no language model takes part in: `beam.beam_search` over arrays.
+"""CPU kernel of the beam search without a language model, or with n-grams of labels: `beam.beam_search` over arrays.
 
 A label string is a node of a tree of all strings that were ever kept: `tree[node]` has its parent, its last label, its
 first child, the next child of its parent and its place in the beam (-1: none). A candidate of a frame is a number:
 place s for a string of the beam that stays, n + s * c + label for one that the string in place s goes on to. Labels are
-tried from the best of the frame down, until the beam is full of better strings.
+tried from the best of the frame down, until the beam is full of better strings. n-grams never add to a score, so that
+the bound holds with them too; what they say of a label after a string is looked up when it is first asked for, and kept
+as long as the string is in the beam.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from trelliswork.runtime.arrays import NEG_INF
+from trelliswork.runtime.arrays import NEG_INF, Array
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_math import log_add
 from trelliswork.structures.frontier_kernels import offer, prune, sort_heap
@@ -21,8 +25,54 @@ BLANK, LAST, ANY, EXTRA = range(4)  # log weights of a string's paths by how the
 WEIGHTS = 4
 
 
+class LabelNgrams(NamedTuple):
+    """n-gram arrays (`automata/ngram_arrays.py`) as kernels read them, and the number of each label in them.
+
+    `states` has the longest suffix of each n-gram that tells about the next label. Without any n-grams nothing is said.
+    """
+
+    word: Array  # int32 [node]
+    first: Array  # int32 [history + 1]
+    suffix: Array  # int32 [node]
+    log_prob: Array  # [node]
+    log_backoff: Array  # [history]
+    states: Array  # int32 [node]
+    numbers: Array  # int32 [c + 1]; -1 for a label that the model does not have; the last is the end of a string
+
+
 @kernel(EXACT)
-def beam_strings(scores, blank, width, threshold, bonus):
+def ngram_step(lm, state, label):
+    """Return log p(label | state) and the state behind it; -inf for a label that the model does not have.
+
+    Args:
+        lm: the n-grams.
+        state: the n-gram that is the state.
+        label: number of the label.
+    """
+    word, total, low, high = lm.numbers[label], 0.0, 0, 0
+    if word < 0:
+        return NEG_INF, 0
+    while state > 0:
+        low, high = 0, 0
+        if state < len(lm.log_backoff):
+            low, high = lm.first[state], lm.first[state + 1]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            if lm.word[middle] < word:
+                low = middle + 1
+            else:
+                high = middle
+        if low < end and lm.word[low] == word:
+            return total + lm.log_prob[low], lm.states[low]
+        if state < len(lm.log_backoff):
+            total += lm.log_backoff[state]
+        state = lm.suffix[state]
+    return total + lm.log_prob[word + 1], lm.states[word + 1]
+
+
+@kernel(EXACT)
+def beam_strings(scores, blank, width, threshold, bonus, lm, start, lm_weight):
     """Return (tree, nodes, weights): the nodes in the beam behind the last frame, best first, and their weights.
 
     Args:
@@ -31,13 +81,18 @@ def beam_strings(scores, blank, width, threshold, bonus):
         width: how many strings the beam holds.
         threshold: strings that score more than this below the best are dropped.
         bonus: what each label adds.
+        lm: n-grams of labels, or none.
+        start: the state of the n-grams before the first label.
+        lm_weight: what their scores are multiplied by; 0 without n-grams.
     """
     n_frames, c = scores.shape
+    fused = len(lm.word) > 0
     tree, nodes, weights = np.empty((64, NODE_FIELDS), np.int64), np.empty(1, np.int64), np.empty((1, WEIGHTS))
     n_nodes, nodes[0] = _plant(tree, 0, -1, -1), 0
     tree[0, PLACE] = 0
     weights[0, BLANK], weights[0, LAST], weights[0, ANY], weights[0, EXTRA] = 0.0, NEG_INF, 0.0, 0.0
-    room = c - 1 if c - 1 < width + 1 else width + 1
+    states, said = np.full(1, start, np.int64), np.full((1, c if fused else 0), np.nan)
+    room = c - 1 if fused or c - 1 < width + 1 else width + 1
     label_scores, labels = np.empty(room), np.empty(room, np.int64)
     for t in range(n_frames):
         n, size = len(nodes), len(nodes) * c
@@ -46,27 +101,38 @@ def beam_strings(scores, blank, width, threshold, bonus):
         best = np.empty(size if size < width else width)
         codes = np.empty(len(best), np.int64)
         n_labels = _best_labels(scores[t], blank, label_scores, labels)
-        size = _best(n_labels, labels, label_scores, bonus, (tree, nodes, weights), stayed, known, best, codes)
+        beam = tree, nodes, weights, states
+        size = _best(n_labels, labels, label_scores, bonus, beam, stayed, known, lm, lm_weight, said, best, codes)
         size, _ = prune(best, codes, size, width, threshold)
         kept, new_weights = np.empty(size, np.int64), np.empty((size, WEIGHTS))
+        new_states, new_said = np.zeros(size, np.int64), np.full((size, said.shape[1]), np.nan)
         for place in range(n):
             tree[nodes[place], PLACE] = -1
         for place in range(size):
             if n_nodes == len(tree):
                 tree = _grown(tree)
-            parent = (codes[place] - n) // c
+            parent, label = (codes[place] - n) // c, (codes[place] - n) % c
             if parent < 0:
                 kept[place] = nodes[codes[place]]
                 for i in range(WEIGHTS):
                     new_weights[place, i] = stayed[codes[place], i]
+                new_states[place] = states[codes[place]]
+                for i in range(said.shape[1]):
+                    new_said[place, i] = said[codes[place], i]
             else:
-                kept[place] = _child(tree, nodes[parent], (codes[place] - n) % c, n_nodes)
+                kept[place] = _child(tree, nodes[parent], label, n_nodes)
                 n_nodes += kept[place] == n_nodes
                 extra = weights[parent, EXTRA] + bonus
+                if fused:
+                    extra += said[parent, label]
+                    new_states[place] = ngram_step(lm, states[parent], label)[1]
                 new_weights[place, BLANK], new_weights[place, EXTRA] = NEG_INF, extra
                 new_weights[place, LAST] = new_weights[place, ANY] = best[place] - extra
             tree[kept[place], PLACE] = place
-        nodes, weights = kept, new_weights
+        nodes, weights, states, said = kept, new_weights, new_states, new_said
+    if fused:
+        for place in range(len(nodes)):
+            weights[place, EXTRA] += lm_weight * ngram_step(lm, states[place], c)[0]
     return tree, nodes, weights
 
 
@@ -140,11 +206,11 @@ def _best_labels(frame, blank, best, labels):
 
 
 @kernel(EXACT)
-def _best(n_labels, labels, label_scores, bonus, beam, stayed, known, best, codes):
+def _best(n_labels, labels, label_scores, bonus, beam, stayed, known, lm, lm_weight, said, best, codes):
     """Fill the heap with the best candidates above -inf; returns how many there are."""
-    tree, nodes, weights = beam
+    tree, nodes, weights, states = beam
     n, c = known.shape
-    size = 0
+    size, fused = 0, said.shape[1] > 0
     for place in range(n):
         size = offer(best, codes, size, stayed[place, ANY] + stayed[place, EXTRA], place)
     for place in range(n):
@@ -155,5 +221,9 @@ def _best(n_labels, labels, label_scores, bonus, beam, stayed, known, best, code
                 break
             if not known[place, label]:
                 score = _onset(weights, place, label, last) + label_scores[rank] + extra
+                if fused:
+                    if np.isnan(said[place, label]):
+                        said[place, label] = lm_weight * ngram_step(lm, states[place], label)[0]
+                    score += said[place, label]
                 size = offer(best, codes, size, score, n + place * c + label)
     return size

@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.arrays import INF, Array, Float, Int
+from trelliswork.runtime.arrays import INF, NEG_INF, Array, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
 from trelliswork.structures.ctc.solver import Kernels
@@ -201,3 +203,61 @@ def example(scores: Scores) -> Example:
 
 
 STRUCTURE = Structure("ctc strings", StringReference, StringKernels, example, scores_by_kernel=True)
+
+
+# The posterior of each label of a string, given all others.
+
+
+def label_posteriors(scores: Array, labels: list[int], blank: int) -> Array:
+    """Return p(ℓ_u | ℓ without place u, x) for each place u [u].
+
+    It is p(ℓ) over the sum of p of all strings that have any label in place u, or none. They share what comes before
+    and after, so that one pass over the frames sums up the paths of every label in every place. NaN stands where all of
+    them are impossible.
+
+    Args:
+        scores: Log probabilities of the symbols in each frame [t, c].
+        labels: The string.
+        blank: The symbol that is no label.
+    """  # [S4, CTC label posteriors]
+    n, (t, c) = len(labels), scores.shape
+    if n == 0:
+        return np.zeros(0)
+    before_any, before_blank = _prefixes(scores, labels, blank)  # paths of frames < i that spell labels < u
+    after_any, after_blank = (each[::-1, ::-1] for each in _prefixes(scores[::-1], labels[::-1], blank))
+    after_any, after_blank = after_any[:, 1:], after_blank[:, 1:]  # paths of frames >= i that spell labels > u
+    begins, goes_on = before_any[:, :n, None].repeat(c, 2), after_any[:, :, None].repeat(c, 2)
+    places = np.arange(n)
+    begins[:, places[1:], labels[:-1]] = before_blank[:, 1:n]  # the same label again needs a blank between
+    goes_on[:, places[:-1], labels[1:]] = after_blank[:, :-1]
+    inside, totals = np.full((n, c), NEG_INF), np.full((n, c), NEG_INF)
+    for i in range(t):
+        inside = np.logaddexp(inside, begins[i]) + scores[i]
+        totals = np.logaddexp(totals, inside + goes_on[i + 1])
+    totals[:, blank] = [_log_prob(scores, labels[:u] + labels[u + 1 :], blank) for u in range(n)]
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(totals - totals.max(1, keepdims=True))
+        shares: Array = weights[places, labels] / weights.sum(1)
+    return shares
+
+
+def _prefixes(scores: Array, labels: list[int], blank: int) -> tuple[Array, Array]:
+    """Return for i frames and u labels the log weight of the paths that spell these, and of those that end in a blank.
+
+    Both are [t + 1, u + 1]; no frame spells no label, and counts as a blank.
+    """
+    n, t = len(labels), len(scores)
+    any_end, in_blank = np.full((t + 1, n + 1), NEG_INF), np.full((t + 1, n + 1), NEG_INF)
+    in_label = np.full(n + 1, NEG_INF)
+    any_end[0, 0] = in_blank[0, 0] = 0.0
+    again = np.array([False, False, *(a == b for a, b in pairwise(labels))][: n + 1])
+    for i in range(t):
+        arriving = np.where(again[1:], in_blank[i, :-1], any_end[i, :-1])
+        in_label[1:] = np.logaddexp(in_label[1:], arriving) + scores[i, labels]
+        in_blank[i + 1] = any_end[i] + scores[i, blank]
+        any_end[i + 1] = np.logaddexp(in_blank[i + 1], in_label)
+    return any_end, in_blank
+
+
+def _log_prob(scores: Array, labels: list[int], blank: int) -> float:
+    return float(_prefixes(scores, labels, blank)[0][-1, -1])
