@@ -283,16 +283,23 @@ _TOKENISER = Entry(
     recipe="trelliswork.models.tokenisers.recipe:TokeniserRecipe",
     data=("trelliswork.models.tokenisers.config:RawFiles",), training=(),
 )  # fmt: skip
-_LANGUAGE = Entry(
+_TEXT = "trelliswork.models.language.config:TextFiles"
+_TEXT_NETWORK = "trelliswork.models.language.network:LanguageNetworkRecipe"
+_NGRAM = Entry(
     "ngram", "n-gram language model of plain text, counted in seconds", "Language models",
     "trelliswork.models.language.ngram:NgramLanguageModel", "trelliswork.models.language.config:NgramConfig",
     "plain text", recipe="trelliswork.models.language.recipe:NgramRecipe",
-    data=("trelliswork.models.language.config:TextFiles",),
-    sources=("trelliswork.models.language.config:TextConfig",), training=(),
+    data=(_TEXT,), sources=("trelliswork.models.language.config:TextConfig",), training=(),
+)  # fmt: skip
+_RNN_LM = Entry(
+    "rnn-lm", "recurrent language model of plain text: LSTM, GRU or Elman network", "Language models",
+    "trelliswork.models.language.recurrent:RecurrentLanguageModel",
+    "trelliswork.models.language.config:RecurrentConfig", "plain text", recipe=_TEXT_NETWORK, data=(_TEXT,),
+    learning=dict(epochs=15, patience=5, batch_tokens=700, lr=2e-3, clip=1.0),
 )  # fmt: skip
 
 ENTRIES = {
-    each.name: each for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, _LANGUAGE)
+    each.name: each for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, _NGRAM, _RNN_LM)
 }  # those of this library, and what a program adds
 CLASSES = {  # kinds of folders that no name makes
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",

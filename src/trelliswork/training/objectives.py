@@ -158,6 +158,10 @@ class Trainable(Protocol):
     loss of what is learned in addition, if there is any. A model whose loss is not the same in all epochs has
     `begin_epoch(epoch, n_epochs)`, which is called before each of them. One that prepares something for all epochs has
     `begin_training(train, dev, epoch, note)`, called once before the `epoch` that comes first, and `end_training()`.
+
+    A model that reads a text in order has `in_order(sentences, config)`: the batches of every epoch, as examples with a
+    length and the `sentences` that they begin in, or None for batches of like length. What it carries from a batch to
+    the next are the tensors `carried()`, which a checkpoint keeps and `carry(tensors)` puts back.
     """
 
     metrics: JsonObject

@@ -71,7 +71,13 @@ class Run:
             self.model.check_output(self.out)
         self.checkpoint = Checkpoint(self.out) if self.out is not None else None
         self.objective = make_objective(config.objective, self.model)
-        self.examples = self.model.encode(self.sentences, with_tags=True)
+        in_order = getattr(self.model, "in_order", None)
+        batches = None if in_order is None else in_order(self.sentences, config)
+        self.in_order = batches is not None
+        if self.in_order and self.batches_per_step > 1:
+            problem = "a text is read in order by one process, with one batch in a step"
+            raise TrellisworkError(f"{problem}; got {self.batches_per_step} batches; set accumulate to 1")
+        self.examples = batches if self.in_order else self.model.encode(self.sentences, with_tags=True)
         self.lengths = [len(example) for example in self.examples]
         self.best = BestWeights(config.patience)
         self.result = TrainingResult()
@@ -96,6 +102,8 @@ class Run:
 
         Batches of a step have sentences of about the same length: no process waits long for the others.
         """
+        if self.in_order:
+            return [[[i]] for i in range(len(self.examples))]
         seed, together = self.config.seed * 1_000_003 + epoch, self.batches_per_step
         batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=self.config.bucket)
         if together == 1:
@@ -311,7 +319,7 @@ class Run:
         loss = self.processes.summed(lambda: sum(self._gradient(number, batch, n_tokens) for number, batch in own))
         self.processes.sum_gradients(self.module.parameters())
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.config.clip)
-        last = [self.sentences[i] for i in step[-1]]
+        last = self._sentences(step[-1])
         refuse_bad_value("gradient", norm.item(), self._place, last, self.config)
         self.optimizer.step()
         self.schedule.step()
@@ -328,7 +336,7 @@ class Run:
         """
         if self.batches_per_step > 1:
             torch.manual_seed((self.config.seed * 1_000_003 + self.position.epoch) * 1_000_003 + number)
-        sentences, config = [self.sentences[i] for i in batch], self.config
+        sentences, config = self._sentences(batch), self.config
         with explaining_memory(self._place, sentences, config):
             with self._precision(), explaining_weights(self.module, self._place, sentences, config):
                 loss = self.objective([self.examples[i] for i in batch])
@@ -336,6 +344,12 @@ class Run:
             refuse_bad_value("loss", value, self._place, sentences, config)
             (loss / n_tokens).backward()
         return value
+
+    def _sentences(self, batch: list[int]) -> list[Sentence]:
+        """Return the sentences of a batch, for messages."""
+        if self.in_order:
+            return [sentence for i in batch for sentence in self.examples[i].sentences]
+        return [self.sentences[i] for i in batch]
 
     @property
     def _place(self) -> str:

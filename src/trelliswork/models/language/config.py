@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trelliswork.data.settings import WIDEST, OneOf, Settings, setting
+from typing import Literal, get_args
+
+from trelliswork.data.settings import WIDEST, Around, Numbers, OneOf, Settings, setting
 from trelliswork.errors import TrellisworkError
 
+Cell = Literal["elman", "gru", "lstm"]
+Context = Literal["text", "sentence"]
 PLAIN_TEXT = "plain text"  # what language models learn from, as `Model.learns_from` has it
 
 
@@ -75,6 +79,56 @@ class NgramConfig(Settings):
         except ValueError as error:
             problem = f"cutoffs must be whole numbers with commas between them, such as 1,1,2; got {self.cutoffs!r}"
             raise TrellisworkError(problem) from error
+
+
+@dataclass(frozen=True)
+class NetworkText(TextConfig):
+    """Settings that all networks over units have."""
+
+    PANEL, BY_MODEL = TextFiles.PANEL, True
+
+    word_dim: int = setting(256, "Dimension of the embeddings of units.", at_least=1, option=True, search=Around(2))
+    context: Context = setting(
+        "text", "What a sentence is read after, in training and by evaluate: all of the text before it, or nothing. "
+        "Sentences to predict are read alone.", choices=get_args(Context), option=True,
+    )  # fmt: skip
+    steps: int = setting(
+        35, "Units of a stream that gradients go back through; a batch has batch_tokens / steps streams (context text).",
+        at_least=1, option=True, goes_with={"context": ("text",)},
+    )  # fmt: skip
+    dropout: float = setting(
+        0.4, "Dropout on the output of the network.", at_least=0, below=1, option=True, search=Numbers(0, 0.7, step=0.05)
+    )
+    embedding_dropout: float = setting(0.0, "Dropout on the rows of the embedding table.", at_least=0, below=1)
+
+
+@dataclass(frozen=True)
+class RecurrentConfig(NetworkText):
+    """Settings of recurrent language models.
+
+    Mikolov et al. (2010), Recurrent neural network based language model; Merity, Keskar and Socher (2018), Regularizing
+    and optimizing LSTM language models.
+    """
+
+    cell: Cell = setting("lstm", "Recurrent cell", choices=get_args(Cell), option=True)
+    layers: int = setting(2, "Number of layers.", at_least=1, option=True)
+    hidden: int = setting(
+        256, "Units of each layer; with tied weights the top layer has word_dim units.", at_least=1, option=True,
+        search=Around(2),
+    )  # fmt: skip
+    tied: bool = setting(True, "Use the embeddings of units as the weights of the output layer too.")
+    input_dropout: float = setting(
+        0.3, "Dropout on the embeddings, the same dimensions at all steps.", at_least=0, below=1, option=True,
+        search=Numbers(0, 0.6, step=0.05),
+    )  # fmt: skip
+    hidden_dropout: float = setting(
+        0.3, "Dropout between layers, the same units at all steps.", at_least=0, below=1, option=True,
+        search=Numbers(0, 0.6, step=0.05),
+    )  # fmt: skip
+    recurrent_dropout: float = setting(
+        0.2, "Dropout on the state of the step before, the same units at all steps.", at_least=0, below=1, option=True,
+        search=Numbers(0, 0.5, step=0.05),
+    )  # fmt: skip
 
 
 # Requests to a language model.
