@@ -171,7 +171,7 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
             return self._piece_loss(self._padded(rows))[0]
         (piece,) = pieces
         loss, state = self._piece_loss(piece, None if piece.first else self._carried)
-        self._carried = tuple(tensor.detach() for tensor in state)
+        self._carried = tuple(tensor.detach().float() for tensor in state)  # as a checkpoint can keep it, also of bf16
         return loss
 
     def _piece_loss(self, piece: TextBatch, state: State | None = None) -> tuple[Float[Tensor, ""], State]:
