@@ -284,22 +284,40 @@ _TOKENISER = Entry(
     data=("trelliswork.models.tokenisers.config:RawFiles",), training=(),
 )  # fmt: skip
 _TEXT = "trelliswork.models.language.config:TextFiles"
-_TEXT_NETWORK = "trelliswork.models.language.network:LanguageNetworkRecipe"
 _NGRAM = Entry(
     "ngram", "n-gram language model of plain text, counted in seconds", "Language models",
     "trelliswork.models.language.ngram:NgramLanguageModel", "trelliswork.models.language.config:NgramConfig",
     "plain text", recipe="trelliswork.models.language.recipe:NgramRecipe",
     data=(_TEXT,), sources=("trelliswork.models.language.config:TextConfig",), training=(),
 )  # fmt: skip
-_RNN_LM = Entry(
-    "rnn-lm", "recurrent language model of plain text: LSTM, GRU or Elman network", "Language models",
-    "trelliswork.models.language.recurrent:RecurrentLanguageModel",
-    "trelliswork.models.language.config:RecurrentConfig", "plain text", recipe=_TEXT_NETWORK, data=(_TEXT,),
-    learning=dict(epochs=15, patience=5, batch_tokens=700, lr=2e-3, clip=1.0),
+
+
+def _text_network(name: str, phrase: str, home: str, config: str, **learning: Any) -> Entry:
+    folder = "trelliswork.models.language"
+    return Entry(
+        name, phrase, _NGRAM.title, f"{folder}.{home}", f"{folder}.config:{config}", "plain text",
+        recipe=f"{folder}.network:LanguageNetworkRecipe", data=(_TEXT,),
+        learning={"epochs": 15, "batch_tokens": 700, "clip": 1.0, **learning},
+    )  # fmt: skip
+
+
+_LANGUAGE = (
+    _NGRAM,
+    _text_network("rnn-lm", "recurrent language model of plain text: LSTM, GRU or Elman network",
+                  "recurrent:RecurrentLanguageModel", "RecurrentConfig"),
+    _text_network("nnlm", "feed-forward language model of plain text, over a window of words",
+                  "limited:WindowLanguageModel", "WindowConfig"),
+    _text_network("transformer-lm", "causal transformer over plain text, with a memory (Transformer-XL)",
+                  "limited:TransformerLanguageModel", "TransformerConfig", lr=5e-4, warmup=0.05),
+    Entry(
+        "lm-mixture", "mixture of language models and a cache, weights fitted to a text", _NGRAM.title,
+        "trelliswork.models.language.mixture:Mixture", "trelliswork.models.language.config:MixtureConfig",
+        "plain text", recipe="trelliswork.models.language.mixture:MixtureRecipe", data=(_TEXT,), training=(),
+    ),
 )  # fmt: skip
 
 ENTRIES = {
-    each.name: each for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, _NGRAM, _RNN_LM)
+    each.name: each for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, *_LANGUAGE)
 }  # those of this library, and what a program adds
 CLASSES = {  # kinds of folders that no name makes
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",

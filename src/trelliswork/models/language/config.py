@@ -11,6 +11,8 @@ from trelliswork.errors import TrellisworkError
 
 Cell = Literal["elman", "gru", "lstm"]
 Context = Literal["text", "sentence"]
+Mixing = Literal["linear", "log-linear"]
+Pattern = Literal["dense", "strided"]
 PLAIN_TEXT = "plain text"  # what language models learn from, as `Model.learns_from` has it
 
 
@@ -99,7 +101,35 @@ class NetworkText(TextConfig):
     dropout: float = setting(
         0.4, "Dropout on the output of the network.", at_least=0, below=1, option=True, search=Numbers(0, 0.7, step=0.05)
     )
-    embedding_dropout: float = setting(0.0, "Dropout on the rows of the embedding table.", at_least=0, below=1)
+
+
+@dataclass(frozen=True)
+class WindowConfig(NetworkText):
+    """Settings of feed-forward language models. Bengio et al. (2003), A neural probabilistic language model."""
+
+    window: int = setting(4, "Number of units that the next one is predicted by.", at_least=1, option=True)
+    hidden: int = setting(256, "Hidden units.", at_least=1, option=True, search=Around(2))
+    direct: bool = setting(False, "Connect the embeddings of the window to the output layer directly.", option=True)
+
+
+@dataclass(frozen=True)
+class TransformerConfig(NetworkText):
+    """Settings of transformer language models. Dai et al. (2019), Transformer-XL."""
+
+    layers: int = setting(4, "Number of layers.", at_least=1, option=True)
+    heads: int = setting(4, "Number of attention heads.", at_least=1)
+    span: int = setting(
+        128, "Number of units that a unit attends to, itself included, in this piece of the text and those before it.",
+        at_least=1, option=True,
+    )  # fmt: skip
+    pattern: Pattern = setting(
+        "dense", "Attend to all units in the span, or with half of the heads to the last ones and with half of them to "
+        "every stride-th", choices=get_args(Pattern), option=True,
+    )  # fmt: skip
+    stride: int = setting(
+        0, "The stride of the pattern strided; 0 is about the square root of the span.", at_least=0,
+        goes_with={"pattern": ("strided",)},
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,6 +158,26 @@ class RecurrentConfig(NetworkText):
     recurrent_dropout: float = setting(
         0.2, "Dropout on the state of the step before, the same units at all steps.", at_least=0, below=1, option=True,
         search=Numbers(0, 0.5, step=0.05),
+    )  # fmt: skip
+    embedding_dropout: float = setting(0.0, "Dropout on the rows of the embedding table.", at_least=0, below=1)
+
+
+@dataclass(frozen=True)
+class MixtureConfig(Settings):
+    """Settings of mixtures of language models."""
+
+    PANEL, BY_MODEL = TextFiles.PANEL, True
+
+    parts: str = setting(
+        "", "Folders of the language models to mix, with commas between them.", option=True, metavar="DIR,DIR,..."
+    )
+    mixing: Mixing = setting(
+        "linear", "Mix probabilities, or their logarithms (sentence by sentence, and slow)", choices=get_args(Mixing),
+        option=True,
+    )  # fmt: skip
+    cache: int = setting(
+        0, "Number of last units of a continuous cache over the first model, a network; 0 for none.", at_least=0,
+        option=True, goes_with={"mixing": ("linear",)},
     )  # fmt: skip
 
 

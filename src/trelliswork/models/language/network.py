@@ -8,8 +8,7 @@ reads the end of another one, so that </s> is the one border that it knows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -26,7 +25,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.config import NetworkText, TextFiles
-from trelliswork.models.language.corpus import STOP, UNKNOWN, TextReading, corpus_of, learned_reading
+from trelliswork.models.language.corpus import UNKNOWN, TextReading, corpus_of, learned_reading
 from trelliswork.models.networks.recipe import NetworkRecipe
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Note, Options
@@ -41,6 +40,7 @@ IGNORED = -1  # the target of a place without a unit
 SCORED = 4096  # units that are read together where nothing is learned
 ROWS = 512  # whose scores of all units are in memory at once
 STREAMS, LEAST_STREAM, WARM_UP = 32, 1000, 200  # of a text that is scored: at most, least units, units read again
+OfPiece = Callable[[Tensor, Tensor], Tensor]
 KEPT_STATES = 256  # of prefixes that may be continued
 
 
@@ -171,7 +171,8 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
             return self._piece_loss(self._padded(rows))[0]
         (piece,) = pieces
         loss, state = self._piece_loss(piece, None if piece.first else self._carried)
-        self._carried = tuple(tensor.detach().float() for tensor in state)  # as a checkpoint can keep it, also of bf16
+        # A checkpoint keeps no bf16; float32 holds the same numbers.
+        self._carried = tuple(each.detach().float() if each.is_floating_point() else each for each in state)
         return loss
 
     def _piece_loss(self, piece: TextBatch, state: State | None = None) -> tuple[Float[Tensor, ""], State]:
@@ -209,12 +210,10 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
     def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
         rows = [torch.tensor(self.numbers(units)) for units in sentences]
         logs: list[Array] = [np.zeros(0)] * len(rows)
-        with self.evaluating():
-            for batch in token_budget_batches(list(map(len, rows)), SCORED, shuffle=False):
-                piece = self._padded([rows[i] for i in batch])
-                scores = self._scores(piece, [len(piece.targets)]).T
-                for i, row in zip(batch, scores, strict=True):
-                    logs[i] = row[: len(rows[i])].numpy(force=True)
+        for batch in token_budget_batches(list(map(len, rows)), SCORED, shuffle=False):
+            scores = self._read_all(self._padded([rows[i] for i in batch]), self._target_log_probs).T
+            for i, row in zip(batch, scores, strict=True):
+                logs[i] = row[: len(rows[i])].numpy(force=True)
         return logs
 
     def text_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
@@ -226,36 +225,40 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
             return self.log_probs(sentences)
         rows = [self.numbers(units) for units in sentences]
         text = torch.tensor(list(chain.from_iterable(rows)))
-        n_streams = max(1, min(STREAMS, len(text) // LEAST_STREAM))
-        flat = self.stream_log_probs(text, n_streams)
+        flat = self.stream_log_probs(text, streams_for(len(text)))
         return [flat[low:high] for low, high in pairwise([0, *accumulate(map(len, rows))])]
 
     def stream_log_probs(self, text: Int[Tensor, " n"], n_streams: int) -> Array:
         """Return log p of each unit of a text that is read in `n_streams` streams, a single one being exact."""
+        return self._over_streams(text, n_streams, self._target_log_probs).numpy(force=True)
+
+    def hidden_states(self, text: Int[Tensor, " n"], n_streams: int = 1) -> Float[Tensor, "n d"]:
+        """Return the vector that each unit of a text is predicted by."""
+        return self._over_streams(text, n_streams, lambda hidden, targets: hidden)
+
+    def _over_streams(self, text: Int[Tensor, " n"], n_streams: int, of_piece: OfPiece) -> Tensor:
+        """Return what a function gives for each unit of a text, in the order of the text."""
         again = WARM_UP if n_streams > 1 else 0
         own = max(1, -(-(len(text) - again) // n_streams))  # units that a stream scores; the first also `again` others
         padded = torch.nn.functional.pad(text, (1, n_streams * own + again - len(text)), value=self._end)
         starts = torch.arange(n_streams) * own + torch.arange(own + again)[:, None]
-        piece = TextBatch(padded[starts], padded[starts + 1])
-        with self.evaluating():
-            sizes = [max(1, SCORED // n_streams)] * len(starts)
-            logs = self._scores(piece, sizes).numpy(force=True)
-        return np.concatenate([logs[:again, 0], logs[again:].T.ravel()])[: len(text)]
+        values = self._read_all(TextBatch(padded[starts], padded[starts + 1]), of_piece)
+        return torch.cat([values[:again, 0], values[again:].transpose(0, 1).flatten(0, 1)])[: len(text)]
 
-    def _scores(self, piece: TextBatch, sizes: Iterable[int]) -> Float[Tensor, "n batch"]:
-        """Return log p of the targets of a piece, which is read some steps at a time."""
-        state, start, parts = self.first_state(piece.inputs.shape[1]), 0, []
-        for size in sizes:
-            if start >= len(piece.inputs):
-                break
-            at = slice(start, start + size)
-            hidden, state = self.read(piece.inputs[at].to(self.device), state)
-            targets = piece.targets[at].to(self.device).clamp(min=0)
-            every = zip(hidden.flatten(0, 1).split(ROWS), targets.flatten().split(ROWS), strict=True)
-            logs = [self.output.log_probs(vectors).gather(1, own[:, None]) for vectors, own in every]
-            parts.append(torch.cat(logs).view(targets.shape))
-            start += size
+    def _read_all(self, piece: TextBatch, of_piece: OfPiece) -> Tensor:
+        """Read a piece some steps at a time, and return what a function of vectors and targets gives for all steps."""
+        parts, batch = [], piece.inputs.shape[1]
+        with self.evaluating():
+            state = self.first_state(batch)
+            for at in torch.arange(len(piece.inputs)).split(max(1, SCORED // batch)):
+                hidden, state = self.read(piece.inputs[at].to(self.device), state)
+                parts.append(of_piece(hidden, piece.targets[at].to(self.device).clamp(min=0)))
         return torch.cat(parts)
+
+    def _target_log_probs(self, hidden: Float[Tensor, "n b d"], targets: Int[Tensor, "n b"]) -> Float[Tensor, "n b"]:
+        every = zip(hidden.flatten(0, 1).split(ROWS), targets.flatten().split(ROWS), strict=True)
+        logs = [self.output.log_probs(vectors).gather(1, own[:, None]) for vectors, own in every]
+        return torch.cat(logs).view(targets.shape)
 
     def next_log_probs(self, prefix: Sequence[str]) -> Array:
         with self.evaluating():
@@ -310,6 +313,11 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
         model = super().load(directory, features=features)
         model.format = replace(model.format, tokeniser=model.tokeniser)
         return model
+
+
+def streams_for(n: int) -> int:
+    """Return the number of streams that n units of a text are scored in."""
+    return max(1, min(STREAMS, n // LEAST_STREAM))
 
 
 def _sentence(given: Sentence | str) -> Sentence:

@@ -2,7 +2,7 @@
 
 >>> model = NgramLanguageModel.fit(["the cat sat", "the dog sat"], NgramConfig(order=2))
 >>> round(model.predict("the cat sat")[0].value, 3)
--4.173
+-2.309
 """  # [S2, n-gram]
 
 from __future__ import annotations
