@@ -10,6 +10,7 @@ from trelliswork.data.settings import WIDEST, Around, Numbers, OneOf, Settings, 
 from trelliswork.errors import TrellisworkError
 
 Cell = Literal["elman", "gru", "lstm"]
+Directions = Literal["forward", "both"]
 Context = Literal["text", "sentence"]
 Mixing = Literal["linear", "log-linear"]
 Pattern = Literal["dense", "strided"]
@@ -93,13 +94,19 @@ class NetworkText(TextConfig):
     context: Context = setting(
         "text", "What a sentence is read after, in training and by evaluate: all of the text before it, or nothing. "
         "Sentences to predict are read alone.", choices=get_args(Context), option=True,
+        goes_with={"directions": ("forward",)},
     )  # fmt: skip
     steps: int = setting(
         35, "Units of a stream that gradients go back through; a batch has batch_tokens / steps streams (context text).",
-        at_least=1, option=True, goes_with={"context": ("text",)},
+        at_least=1, option=True, goes_with={"context": ("text",), "directions": ("forward",)},
     )  # fmt: skip
     dropout: float = setting(
-        0.4, "Dropout on the output of the network.", at_least=0, below=1, option=True, search=Numbers(0, 0.7, step=0.05)
+        0.4,
+        "Dropout on the output of the network.",
+        at_least=0,
+        below=1,
+        option=True,
+        search=Numbers(0, 0.7, step=0.05),
     )
 
 
@@ -140,6 +147,10 @@ class RecurrentConfig(NetworkText):
     and optimizing LSTM language models.
     """
 
+    directions: Directions = setting(
+        "forward", "Read each text forwards, or each sentence in both directions, as an encoder for --pretrained",
+        choices=get_args(Directions), option=True,
+    )  # fmt: skip
     cell: Cell = setting("lstm", "Recurrent cell", choices=get_args(Cell), option=True)
     layers: int = setting(2, "Number of layers.", at_least=1, option=True)
     hidden: int = setting(
@@ -160,6 +171,12 @@ class RecurrentConfig(NetworkText):
         search=Numbers(0, 0.5, step=0.05),
     )  # fmt: skip
     embedding_dropout: float = setting(0.0, "Dropout on the rows of the embedding table.", at_least=0, below=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.directions == "both" and self.hidden != self.word_dim:
+            problem = "layers of both directions are mixed and have one width"
+            raise TrellisworkError(f"{problem}; got hidden {self.hidden} and word_dim {self.word_dim}; set both alike")
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.training.config import TrainingConfig
 
+OUTPUT, EMBEDDING = "output.weight", "embedding.weight"  # names of weights, which may be the same
 IGNORED = -1  # the target of a place without a unit
 SCORED = 4096  # units that are read together where nothing is learned
 ROWS = 512  # whose scores of all units are in memory at once
@@ -84,6 +85,12 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
     @abstractmethod
     def read(self, inputs: Int[Tensor, "n batch"], state: State) -> tuple[Float[Tensor, "n batch d"], State]:
         """Return a vector after each unit, which the next one is predicted by, and the state after the last."""
+
+    @property
+    def carries(self) -> bool:
+        """True if a sentence is read after those before it."""
+        carries: bool = self.config.context == "text"
+        return carries
 
     # Making
 
@@ -136,7 +143,7 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
 
     def in_order(self, sentences: Sequence[Sentence], training: TrainingConfig) -> list[TextBatch] | None:
         """Return the text as batches of parallel streams, cut into pieces that gradients go back through."""
-        if self.config.context == "sentence":
+        if not self.carries:
             return None
         encoded = self.encode(sentences)
         text, steps = torch.cat(encoded), self.config.steps
@@ -167,22 +174,27 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
         """Return -log p of all units, summed over the batch: of one piece of a text, or of sentences."""
         pieces = [each for each in batch if isinstance(each, TextBatch)]
         if not pieces:
-            rows = [each if isinstance(each, Tensor) else self.encode([each])[0] for each in batch]
-            return self._piece_loss(self._padded(rows))[0]
+            return self._piece_loss(self._padded(self._rows(batch)))[0]
         (piece,) = pieces
         loss, state = self._piece_loss(piece, None if piece.first else self._carried)
         # A checkpoint keeps no bf16; float32 holds the same numbers.
         self._carried = tuple(each.detach().float() if each.is_floating_point() else each for each in state)
         return loss
 
+    def _rows(self, batch: Sequence[Any]) -> list[Tensor]:
+        return [each if isinstance(each, Tensor) else self.encode([each])[0] for each in batch]
+
     def _piece_loss(self, piece: TextBatch, state: State | None = None) -> tuple[Float[Tensor, ""], State]:
         """Return the summed loss of a piece that is read from a state, and the state after it."""
         inputs, targets = piece.inputs.to(self.device), piece.targets.to(self.device)
         hidden, state = self.read(inputs, self.first_state(inputs.shape[1]) if state is None else state)
+        return self._output_loss(hidden, targets), state
+
+    def _output_loss(self, hidden: Float[Tensor, "n batch d"], targets: Int[Tensor, "n batch"]) -> Float[Tensor, ""]:
         valid = targets != IGNORED
         if bool(valid.all()):
-            return self.output.total_loss(hidden.flatten(0, 1), targets.flatten()), state
-        return self.output.total_loss(hidden[valid], targets[valid]), state
+            return self.output.total_loss(hidden.flatten(0, 1), targets.flatten())
+        return self.output.total_loss(hidden[valid], targets[valid])
 
     def _padded(self, rows: Sequence[Tensor]) -> TextBatch:
         targets = pad_sequence(list(rows), padding_value=IGNORED)
@@ -221,7 +233,7 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
 
         A long text is read as parallel streams, each of which begins with units of the one before.
         """
-        if self.config.context == "sentence" or not sentences:
+        if not self.carries or not sentences:
             return self.log_probs(sentences)
         rows = [self.numbers(units) for units in sentences]
         text = torch.tensor(list(chain.from_iterable(rows)))
@@ -307,6 +319,16 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
         if not names or not all(isinstance(name, str) for name in names):
             raise ValueError("units that are not texts")
         return cls(cls.CONFIG.from_dict(config["settings"]), TextReading.from_stored(config["reading"]), names)
+
+    def stored_weights(self) -> dict[str, Tensor]:
+        """Return the weights by name; those of an output layer that shares the embeddings are left out."""
+        weights = super().stored_weights()
+        tied = weights[OUTPUT].data_ptr() == weights[EMBEDDING].data_ptr()
+        return {name: value for name, value in weights.items() if name != OUTPUT or not tied}
+
+    def restore_weights(self, weights: Mapping[str, Tensor]) -> None:
+        shared = {} if OUTPUT in weights else {OUTPUT: weights[EMBEDDING]}
+        super().restore_weights({**weights, **shared})
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> Self:

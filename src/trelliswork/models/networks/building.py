@@ -10,13 +10,15 @@ from torch import nn
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import CHARACTERS, VECTOR, TokenFeatures
 from trelliswork.models.networks.parts import CHARACTERS as CHARACTER_INPUTS
 from trelliswork.models.networks.parts import encoder_part
+from trelliswork.models.storage import is_language_model
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import DeepEncoder, TokenEncoder
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder, PretrainedWords
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import (
     UNKNOWN,
@@ -29,6 +31,9 @@ from trelliswork.nn.rbm import PretrainingConfig
 
 if TYPE_CHECKING:
     from trelliswork.models.networks.word_network import WordNetwork
+
+
+LANGUAGE_MODEL = "trelliswork.models.language.recurrent:LanguageModelWords"
 
 
 def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
@@ -48,14 +53,18 @@ def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
     return TokenInputs(lookup, characters, ngrams, make_pretrained(config, features), word_dropout=config.word_dropout)
 
 
-def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> PretrainedEncoder | None:
+def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> PretrainedWords | None:
     """Return the encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
     if not config.pretrained:
         return None
-    if features.pretrained is None:
+    if features.pretrained is None and is_language_model(config.pretrained):
+        encoder: PretrainedWords = named(LANGUAGE_MODEL).from_folder(config.pretrained, layers=config.pretrained_layers)
+    elif features.pretrained is None:
         encoder = PretrainedEncoder.from_name(
             config.pretrained, words=config.pretrained_words, layers=config.pretrained_layers
         )
+    elif "language_model" in features.pretrained:
+        encoder = named(LANGUAGE_MODEL).from_dict(features.pretrained)
     else:
         encoder = PretrainedEncoder.from_dict(features.pretrained)
     is_frozen = config.encoder_training == "frozen"

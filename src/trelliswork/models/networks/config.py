@@ -54,7 +54,7 @@ class NetworkConfig(Settings):
     ngram_dim: int = setting(50, "Dimension of n-gram embeddings.", at_least=1)
     ngram_buckets: int = setting(20_000, "Number of rows of the n-gram hash table.", at_least=1)
     pretrained: str = setting(
-        "", "Hugging Face encoder to read with: a name or a directory.", option=True,
+        "", "Encoder to read with: the name or directory of one of Hugging Face, or the directory of an rnn-lm.", option=True,
         metavar="NAME|DIR",
     )  # fmt: skip
     pretrained_training: PretrainedTraining = setting(

@@ -25,7 +25,7 @@ from trelliswork.data.settings import Settings
 from trelliswork.errors import ModelError
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.nn.encoders.encoding_cache import cached_encodings
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+from trelliswork.nn.encoders.pretrained import PretrainedWords
 from trelliswork.training.config import TrainingConfig
 
 BATCH_TOKENS = 500
@@ -67,9 +67,9 @@ def _has_encoder(network: Settings) -> TypeGuard[NetworkConfig]:
     return isinstance(network, NetworkConfig) and bool(network.pretrained)
 
 
-def encoders_of(model: nn.Module) -> list[PretrainedEncoder]:
+def encoders_of(model: nn.Module) -> list[PretrainedWords]:
     """Return the pretrained encoders of a network, each once."""
-    return [module for module in model.modules() if isinstance(module, PretrainedEncoder)]
+    return [module for module in model.modules() if isinstance(module, PretrainedWords)]
 
 
 def freeze_encoders(model: nn.Module, epoch: int) -> None:
@@ -130,7 +130,7 @@ _WEIGHTS = ".pretrained.model."  # in the names of weights
 def without_tokenizer(config: Mapping[str, object]) -> tuple[Mapping[str, object], dict[str, str]]:
     """Return a config without the rules of a tokenizer, and the file that has them."""
     encoder = config.get(_ENCODER)
-    if not isinstance(encoder, dict):
+    if not isinstance(encoder, dict) or _OF_TOKENIZER not in encoder:
         return config, {}
     tokenizer = dict(encoder[_OF_TOKENIZER])
     rules = tokenizer.pop(_RULES)

@@ -71,18 +71,28 @@ class ForwardReader(nn.Module):
         self, vectors: Float[Tensor, "n batch d"], state: State | None = None
     ) -> tuple[Float[Tensor, "n batch hidden"], State]:
         """Return the states of the top layer after each step, and those of all layers after the last."""
+        layers, after = self.all_layers(vectors, state)
+        return layers[-1], after
+
+    def all_layers(
+        self, vectors: Float[Tensor, "n batch d"], state: State | None = None
+    ) -> tuple[list[Float[Tensor, "n batch hidden"]], State]:
+        """Return the states of each layer after each step, from below, and those after the last step."""
         state = self.first_state(vectors.shape[1]) if state is None else state
-        per_layer, after = len(state) // len(self.sizes), list[Tensor]()
+        per_layer, after, layers = len(state) // len(self.sizes), list[Tensor](), list[Tensor]()
         vectors = self._masked(vectors, self.shares.inputs)
         for layer, (w_in, w_on, bias) in enumerate(zip(self.w_in, self.w_on, self.biases, strict=True)):
             own = state[layer * per_layer : (layer + 1) * per_layer]
             weights = [w_in, self._masked_columns(w_on), bias, torch.zeros_like(bias)]
             before = own if self.cell == "lstm" else own[0]
-            vectors, *last = self._run(vectors, before, weights, True, 1, 0.0, self.training, False, False)  # [S2, Elman]
+            vectors, *last = self._run(
+                vectors, before, weights, True, 1, 0.0, self.training, False, False
+            )  # [S2, Elman]
             after += last
             is_top = layer == len(self.sizes) - 1
             vectors = self._masked(vectors, self.shares.output if is_top else self.shares.between)
-        return vectors, tuple(after)
+            layers.append(vectors)
+        return layers, tuple(after)
 
     def _masked(self, vectors: Float[Tensor, "n batch d"], share: float) -> Float[Tensor, "n batch d"]:
         """Drop the same units of a row at all steps."""  # [S4.779]
