@@ -382,7 +382,7 @@ def test_a_log_linear_mixture_is_normalised_and_its_weights_the_best() -> None:
 
     best = loss(mixture.weights)
     for step in (0.03, -0.03):
-        assert best < loss(mixture.weights + [step, 0]) and best < loss(mixture.weights + [0, step])
+        assert best < loss(mixture.weights + np.array([step, 0])) and best < loss(mixture.weights + np.array([0, step]))
     logs = np.log([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
     plain = np.array([0.5, 0.3, 0.2]) ** 0.7 * np.array([0.1, 0.1, 0.8]) ** 1.2
     assert np.exp(log_linear_mixture(logs, np.array([0.7, 1.2]))) == pytest.approx(plain / plain.sum())

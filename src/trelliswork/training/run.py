@@ -30,7 +30,7 @@ from trelliswork.training.failures import (
     refuse_bad_value,
 )
 from trelliswork.training.interrupts import Interrupts
-from trelliswork.training.objectives import Trainable, make_objective
+from trelliswork.training.objectives import TextReader, Trainable, make_objective
 from trelliswork.training.processes import join
 from trelliswork.training.progress import EpochRecord, Progress
 from trelliswork.training.result import TrainingResult, earlier_run, fingerprint, refuse_differences
@@ -71,13 +71,11 @@ class Run:
             self.model.check_output(self.out)
         self.checkpoint = Checkpoint(self.out) if self.out is not None else None
         self.objective = make_objective(config.objective, self.model)
-        in_order = getattr(self.model, "in_order", None)
-        batches = None if in_order is None else in_order(self.sentences, config)
-        self.in_order = batches is not None
-        if self.in_order and self.batches_per_step > 1:
+        self.pieces = model.in_order(self.sentences, config) if isinstance(model, TextReader) else None
+        if self.pieces is not None and self.batches_per_step > 1:
             problem = "a text is read in order by one process, with one batch in a step"
             raise TrellisworkError(f"{problem}; got {self.batches_per_step} batches; set accumulate to 1")
-        self.examples = batches if self.in_order else self.model.encode(self.sentences, with_tags=True)
+        self.examples = self.model.encode(self.sentences, with_tags=True) if self.pieces is None else self.pieces
         self.lengths = [len(example) for example in self.examples]
         self.best = BestWeights(config.patience)
         self.result = TrainingResult()
@@ -102,7 +100,7 @@ class Run:
 
         Batches of a step have sentences of about the same length: no process waits long for the others.
         """
-        if self.in_order:
+        if self.pieces is not None:
             return [[[i]] for i in range(len(self.examples))]
         seed, together = self.config.seed * 1_000_003 + epoch, self.batches_per_step
         batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=self.config.bucket)
@@ -347,8 +345,8 @@ class Run:
 
     def _sentences(self, batch: list[int]) -> list[Sentence]:
         """Return the sentences of a batch, for messages."""
-        if self.in_order:
-            return [sentence for i in batch for sentence in self.examples[i].sentences]
+        if self.pieces is not None:
+            return [sentence for i in batch for sentence in self.pieces[i].sentences]
         return [self.sentences[i] for i in batch]
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 from typing import Literal, get_args
 
 from trelliswork.data.settings import WIDEST, Around, Numbers, OneOf, Settings, setting
@@ -97,7 +96,7 @@ class NetworkText(TextConfig):
         goes_with={"directions": ("forward",)},
     )  # fmt: skip
     steps: int = setting(
-        35, "Units of a stream that gradients go back through; a batch has batch_tokens / steps streams (context text).",
+        35, "Units that gradients go back through (context text); a batch has batch_tokens / steps streams of text.",
         at_least=1, option=True, goes_with={"context": ("text",), "directions": ("forward",)},
     )  # fmt: skip
     dropout: float = setting(

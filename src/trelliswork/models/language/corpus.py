@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.data.readers import read_pretokenised
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.subwords import BytePairs, join_pieces
@@ -72,7 +73,7 @@ class TextReading:
         return {"units": self.units, "pretokenised": self.pretokenised, "pairs": pairs}
 
     @classmethod
-    def from_stored(cls, values: Mapping[str, Any]) -> Self:
+    def from_stored(cls, values: JsonObject) -> Self:
         """Return the way of reading that `stored` describes."""
         pairs = values["pairs"]
         merges = None if pairs is None else BytePairs([(a, b) for a, b in (each.split(" ") for each in pairs)])

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -146,7 +146,8 @@ class Mixture(LanguageModel):
 
     def _cached_states(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Return the vector that each unit of a text is predicted by, and the units."""
-        network: Any = self.models[0]
+        network = self.models[0]
+        assert isinstance(network, NeuralLanguageModel)
         text = torch.tensor(list(chain.from_iterable(network.numbers(units) for units in sentences)))
         return network.hidden_states(text, streams_for(len(text)) if len(sentences) > 1 else 1), text
 
@@ -204,8 +205,8 @@ class Mixture(LanguageModel):
         return f"{count(len(self.weights), 'part')} with weights {shares}"
 
     def describe(self, top: int = 20) -> Description:
-        rows = {f"{i}: {model.describe(0).kind}": f"{weight:.4f}"
-                for i, (model, weight) in enumerate(zip(self.models, self.weights.tolist(), strict=False), 1)}  # fmt: skip
+        weights = zip(self.models, self.weights.tolist(), strict=False)  # the last one may be that of the cache
+        rows = {f"{i}: {model.describe(0).kind}": f"{weight:.4f}" for i, (model, weight) in enumerate(weights, 1)}
         if self.config.cache:
             rows[f"cache of {self.config.cache:,} units, flatness {self.flatness:g}"] = f"{self.weights[-1]:.4f}"
         labels = {self.format.units: f"{len(self.names):,}"}

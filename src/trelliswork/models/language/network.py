@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ KEPT_STATES = 256  # of prefixes that may be continued
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Units that are read and those that follow them, [n, batch]; `first` of a text, with the sentences it begins in."""
+    """Units that are read and those that follow them; the `first` of a text, and the sentences that it begins in."""
 
     inputs: Int[Tensor, "n batch"]
     targets: Int[Tensor, "n batch"]
@@ -58,15 +58,19 @@ class TextBatch:
         return int((self.targets != IGNORED).sum())
 
 
+Batch = Sequence[Sentence] | Sequence[Tensor] | Sequence[TextBatch]
+
+
 class NeuralLanguageModel(LanguageModel, StoredNetwork):
     """A network that predicts the next unit. A subclass says how it reads, and from which state on."""
 
     CONFIG: ClassVar[type[NetworkText]]
+    config: NetworkText
     STRUCTURE: ClassVar[str]  # what it is, in a few words
     output: OutputLayer
     unit_counts: Tensor
 
-    def __init__(self, config: Any, format: TextReading, names: Sequence[str]) -> None:
+    def __init__(self, config: NetworkText, format: TextReading, names: Sequence[str]) -> None:
         super().__init__()
         self.config, self.format, self.names = config, format, list(names)
         self.tokeniser = format.tokeniser
@@ -89,14 +93,18 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
     @property
     def carries(self) -> bool:
         """True if a sentence is read after those before it."""
-        carries: bool = self.config.context == "text"
-        return carries
+        return self.config.context == "text"
 
     # Making
 
     @classmethod
     def from_text(
-        cls, text: Iterable[Sentence | str], config: Any = None, *, format: TextReading | None = None, seed: int = 0
+        cls,
+        text: Iterable[Sentence | str],
+        config: NetworkText | None = None,
+        *,
+        format: TextReading | None = None,
+        seed: int = 0,
     ) -> Self:
         """Return a new model of the units of a text, not trained.
 
@@ -115,7 +123,7 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
         return model
 
     @classmethod
-    def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
+    def from_material(cls, material: Material, config: NetworkText, options: Options, seed: int) -> Self:
         """Return a new model, as the command line asks for it."""
         return cls.from_text(material.train, config, format=material.choices.pairs, seed=seed)
 
@@ -128,8 +136,8 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         if int(self.unit_counts[self._unknown]):
             return []
-        return [f"note: nothing in the text is {UNKNOWN}, so it is not learned what unknown {self.format.units} are like; "
-                "--least-count 2 makes rare ones unknown"]  # fmt: skip
+        problem = f"note: no unit of the text is {UNKNOWN}, so what it is like is not learned"
+        return [f"{problem} (--least-count 2 makes those seen once unknown)"]
 
     # Learning
 
@@ -170,7 +178,7 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
         """Put back what `carried` returned."""
         self._carried = tuple(tensors[str(i)] for i in range(len(tensors))) or None
 
-    def loss(self, batch: Sequence[Sentence] | Sequence[Tensor] | Sequence[TextBatch]) -> Float[Tensor, ""]:
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """Return -log p of all units, summed over the batch: of one piece of a text, or of sentences."""
         pieces = [each for each in batch if isinstance(each, TextBatch)]
         if not pieces:
@@ -181,8 +189,12 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
         self._carried = tuple(each.detach().float() if each.is_floating_point() else each for each in state)
         return loss
 
-    def _rows(self, batch: Sequence[Any]) -> list[Tensor]:
-        return [each if isinstance(each, Tensor) else self.encode([each])[0] for each in batch]
+    def _rows(self, batch: Batch) -> list[Tensor]:
+        return [
+            each if isinstance(each, Tensor) else self.encode([each])[0]
+            for each in batch
+            if not isinstance(each, TextBatch)
+        ]
 
     def _piece_loss(self, piece: TextBatch, state: State | None = None) -> tuple[Float[Tensor, ""], State]:
         """Return the summed loss of a piece that is read from a state, and the state after it."""

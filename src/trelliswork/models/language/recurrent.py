@@ -1,16 +1,15 @@
 """Recurrent language models: an Elman network, a GRU or an LSTM that reads a text and predicts the next unit.
 
 >>> model = RecurrentLanguageModel.from_text(["the cat sat", "the dog sat"], RecurrentConfig(word_dim=8, hidden=8))
->>> round(float(np.exp(model.next_log_probs(["the"])).sum()), 4)
-1.0
+>>> model.names, model.next_log_probs(["the"]).shape
+(['the', 'sat', 'cat', 'dog', '<unk>'], (6,))
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
@@ -18,7 +17,8 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.language.config import RecurrentConfig
 from trelliswork.models.language.corpus import TextReading
-from trelliswork.models.language.network import NeuralLanguageModel
+from trelliswork.models.language.network import Batch, NeuralLanguageModel
+from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.encoders.forward import ForwardReader, ForwardShares, State
 from trelliswork.nn.encoders.pretrained import LayerChoice, PretrainedWords
 from trelliswork.nn.inputs.dropout import drop_rows
@@ -63,7 +63,7 @@ class RecurrentLanguageModel(NeuralLanguageModel):
             return vectors
         return drop_rows(vectors, inputs, self.embedding.num_embeddings, self.config.embedding_dropout)
 
-    def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """Return -log p of all units, the mean of both directions if there are two."""  # [S4.465-466]
         forwards = super().loss(batch)
         if self.backwards is None:
@@ -164,5 +164,5 @@ class LanguageModelWords(PretrainedWords):
         return {"language_model": self.model.stored_config(), "layers": self.layers}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+    def from_dict(cls, stored: StoredConfig) -> Self:
         return cls(RecurrentLanguageModel.from_stored(stored["language_model"]), stored["layers"])

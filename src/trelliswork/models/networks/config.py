@@ -54,8 +54,8 @@ class NetworkConfig(Settings):
     ngram_dim: int = setting(50, "Dimension of n-gram embeddings.", at_least=1)
     ngram_buckets: int = setting(20_000, "Number of rows of the n-gram hash table.", at_least=1)
     pretrained: str = setting(
-        "", "Encoder to read with: the name or directory of one of Hugging Face, or the directory of an rnn-lm.", option=True,
-        metavar="NAME|DIR",
+        "", "Encoder to read with: the name or directory of one of Hugging Face, or the directory of an rnn-lm.",
+        option=True, metavar="NAME|DIR",
     )  # fmt: skip
     pretrained_training: PretrainedTraining = setting(
         "tuned", "Fine-tune the pretrained encoder, keep it frozen, or freeze it for the first epochs only",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -13,7 +14,11 @@ from trelliswork.runtime.shapes import Float
 
 ForwardCell = Literal["elman", "gru", "lstm"]
 State = tuple[Tensor, ...]  # [1, batch, units] each: of every layer from below, h, and c of an LSTM
-_CELLS = {"elman": (torch.rnn_tanh, 1), "gru": (torch.gru, 3), "lstm": (torch.lstm, 4)}  # and blocks of units
+_CELLS: dict[str, tuple[Callable[..., tuple[Tensor, ...]], int]] = {
+    "elman": (torch.rnn_tanh, 1),
+    "gru": (torch.gru, 3),
+    "lstm": (torch.lstm, 4),
+}  # and blocks of units
 
 
 class ForwardShares(NamedTuple):
@@ -36,7 +41,7 @@ class ForwardReader(nn.Module):
         dim: Width of the inputs.
         sizes: Units of each layer.
         cell: "elman", "gru" or "lstm".
-        shares: Shares of units that are dropped in training.
+        shares: Shares of units that are dropped in training; none by default.
 
         >>> states, state = ForwardReader(3, [5, 4])(torch.zeros(7, 2, 3))
         >>> states.shape, len(state)
@@ -47,12 +52,12 @@ class ForwardReader(nn.Module):
     """
 
     def __init__(
-        self, dim: int, sizes: list[int], cell: ForwardCell = "lstm", shares: ForwardShares = ForwardShares()
+        self, dim: int, sizes: list[int], cell: ForwardCell = "lstm", shares: ForwardShares | None = None
     ) -> None:
         super().__init__()
         if cell not in _CELLS:
             raise ScoreError(f"cell must be one of {', '.join(get_args(ForwardCell))}; got {cell!r}")
-        self.cell, self.sizes, self.shares = cell, list(sizes), shares
+        self.cell, self.sizes, self.shares = cell, list(sizes), shares or ForwardShares()
         self._run, blocks = _CELLS[cell]
         widths = [dim, *sizes[:-1]]
         self.w_in = nn.ParameterList(torch.empty(blocks * n, d) for n, d in zip(sizes, widths, strict=True))
