@@ -275,7 +275,7 @@ class LayerMix(nn.Module):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, layers: Float[Tensor, "*batch layers dim"]) -> Float[Tensor, "*batch dim"]:
-        return self.scale * (self.weights.softmax(0)[:, None] * layers).sum(-2)
+        return self.scale * (self.weights.softmax(0)[:, None] * layers).sum(-2)  # [S4.467]
 
 
 def import_transformers() -> ModuleType:
