@@ -177,8 +177,9 @@ def test_networks_and_mixtures(tmp_path: Path, lm: Path, cli: Any) -> None:
     text = tmp_path / "text.txt"
     common = [text, "--pretokenised", "--dev", text, "--quiet"]
     small = ["--word-dim", 6, "--hidden", 6, "--epochs", 2]
+    more, gru = tmp_path / "more.txt", ["--model", "rnn-lm", "--cell", "gru"]
     answers = [
-        cli("train", *common, tmp_path / "more.txt", "--model", "rnn-lm", "--cell", "gru", *small, "--out", tmp_path / "a"),
+        cli("train", *common, more, *gru, *small, "--out", tmp_path / "a"),
         cli("train", *common, "--model", "lm-mixture", "--parts", f"{tmp_path / 'a'},{lm}", "--cache", 9, "--out",
             tmp_path / "mix"),
         cli("evaluate", tmp_path / "mix", text),
@@ -186,11 +187,12 @@ def test_networks_and_mixtures(tmp_path: Path, lm: Path, cli: Any) -> None:
         cli("info", tmp_path / "a"),
         cli("predict", tmp_path / "a", text, "--sample", 1),
         cli("predict", tmp_path / "a", text, "--score"),
-        cli("train", *common, "--model", "rnn-lm", *small, "--init", tmp_path / "a", "--out", tmp_path / "c"),
+        cli("train", text, "--model", "rnn-lm", "--directions", "both", *small, "--out", tmp_path / "both"),
     ]  # fmt: skip
-    assert [each.status for each in answers[:-1]] == [0] * 7, [each.err for each in answers]
+    assert [each.status for each in answers] == [0] * 8, [each.err for each in answers]
     assert "perplexity" in answers[0].out and "perplexity" in answers[2].out
     assert "cache of 9 units" in answers[3].out and "recurrent language model" in answers[4].out
+    assert "dev: none" in answers[7].err
     assert len(answers[5].out.splitlines()) == 5 and "# log_prob" in answers[6].out
 
 

@@ -380,5 +380,7 @@ class LanguageNetworkRecipe(NetworkRecipe):
             raise TrellisworkError(f"{files[0]}: expected text to learn from, got none; the file is empty")
         sizes = {"train_sentences": len(train), "train_tokens": sum(len(reading.cut(each)) for each in train)}
         note(f"train: {count(len(train), 'sentence')}, {sizes['train_tokens']:,} {reading.units}")
+        if not material.dev:
+            note("dev: none; the weights of the last epoch are kept (--dev FILE keeps those of the best)")
         choices = replace(material.choices, pairs=reading)
         return material._replace(train=train, choices=choices, about={**material.about, **sizes})
