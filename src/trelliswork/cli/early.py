@@ -25,10 +25,11 @@ from trelliswork.writing import check_target
 
 if TYPE_CHECKING:
     from trelliswork.data import brat
-    from trelliswork.models import loading
+    from trelliswork.models import loading, storage
     from trelliswork.models.recipe import Options
 else:
     brat, loading = lazy_module("trelliswork.data.brat"), lazy_module("trelliswork.models.loading")
+    storage = lazy_module("trelliswork.models.storage")
 
 
 # Names after --pretrained, checked before torch is loaded: a folder, or a model of the Hugging Face hub.
@@ -48,6 +49,8 @@ def check_encoder(options: Mapping[str, object], defaults: Mapping[str, object])
         defaults: The values of options that stand for nothing.
     """
     name = options.get("pretrained")
+    if name and storage.is_language_model(str(name)):
+        return
     if name:
         require(*NEEDED)
         check_name(str(name))

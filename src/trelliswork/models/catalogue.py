@@ -284,12 +284,37 @@ _TOKENISER = Entry(
     recipe="trelliswork.models.tokenisers.recipe:TokeniserRecipe",
     data=("trelliswork.models.tokenisers.config:RawFiles",), training=(),
 )  # fmt: skip
-_LANGUAGE = Entry(
+_TEXT = "trelliswork.models.language.config:TextFiles"
+_NGRAM = Entry(
     "ngram", "n-gram language model of plain text, counted in seconds", "Language models",
     "trelliswork.models.language.ngram:NgramLanguageModel", "trelliswork.models.language.config:NgramConfig",
     "plain text", recipe="trelliswork.models.language.recipe:NgramRecipe",
-    data=("trelliswork.models.language.config:TextFiles",),
-    sources=("trelliswork.models.language.config:TextConfig",), training=(),
+    data=(_TEXT,), sources=("trelliswork.models.language.config:TextConfig",), training=(),
+)  # fmt: skip
+
+
+def _text_network(name: str, phrase: str, home: str, config: str, **learning: Any) -> Entry:
+    folder = "trelliswork.models.language"
+    return Entry(
+        name, phrase, _NGRAM.title, f"{folder}.{home}", f"{folder}.config:{config}", "plain text",
+        recipe=f"{folder}.network:LanguageNetworkRecipe", data=(_TEXT,),
+        learning={"epochs": 15, "batch_tokens": 700, "clip": 1.0, **learning},
+    )  # fmt: skip
+
+
+_LANGUAGE = (
+    _NGRAM,
+    _text_network("rnn-lm", "recurrent language model of plain text: LSTM, GRU or Elman network",
+                  "recurrent:RecurrentLanguageModel", "RecurrentConfig"),
+    _text_network("nnlm", "feed-forward language model of plain text, over a window of words",
+                  "limited:WindowLanguageModel", "WindowConfig"),
+    _text_network("transformer-lm", "causal transformer over plain text, with a memory (Transformer-XL)",
+                  "limited:TransformerLanguageModel", "TransformerConfig", lr=5e-4, warmup=0.05),
+    Entry(
+        "lm-mixture", "mixture of language models and a cache, weights fitted to a text", _NGRAM.title,
+        "trelliswork.models.language.mixture:Mixture", "trelliswork.models.language.config:MixtureConfig",
+        "plain text", recipe="trelliswork.models.language.mixture:MixtureRecipe", data=(_TEXT,), training=(),
+    ),
 )  # fmt: skip
 _RECOGNIZERS = (
     Entry(
@@ -302,16 +327,7 @@ _RECOGNIZERS = (
 
 ENTRIES = {
     each.name: each
-    for each in (
-        *_TAGGERS,
-        *_PARSERS,
-        *_EVENTS,
-        *_TRANSDUCERS,
-        *_FEATURES,
-        _TOKENISER,
-        _LANGUAGE,
-        *_RECOGNIZERS,
-    )
+    for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, *_LANGUAGE, *_RECOGNIZERS)
 }  # those of this library, and what a program adds
 CLASSES = {  # kinds of folders that no name makes
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",

@@ -152,6 +152,12 @@ def stored_kind(directory: str | Path, home_of: Callable[[str], str], default: s
     return kind
 
 
+def is_language_model(path: str | Path) -> bool:
+    """Return whether a folder has a language model that networks of words can read with."""
+    config = Path(path).expanduser() / CONFIG
+    return config.is_file() and read_object(config).get("kind") == "RecurrentLanguageModel"
+
+
 def read_model(directory: str | Path, kind: str) -> StoredModel:
     """Read a model folder back; anything missing, truncated, foreign or too new is a `ModelError`."""
     folder = Path(directory)

@@ -27,6 +27,7 @@ from trelliswork.data.json_values import BadJSONError, Json, JsonObject, parse_j
 from trelliswork.data.weight_files import read_arrays, with_checksum
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.training.exclusive import STATE, CheckpointFolder
+from trelliswork.training.objectives import TextReader
 from trelliswork.training.progress import EpochRecord
 from trelliswork.writing import PART
 
@@ -156,6 +157,8 @@ def tensors_of(run: Run) -> dict[str, Tensor]:
     tensors = _named("weights", run.module.state_dict()) | _named("random", run.random)
     if run.average is not None:
         tensors |= _named("average", run.average.mean)
+    if isinstance(run.model, TextReader):
+        tensors |= _named("carried", run.model.carried())
     for index, values in run.optimizer.state_dict()["state"].items():
         tensors |= _named(f"optimizer.{index}", {name: value for name, value in values.items() if value is not None})
     return tensors
@@ -193,6 +196,8 @@ def restore(run: Run, tensors: Mapping[str, Tensor], values: Mapping[str, Json],
     run.schedule.go_to(values["schedule"])
     if run.average is not None:
         run.average.restore(values["averaged"], _under("average", tensors))
+    if isinstance(run.model, TextReader):
+        run.model.carry(_under("carried", tensors))
     run.best.load(values["best"], best)
     run.result.history = [EpochRecord(**record) for record in values["history"]]
     if run.best.epoch:

@@ -222,7 +222,8 @@ HISTORY = "history.jsonl"
 TOKENISER = "tokeniser"  # the folder of the tokeniser that a model reads raw text with
 COLUMNS = "columns"  # the folder of the taggers for columns that new text may lack
 LEMMAS = "lemmas"  # the folder of the lemmatiser that fills the column LEMMA
-KEPT = (TOKENISER, COLUMNS, LEMMAS)
+PARTS = "parts"  # the folders of the models that a mixture is made of
+KEPT = (TOKENISER, COLUMNS, LEMMAS, PARTS)
 # What a run leaves in a folder before there is a model.
 OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, *KEPT}
 

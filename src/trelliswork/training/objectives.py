@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
 from trelliswork.runtime.arrays import INF, Float
+from trelliswork.training.config import TrainingConfig
 
 Batch: TypeAlias = Any  # encoded examples, each model having a type of its own
 Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree
@@ -150,6 +151,27 @@ def _cost_augmented(structure: Structure, costs: Tensor) -> Structure:
 # What the loop asks of a model.
 
 
+class TextPiece(Sized, Protocol):
+    """Batch of a text that is read in order: its length in tokens, and the sentences that it begins in."""
+
+    @property
+    def sentences(self) -> Sequence[Sentence]: ...
+
+
+@runtime_checkable
+class TextReader(Protocol):
+    """A model that reads a text in order and carries a state from each batch to the next."""
+
+    def in_order(self, sentences: Sequence[Sentence], training: TrainingConfig) -> Sequence[TextPiece] | None:
+        """Return the batches of every epoch, or None if sentences are read alone, in batches of like length."""
+
+    def carried(self) -> dict[str, Tensor]:
+        """Return what the next batch depends on, for a checkpoint."""
+
+    def carry(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what `carried` returned."""
+
+
 class Trainable(Protocol):
     """Protocol of a model that the loop can train, which is also an `nn.Module`.
 
@@ -157,6 +179,7 @@ class Trainable(Protocol):
     loss of what is learned in addition, if there is any. A model whose loss is not the same in all epochs has
     `begin_epoch(epoch, n_epochs)`, which is called before each of them. One that prepares something for all epochs has
     `begin_training(train, dev, epoch, note)`, called once before the `epoch` that comes first, and `end_training()`.
+    One that reads a text in order is a `TextReader`.
     """
 
     metrics: JsonObject

@@ -30,7 +30,7 @@ from trelliswork.training.failures import (
     refuse_bad_value,
 )
 from trelliswork.training.interrupts import Interrupts
-from trelliswork.training.objectives import Trainable, make_objective
+from trelliswork.training.objectives import TextReader, Trainable, make_objective
 from trelliswork.training.processes import join
 from trelliswork.training.progress import EpochRecord, Progress
 from trelliswork.training.result import TrainingResult, earlier_run, fingerprint, refuse_differences
@@ -71,7 +71,11 @@ class Run:
             self.model.check_output(self.out)
         self.checkpoint = Checkpoint(self.out) if self.out is not None else None
         self.objective = make_objective(config.objective, self.model)
-        self.examples = self.model.encode(self.sentences, with_tags=True)
+        self.pieces = model.in_order(self.sentences, config) if isinstance(model, TextReader) else None
+        if self.pieces is not None and self.batches_per_step > 1:
+            problem = "a text is read in order by one process, with one batch in a step"
+            raise TrellisworkError(f"{problem}; got {self.batches_per_step} batches; set accumulate to 1")
+        self.examples = self.model.encode(self.sentences, with_tags=True) if self.pieces is None else self.pieces
         self.lengths = [len(example) for example in self.examples]
         self.best = BestWeights(config.patience)
         self.result = TrainingResult()
@@ -96,6 +100,8 @@ class Run:
 
         Batches of a step have sentences of about the same length: no process waits long for the others.
         """
+        if self.pieces is not None:
+            return [[[i]] for i in range(len(self.examples))]
         seed, together = self.config.seed * 1_000_003 + epoch, self.batches_per_step
         batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=self.config.bucket)
         if together == 1:
@@ -311,7 +317,7 @@ class Run:
         loss = self.processes.summed(lambda: sum(self._gradient(number, batch, n_tokens) for number, batch in own))
         self.processes.sum_gradients(self.module.parameters())
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.config.clip)
-        last = [self.sentences[i] for i in step[-1]]
+        last = self._sentences(step[-1])
         refuse_bad_value("gradient", norm.item(), self._place, last, self.config)
         self.optimizer.step()
         self.schedule.step()
@@ -328,7 +334,7 @@ class Run:
         """
         if self.batches_per_step > 1:
             torch.manual_seed((self.config.seed * 1_000_003 + self.position.epoch) * 1_000_003 + number)
-        sentences, config = [self.sentences[i] for i in batch], self.config
+        sentences, config = self._sentences(batch), self.config
         with explaining_memory(self._place, sentences, config):
             with self._precision(), explaining_weights(self.module, self._place, sentences, config):
                 loss = self.objective([self.examples[i] for i in batch])
@@ -336,6 +342,12 @@ class Run:
             refuse_bad_value("loss", value, self._place, sentences, config)
             (loss / n_tokens).backward()
         return value
+
+    def _sentences(self, batch: list[int]) -> list[Sentence]:
+        """Return the sentences of a batch, for messages."""
+        if self.pieces is not None:
+            return [sentence for i in batch for sentence in self.pieces[i].sentences]
+        return [self.sentences[i] for i in batch]
 
     @property
     def _place(self) -> str:

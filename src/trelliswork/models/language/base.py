@@ -36,6 +36,10 @@ class LanguageModel(Model):
     def log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
         """Return log p(unit | the units before it) for the units of each sentence and its end, in one call."""
 
+    def text_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        """Return the same for consecutive sentences of a text, which a model may read after each other."""
+        return self.log_probs(sentences)
+
     @abstractmethod
     def next_log_probs(self, prefix: Sequence[str]) -> Array:
         """Return the log probabilities of every unit, in the order of `names`, and of the end after a prefix."""
@@ -66,7 +70,7 @@ class LanguageModel(Model):
         if not gold:
             raise TrellisworkError("perplexity needs at least one sentence; got none")
         every = [self.format.cut(each) for each in gold]
-        logs = np.concatenate(self.log_probs(every))
+        logs = np.concatenate(self.text_log_probs(every))
         number = {name: i for i, name in enumerate(self.names) if name != UNKNOWN}
         seen = [*self.counts.tolist(), 0]
         count = np.array([seen[number.get(unit, -1)] for units in every for unit in (*units, STOP)])

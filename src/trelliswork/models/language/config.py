@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from trelliswork.data.settings import WIDEST, OneOf, Settings, setting
+from trelliswork.data.settings import WIDEST, Around, Numbers, OneOf, Settings, setting
 from trelliswork.errors import TrellisworkError
 
+Cell = Literal["elman", "gru", "lstm"]
+Directions = Literal["forward", "both"]
+Context = Literal["text", "sentence"]
+Mixing = Literal["linear", "log-linear"]
+Pattern = Literal["dense", "strided"]
 PLAIN_TEXT = "plain text"  # what language models learn from, as `Model.learns_from` has it
 
 
@@ -75,6 +81,120 @@ class NgramConfig(Settings):
         except ValueError as error:
             problem = f"cutoffs must be whole numbers with commas between them, such as 1,1,2; got {self.cutoffs!r}"
             raise TrellisworkError(problem) from error
+
+
+@dataclass(frozen=True)
+class NetworkText(TextConfig):
+    """Settings that all networks over units have."""
+
+    PANEL, BY_MODEL = TextFiles.PANEL, True
+
+    word_dim: int = setting(256, "Dimension of the embeddings of units.", at_least=1, option=True, search=Around(2))
+    context: Context = setting(
+        "text", "What a sentence is read after, in training and by evaluate: all of the text before it, or nothing. "
+        "Sentences to predict are read alone.", choices=get_args(Context), option=True,
+        goes_with={"directions": ("forward",)},
+    )  # fmt: skip
+    steps: int = setting(
+        35, "Units that gradients go back through (context text); a batch has batch_tokens / steps streams of text.",
+        at_least=1, option=True, goes_with={"context": ("text",), "directions": ("forward",)},
+    )  # fmt: skip
+    dropout: float = setting(
+        0.4,
+        "Dropout on the output of the network.",
+        at_least=0,
+        below=1,
+        option=True,
+        search=Numbers(0, 0.7, step=0.05),
+    )
+
+
+@dataclass(frozen=True)
+class WindowConfig(NetworkText):
+    """Settings of feed-forward language models. Bengio et al. (2003), A neural probabilistic language model."""
+
+    window: int = setting(4, "Number of units that the next one is predicted by.", at_least=1, option=True)
+    hidden: int = setting(256, "Hidden units.", at_least=1, option=True, search=Around(2))
+    direct: bool = setting(False, "Connect the embeddings of the window to the output layer directly.", option=True)
+
+
+@dataclass(frozen=True)
+class TransformerConfig(NetworkText):
+    """Settings of transformer language models. Dai et al. (2019), Transformer-XL."""
+
+    layers: int = setting(4, "Number of layers.", at_least=1, option=True)
+    heads: int = setting(4, "Number of attention heads.", at_least=1)
+    span: int = setting(
+        128, "Number of units that a unit attends to, itself included, in this piece of the text and those before it.",
+        at_least=1, option=True,
+    )  # fmt: skip
+    pattern: Pattern = setting(
+        "dense", "Attend to all units in the span, or with half of the heads to the last ones and with half of them to "
+        "every stride-th", choices=get_args(Pattern), option=True,
+    )  # fmt: skip
+    stride: int = setting(
+        0, "The stride of the pattern strided; 0 is about the square root of the span.", at_least=0,
+        goes_with={"pattern": ("strided",)},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RecurrentConfig(NetworkText):
+    """Settings of recurrent language models.
+
+    Mikolov et al. (2010), Recurrent neural network based language model; Merity, Keskar and Socher (2018), Regularizing
+    and optimizing LSTM language models.
+    """
+
+    directions: Directions = setting(
+        "forward", "Read each text forwards, or each sentence in both directions, as an encoder for --pretrained",
+        choices=get_args(Directions), option=True,
+    )  # fmt: skip
+    cell: Cell = setting("lstm", "Recurrent cell", choices=get_args(Cell), option=True)
+    layers: int = setting(2, "Number of layers.", at_least=1, option=True)
+    hidden: int = setting(
+        256, "Units of each layer; with tied weights the top layer has word_dim units.", at_least=1, option=True,
+        search=Around(2),
+    )  # fmt: skip
+    tied: bool = setting(True, "Use the embeddings of units as the weights of the output layer too.")
+    input_dropout: float = setting(
+        0.3, "Dropout on the embeddings, the same dimensions at all steps.", at_least=0, below=1, option=True,
+        search=Numbers(0, 0.6, step=0.05),
+    )  # fmt: skip
+    hidden_dropout: float = setting(
+        0.3, "Dropout between layers, the same units at all steps.", at_least=0, below=1, option=True,
+        search=Numbers(0, 0.6, step=0.05),
+    )  # fmt: skip
+    recurrent_dropout: float = setting(
+        0.2, "Dropout on the state of the step before, the same units at all steps.", at_least=0, below=1, option=True,
+        search=Numbers(0, 0.5, step=0.05),
+    )  # fmt: skip
+    embedding_dropout: float = setting(0.0, "Dropout on the rows of the embedding table.", at_least=0, below=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.directions == "both" and self.hidden != self.word_dim:
+            problem = "layers of both directions are mixed and have one width"
+            raise TrellisworkError(f"{problem}; got hidden {self.hidden} and word_dim {self.word_dim}; set both alike")
+
+
+@dataclass(frozen=True)
+class MixtureConfig(Settings):
+    """Settings of mixtures of language models."""
+
+    PANEL, BY_MODEL = TextFiles.PANEL, True
+
+    parts: str = setting(
+        "", "Folders of the language models to mix, with commas between them.", option=True, metavar="DIR,DIR,..."
+    )
+    mixing: Mixing = setting(
+        "linear", "Mix probabilities, or their logarithms (sentence by sentence, and slow)", choices=get_args(Mixing),
+        option=True,
+    )  # fmt: skip
+    cache: int = setting(
+        0, "Number of last units of a continuous cache over the first model, a network; 0 for none.", at_least=0,
+        option=True, goes_with={"mixing": ("linear",)},
+    )  # fmt: skip
 
 
 # Requests to a language model.

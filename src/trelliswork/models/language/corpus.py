@@ -7,14 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from trelliswork.data.json_values import JsonObject
 from trelliswork.data.readers import read_pretokenised
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.subwords import BytePairs, join_pieces
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.language.config import TextConfig
 from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import Array
 from trelliswork.runtime.scratch import Scratch
@@ -64,6 +66,18 @@ class TextReading:
             return line.split()
         tokens = (self.tokeniser or RuleTokeniser()).tokenise(line)
         return [word for sentence in tokens for token in sentence for word in token.words]
+
+    def stored(self) -> dict[str, object]:
+        """Return plain values for a model folder; its tokeniser is kept in a folder of its own."""
+        pairs = None if self.pairs is None else [" ".join(pair) for pair in self.pairs.merges]
+        return {"units": self.units, "pretokenised": self.pretokenised, "pairs": pairs}
+
+    @classmethod
+    def from_stored(cls, values: JsonObject) -> Self:
+        """Return the way of reading that `stored` describes."""
+        pairs = values["pairs"]
+        merges = None if pairs is None else BytePairs([(a, b) for a, b in (each.split(" ") for each in pairs)])
+        return cls(TextConfig(units=values["units"]).units, bool(values["pretokenised"]), merges)
 
     def join(self, units: Sequence[str]) -> str:
         """Return the text of some units."""

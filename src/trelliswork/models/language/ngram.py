@@ -2,13 +2,13 @@
 
 >>> model = NgramLanguageModel.fit(["the cat sat", "the dog sat"], NgramConfig(order=2))
 >>> round(model.predict("the cat sat")[0].value, 3)
--4.173
+-2.309
 """  # [S2, n-gram]
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from trelliswork.data.subwords import BytePairs
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.logs import count
 from trelliswork.models.base import Description
 from trelliswork.models.export_folder import model_card
 from trelliswork.models.language.base import LanguageModel
-from trelliswork.models.language.config import NgramConfig, TextConfig
+from trelliswork.models.language.config import NgramConfig
 from trelliswork.models.language.corpus import UNKNOWN, Corpus, TextReading, corpus_of
 from trelliswork.models.language.ngram_kernels import Backoff, interleaved, least_nodes, score_tokens
 from trelliswork.models.loading import with_kept
@@ -189,9 +188,7 @@ class NgramLanguageModel(LanguageModel):
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder."""
         stored = self.arrays._replace(log_prob=np.maximum(self.arrays.log_prob, IMPOSSIBLE))
-        pairs = None if self.format.pairs is None else [" ".join(pair) for pair in self.format.pairs.merges]
-        reading = {"units": self.format.units, "pretokenised": self.format.pretokenised, "pairs": pairs}
-        config = {"config": self.config.to_dict(), "reading": reading, "names": self.names}
+        config = {"config": self.config.to_dict(), "reading": self.format.stored(), "names": self.names}
         weights = {name: getattr(stored, name) for name in ARRAYS} | {"counts": self.counts.astype(np.int64)}
         texts, kept = dict(extra or {}), self.kept_models()
         write_model(directory, StoredModel(self.KIND, config, weights, self.metrics, model_card(self), texts, kept))
@@ -201,20 +198,18 @@ class NgramLanguageModel(LanguageModel):
         """Read a model folder; what is missing or does not fit is a `ModelError`."""
         stored = read_model(directory, cls.KIND)
         try:
-            names, reading = stored.config["names"], stored.config["reading"]
+            names = stored.config["names"]
             arrays = _checked(NgramArrays(**{name: stored.weights[name] for name in ARRAYS}, n_words=len(names)))
             if not all(isinstance(name, str) for name in names) or len(stored.weights["counts"]) != len(names):
                 raise ValueError("units that are not texts with a count each")
-            pairs = reading["pairs"]
-            merges = None if pairs is None else BytePairs([(a, b) for a, b in (each.split(" ") for each in pairs)])
-            format = TextReading(TextConfig(units=reading["units"]).units, bool(reading["pretokenised"]), merges)
+            format = TextReading.from_stored(stored.config["reading"])
             config = NgramConfig.from_dict(stored.config["config"])
             model = cls(config, format, names, stored.weights["counts"], arrays)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, TrellisworkError) as error:
             raise ModelError(f"{directory}: {error}: what is in it does not fit together; copy it again") from error
         model.metrics = dict(stored.metrics)
         model = with_kept(model, directory)
-        model.format = TextReading(format.units, format.pretokenised, merges, model.tokeniser)
+        model.format = replace(format, tokeniser=model.tokeniser)
         return model
 
 

@@ -10,14 +10,15 @@ from torch import nn
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.networks.config import NetworkConfig, PretrainedConfig
 from trelliswork.models.networks.features import CHARACTERS, VECTOR, TokenFeatures
 from trelliswork.models.networks.parts import CHARACTERS as CHARACTER_INPUTS
 from trelliswork.models.networks.parts import encoder_part
-from trelliswork.models.storage import StoredConfig
+from trelliswork.models.storage import StoredConfig, is_language_model
 from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import DeepEncoder, TokenEncoder
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder, PretrainedWords
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import (
     UNKNOWN,
@@ -30,6 +31,9 @@ from trelliswork.nn.rbm import PretrainingConfig
 
 if TYPE_CHECKING:
     from trelliswork.models.networks.word_network import WordNetwork
+
+
+LANGUAGE_MODEL = "trelliswork.models.language.recurrent:LanguageModelWords"
 
 
 def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
@@ -50,14 +54,18 @@ def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
     return TokenInputs(lookup, characters, ngrams, pretrained, word_dropout=config.word_dropout)
 
 
-def make_pretrained(config: PretrainedConfig, stored: StoredConfig | None) -> PretrainedEncoder | None:
+def make_pretrained(config: PretrainedConfig, stored: StoredConfig | None) -> PretrainedWords | None:
     """Return the encoder that `pretrained` names; what is `stored` of one has all but its weights, and needs no hub."""
     if not config.pretrained:
         return None
-    if stored is None:
+    if stored is None and is_language_model(config.pretrained):
+        encoder: PretrainedWords = named(LANGUAGE_MODEL).from_folder(config.pretrained, layers=config.pretrained_layers)
+    elif stored is None:
         encoder = PretrainedEncoder.from_name(
             config.pretrained, words=config.pretrained_words, layers=config.pretrained_layers
         )
+    elif "language_model" in stored:
+        encoder = named(LANGUAGE_MODEL).from_dict(stored)
     else:
         encoder = PretrainedEncoder.from_dict(stored)
     is_frozen = config.encoder_training == "frozen"

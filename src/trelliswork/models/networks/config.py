@@ -22,8 +22,8 @@ class PretrainedConfig(Settings):
     """Settings of a pretrained encoder that a network reads words with, if it has one."""
 
     pretrained: str = setting(
-        "", "Hugging Face encoder to read with: a name or a directory.", option=True,
-        metavar="NAME|DIR",
+        "", "Encoder to read with: the name or directory of one of Hugging Face, or the directory of an rnn-lm.",
+        option=True, metavar="NAME|DIR",
     )  # fmt: skip
     pretrained_training: PretrainedTraining = setting(
         "tuned", "Fine-tune the pretrained encoder, keep it frozen, or freeze it for the first epochs only",

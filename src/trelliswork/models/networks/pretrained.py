@@ -26,7 +26,7 @@ from trelliswork.data.settings import Settings
 from trelliswork.errors import ModelError
 from trelliswork.models.networks.config import PretrainedConfig
 from trelliswork.nn.encoders.encoding_cache import cached_encodings
-from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+from trelliswork.nn.encoders.pretrained import PretrainedWords
 from trelliswork.runtime.devices import multiplies_bf16
 from trelliswork.training.config import TrainingConfig
 
@@ -72,9 +72,9 @@ def _has_encoder(network: Settings) -> TypeGuard[PretrainedConfig]:
     return isinstance(network, PretrainedConfig) and bool(network.pretrained)
 
 
-def encoders_of(model: nn.Module) -> list[PretrainedEncoder]:
+def encoders_of(model: nn.Module) -> list[PretrainedWords]:
     """Return the pretrained encoders of a network, each once."""
-    return [module for module in model.modules() if isinstance(module, PretrainedEncoder)]
+    return [module for module in model.modules() if isinstance(module, PretrainedWords)]
 
 
 def encoder_seconds(model: nn.Module, n: int) -> float:
@@ -141,7 +141,7 @@ _WEIGHTS = ".pretrained.model."  # in the names of weights
 def without_tokenizer(config: Mapping[str, object]) -> tuple[Mapping[str, object], dict[str, str]]:
     """Return a config without the rules of a tokenizer, and the file that has them."""
     encoder = config.get(_ENCODER)
-    if not isinstance(encoder, dict):
+    if not isinstance(encoder, dict) or _OF_TOKENIZER not in encoder:
         return config, {}
     tokenizer = dict(encoder[_OF_TOKENIZER])
     rules = tokenizer.pop(_RULES)

@@ -133,7 +133,7 @@ class NetworkRecipe(Recipe):
         on_score, progress = run.on_score, run.progress
         if on_score is not None:
             progress = OnEpoch(progress, lambda record: on_score(record.epoch, record.score))
-        prepared = Run(model, self.material.train, self.material.dev, training, run.folder)
+        prepared = Run(model, self.material.train, self.material.dev or None, training, run.folder)
         result = carry_out(prepared, progress, resume=run.resume)
         if model.calibrate(self.material.dev) and run.folder is not None:
             model.save(run.folder)

@@ -31,7 +31,7 @@ from trelliswork.runtime.scratch import Scratch
 from trelliswork.writing import atomic_write
 
 if TYPE_CHECKING:
-    from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+    from trelliswork.nn.encoders.pretrained import PretrainedWords
 
 BATCH_TOKENS = 1500  # of sentences that are read together
 LARGEST_SHARE = 0.5  # of the free space of a disk
@@ -74,7 +74,7 @@ class EncodingCache:
             return None
         return [torch.from_numpy(np.array(vectors[first : first + n])) for vectors, first, n in filter(None, found)]
 
-    def fill(self, encoder: PretrainedEncoder, sentences: Sequence[Sequence[str]]) -> int:
+    def fill(self, encoder: PretrainedWords, sentences: Sequence[Sequence[str]]) -> int:
         """Compute the vectors of the sentences that are missing, shortest first; return how many there were.
 
         The order depends on nothing but the sentences, and so do the vectors, to the last bit.
@@ -140,17 +140,17 @@ class EncodingCache:
         self._places |= {digest: Place(plain, first, n) for digest, (first, n) in fits.items()}
 
 
-def cache_for(encoder: PretrainedEncoder, directory: Path | None = None) -> EncodingCache:
+def cache_for(encoder: PretrainedWords, directory: Path | None = None) -> EncodingCache:
     """Return an empty cache for an encoder as it is now, or what a directory keeps of it."""
     return EncodingCache(encoder_key(encoder), (encoder.n_layers, encoder.dim), directory)
 
 
-def encoder_key(encoder: PretrainedEncoder) -> str:
+def encoder_key(encoder: PretrainedWords) -> str:
     """Return a digest of everything that vectors of words depend on: weights, tokenizer, windows, the choice of
     sub-words and layers."""
     digest = hashlib.sha256()
     settings = {**encoder.to_dict(), "format": FORMAT}
-    if isinstance(of_model := settings["model"], dict):
+    if isinstance(of_model := settings.get("model"), dict):
         settings["model"] = {name: value for name, value in of_model.items() if name not in _OF_FILES}
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     for name, weights in sorted(encoder.model.state_dict().items()):
@@ -171,7 +171,7 @@ def digest_of(words: Sequence[str]) -> str:
     return hashlib.blake2b(json.dumps(list(words)).encode(), digest_size=16).hexdigest()
 
 
-def _encoded(encoder: PretrainedEncoder, sentences: Sequence[Sequence[str]]) -> Iterator[Array]:
+def _encoded(encoder: PretrainedWords, sentences: Sequence[Sequence[str]]) -> Iterator[Array]:
     """Yield the vectors of sentences in order, a few sentences at a time."""
     for first, last in _batches([len(words) for words in sentences]):
         with torch.no_grad():
@@ -191,7 +191,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def cached_encodings(
-    encoder: PretrainedEncoder,
+    encoder: PretrainedWords,
     sentences: Sequence[Sequence[str]],
     directory: Path | None,
     note: Callable[[str], None],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -35,92 +36,33 @@ NO_LIMIT = 1 << 20  # tokenizers without a limit state a number above this
 POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "longformer")  # count from the padding index on
 
 
-class PretrainedEncoder(nn.Module):
-    """Encodes each word by the vectors of its sub-words in a pretrained transformer.
-
-    A sentence with more sub-words than the model accepts is read in overlapping windows; each sub-word is taken from
-    the window in which it is furthest from an edge, and nothing is truncated.
+class PretrainedWords(nn.Module):
+    """Base of pretrained encoders of words: frozen or not, with a cache, one layer or a mix of all.
 
     Args:
-        model: A transformer of Hugging Face.
-        tokenizer: Its fast tokenizer.
-        overlap: Number of sub-words that neighbouring windows share.
-        longest: Number of sub-words that the model accepts, including special tokens; by default what model and
-            tokenizer state.
-        words: A word is its "first" sub-word or the "mean" of all of them.
+        model: The network that was trained before.
+        dim: Width of its vectors of words.
         layers: Vectors are those of the "last" layer, or a learned "mix" of all layers (`LayerMix`).
-
-        >>> encoder = PretrainedEncoder.from_name("bert-base-cased")         # doctest: +SKIP
-        >>> encoder([["Ann", "sings", "."], ["Stop"]]).shape                 # doctest: +SKIP
-        torch.Size([2, 3, 768])
+        n_layers: Number of layers, the embeddings included.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        tokenizer: Any,
-        *,
-        overlap: int | None = None,
-        longest: int | None = None,
-        words: WordVector = "first",
-        layers: LayerChoice = "last",
-    ):
+    def __init__(self, model: nn.Module, dim: int, layers: LayerChoice, n_layers: int) -> None:
         super().__init__()
-        self.model, self.subwords = model, Subwords(tokenizer)
-        self.dim = int(config_of(model).hidden_size)
-        self.longest = longest or _longest(tokenizer, config_of(model))
-        room = self.longest - self.subwords.n_special
-        self.overlap = min(OVERLAP, room // 4) if overlap is None else overlap
-        if not 0 <= self.overlap < room:
-            raise TrellisworkError(
-                f"overlap must lie in 0..{room - 1} for windows of {room} sub-words; got {overlap}; lower it"
-            )
-        if words not in get_args(WordVector) or layers not in get_args(LayerChoice):
-            raise TrellisworkError(
-                f'words must be "first" or "mean", layers "last" or "mix"; got {words!r}, {layers!r}'
-            )
-        self.words, self.layers = words, layers
-        self.mix = LayerMix(int(config_of(model).num_hidden_layers) + 1) if layers == "mix" else None
+        self.model, self.dim, self.layers = model, dim, layers
+        self.mix = LayerMix(n_layers) if layers == "mix" else None
         self.frozen = False
         self.cache: EncodingCache | None = None
 
-    @classmethod
-    def from_name(
-        cls, name: str, *, overlap: int | None = None, words: WordVector = "first", layers: LayerChoice = "last"
-    ) -> Self:
-        """Load a model and its tokenizer from a folder, or by their name on the hub.
+    @abstractmethod
+    def vectors_of(self, sentences: Sequence[Sequence[str]], scales: Tensor | None = None) -> list[Tensor]:
+        """Compute the vectors of each sentence, [n, layers, dim], with no cache."""
 
-        What the cache of the hub holds is taken from there without a request. Weights must be safetensors, and code
-        that a repository brings is never run.
-
-        Args:
-            name: A folder with a model, or its name on the hub.
-            overlap: Number of sub-words that neighbouring windows of a long sentence share; None for a default.
-            words: The vector of a word: its first sub-word, or the mean of all.
-            layers: The last layer, or a learned mix of all.
-
-        Returns:
-            The encoder, in float32.
-        """
-        transformers = import_transformers()
-        safe = {"trust_remote_code": False}
-        try:
-            with _quiet(transformers):
-                tokenizer = _local_first(
-                    transformers.AutoTokenizer.from_pretrained, name, add_prefix_space=True, **safe
-                )
-                model, report = _local_first(
-                    transformers.AutoModel.from_pretrained, name, use_safetensors=True, output_loading_info=True, **safe
-                )
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            raise TrellisworkError(
-                f"expected a model of Hugging Face, got {name!r} ({_reason(error)}); check the name or give a folder"
-            ) from error
-        _check_fit(name, model, tokenizer, report["missing_keys"])
-        return cls(model.float(), tokenizer, overlap=overlap, words=words, layers=layers)
+    @abstractmethod
+    def to_dict(self) -> dict[str, object]:
+        """Return everything but the weights as JSON values."""
 
     def freeze(self, frozen: bool) -> None:
-        """Keep the transformer as it is, without dropout and gradients, until this is called with False."""
+        """Keep the network as it is, without dropout and gradients, until this is called with False."""
         self.frozen = frozen
         self.train(self.training)
 
@@ -159,6 +101,92 @@ class PretrainedEncoder(nn.Module):
             return pad_sequence(stored, batch_first=True).to(next(self.model.parameters()).device)
         with torch.no_grad() if fixed else nullcontext():
             return pad_sequence(self.vectors_of(sentences, scales), batch_first=True)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers in what `word_layers` returns."""
+        return 1 if self.mix is None else len(self.mix.weights)
+
+
+class PretrainedEncoder(PretrainedWords):
+    """Encodes each word by the vectors of its sub-words in a pretrained transformer.
+
+    A sentence with more sub-words than the model accepts is read in overlapping windows; each sub-word is taken from
+    the window in which it is furthest from an edge, and nothing is truncated.
+
+    Args:
+        model: A transformer of Hugging Face.
+        tokenizer: Its fast tokenizer.
+        overlap: Number of sub-words that neighbouring windows share.
+        longest: Number of sub-words that the model accepts, including special tokens; by default what model and
+            tokenizer state.
+        words: A word is its "first" sub-word or the "mean" of all of them.
+        layers: Vectors are those of the "last" layer, or a learned "mix" of all layers (`LayerMix`).
+
+        >>> encoder = PretrainedEncoder.from_name("bert-base-cased")         # doctest: +SKIP
+        >>> encoder([["Ann", "sings", "."], ["Stop"]]).shape                 # doctest: +SKIP
+        torch.Size([2, 3, 768])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        *,
+        overlap: int | None = None,
+        longest: int | None = None,
+        words: WordVector = "first",
+        layers: LayerChoice = "last",
+    ):
+        if words not in get_args(WordVector) or layers not in get_args(LayerChoice):
+            raise TrellisworkError(
+                f'words must be "first" or "mean", layers "last" or "mix"; got {words!r}, {layers!r}'
+            )
+        settings = config_of(model)
+        super().__init__(model, int(settings.hidden_size), layers, int(settings.num_hidden_layers) + 1)
+        self.subwords, self.words = Subwords(tokenizer), words
+        self.longest = longest or _longest(tokenizer, settings)
+        room = self.longest - self.subwords.n_special
+        self.overlap = min(OVERLAP, room // 4) if overlap is None else overlap
+        if not 0 <= self.overlap < room:
+            raise TrellisworkError(
+                f"overlap must lie in 0..{room - 1} for windows of {room} sub-words; got {overlap}; lower it"
+            )
+
+    @classmethod
+    def from_name(
+        cls, name: str, *, overlap: int | None = None, words: WordVector = "first", layers: LayerChoice = "last"
+    ) -> Self:
+        """Load a model and its tokenizer from a folder, or by their name on the hub.
+
+        What the cache of the hub holds is taken from there without a request. Weights must be safetensors, and code
+        that a repository brings is never run.
+
+        Args:
+            name: A folder with a model, or its name on the hub.
+            overlap: Number of sub-words that neighbouring windows of a long sentence share; None for a default.
+            words: The vector of a word: its first sub-word, or the mean of all.
+            layers: The last layer, or a learned mix of all.
+
+        Returns:
+            The encoder, in float32.
+        """
+        transformers = import_transformers()
+        safe = {"trust_remote_code": False}
+        try:
+            with _quiet(transformers):
+                tokenizer = _local_first(
+                    transformers.AutoTokenizer.from_pretrained, name, add_prefix_space=True, **safe
+                )
+                model, report = _local_first(
+                    transformers.AutoModel.from_pretrained, name, use_safetensors=True, output_loading_info=True, **safe
+                )
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+            raise TrellisworkError(
+                f"expected a model of Hugging Face, got {name!r} ({_reason(error)}); check the name or give a folder"
+            ) from error
+        _check_fit(name, model, tokenizer, report["missing_keys"])
+        return cls(model.float(), tokenizer, overlap=overlap, words=words, layers=layers)
 
     def vectors_of(self, sentences: Sequence[Sequence[str]], scales: Tensor | None = None) -> list[Tensor]:
         """Compute the vectors of each sentence, [n, layers, dim], with no cache."""
@@ -218,11 +246,6 @@ class PretrainedEncoder(nn.Module):
         states = self.model(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
         return torch.stack(tuple(states), 2)
 
-    @property
-    def n_layers(self) -> int:
-        """Number of layers in what `word_layers` returns."""
-        return 1 if self.mix is None else len(self.mix.weights)
-
     def to_dict(self) -> dict[str, object]:
         """Return everything but the weights as JSON values, so that `from_dict` works offline."""
         return {
@@ -264,7 +287,7 @@ class LayerMix(nn.Module):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, layers: Float[Tensor, "*batch layers dim"]) -> Float[Tensor, "*batch dim"]:
-        return self.scale * (self.weights.softmax(0)[:, None] * layers).sum(-2)
+        return self.scale * (self.weights.softmax(0)[:, None] * layers).sum(-2)  # [S4.467]
 
 
 def import_transformers() -> ModuleType:

@@ -13,7 +13,7 @@ from trelliswork.nn.inputs.lookup import PADDING, LookupTables, sum_of_rows
 from trelliswork.runtime.arrays import Bool, Float, Int
 
 if TYPE_CHECKING:
-    from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+    from trelliswork.nn.encoders.pretrained import PretrainedWords
 
 
 class TokenInputs(nn.Module):
@@ -23,7 +23,7 @@ class TokenInputs(nn.Module):
         lookup: Tables of words and of further columns, such as entity types.
         characters: Vectors of words from their characters.
         ngrams: Vectors of words from their n-grams.
-        pretrained: A pretrained transformer.
+        pretrained: A pretrained encoder.
         word_dropout: Probability that a token is dropped in training.
 
     >>> tokens = TokenBatch(torch.zeros(2, 7, 1, dtype=torch.long), torch.ones(2, 7, dtype=torch.bool))
@@ -38,7 +38,7 @@ class TokenInputs(nn.Module):
         lookup: LookupTables,
         characters: CharacterCNN | CharacterLSTM | None = None,
         ngrams: NgramBag | None = None,
-        pretrained: PretrainedEncoder | None = None,
+        pretrained: PretrainedWords | None = None,
         *,
         word_dropout: float = 0.0,
     ) -> None:

@@ -74,10 +74,11 @@ class SoftmaxLayer(OutputLayer):
         return F.cross_entropy(self.scores(hidden), targets, reduction="none", label_smoothing=smoothing)
 
     def total_loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, ""]:
-        if torch.is_autocast_enabled(hidden.device.type):
+        smoothing, device = self.smoothing if self.training else 0.0, hidden.device.type
+        half = torch.is_autocast_enabled(device)
+        if half and (device != "cpu" or torch.get_autocast_dtype(device) != torch.bfloat16):
             return super().total_loss(hidden, targets)
-        smoothing = self.smoothing if self.training else 0.0
-        return summed_loss(hidden, self.weight, self.bias, targets, smoothing)
+        return summed_loss(hidden, self.weight, self.bias, targets, smoothing, half=half)
 
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
         return self.scores(hidden).log_softmax(-1)  # [S4.40-42]
@@ -94,6 +95,8 @@ def summed_loss(
     bias: Float[Tensor, " v"],
     targets: Int[Tensor, " m"],
     smoothing: float,
+    *,
+    half: bool = False,
 ) -> Float[Tensor, ""]:
     """Return Σ_i -ln p(target_i | hidden_i) of a softmax layer.
 
@@ -103,11 +106,12 @@ def summed_loss(
         bias: Bias of the layer.
         targets: The symbols.
         smoothing: Share of each target that is spread over all symbols (label smoothing).
+        half: Whether matrix products are in bf16; everything else is in float32.
 
     >>> summed_loss(torch.zeros(2, 3), torch.zeros(4, 3), torch.zeros(4), torch.tensor([1, 2]), 0.0)  # 2 ln 4
     tensor(2.7726)
     """
-    total: Tensor = fused(SoftmaxLoss(targets, smoothing), hidden, weight, bias)
+    total: Tensor = fused(SoftmaxLoss(targets, smoothing, half), hidden, weight, bias)
     return total
 
 
@@ -116,6 +120,7 @@ class SoftmaxLoss(NamedTuple):
 
     targets: Int[Tensor, " m"]
     smoothing: float
+    half: bool = False
 
     def forward(
         self, hidden: Float[Tensor, "m d"], weight: Float[Tensor, "v d"], bias: Float[Tensor, " v"]
@@ -131,9 +136,20 @@ class SoftmaxLoss(NamedTuple):
             A scalar, and the gradient for `backward`.
         """
         grads = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
-        total = hidden.new_zeros(())
+        total = weight.new_zeros(())
+        if self.half:
+            hidden, weight = hidden.bfloat16(), weight.bfloat16()
         for start in range(0, len(hidden), ROWS):
             rows = slice(start, start + ROWS)
+            if self.half:
+                scores = torch.mm(hidden[rows], weight.t()).float().add_(bias)
+                loss, errors = _errors(scores, self.targets[rows, None], self.smoothing)
+                grads[2].add_(errors.sum(0))
+                errors = errors.bfloat16()
+                grads[0][rows] = torch.mm(errors, weight)
+                grads[1].add_(torch.mm(errors.t(), hidden[rows]))
+                total += loss
+                continue
             scores = torch.addmm(bias, hidden[rows], weight.t())
             loss, errors = _errors(scores, self.targets[rows, None], self.smoothing)
             total += loss
