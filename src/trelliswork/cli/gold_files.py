@@ -12,7 +12,7 @@ from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
-from trelliswork.models.language.config import PLAIN_TEXT
+from trelliswork.models.language.config import PLAIN_TEXT, WORD_PAIRS
 from trelliswork.reading import name_of
 
 Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
@@ -71,6 +71,11 @@ def open_strings(path: str, choices: Choices, kind: InputKind) -> Opened:
 def open_plain_text(path: str, choices: Choices, kind: InputKind) -> Opened:
     """Return the sentences of plain text, as a language model reads it."""
     return None, choices.pairs.sentences(path)
+
+
+def open_word_pairs(path: str, choices: Choices, kind: InputKind) -> Opened:
+    """Return pairs of words with similarities, which word vectors are judged by."""
+    return None, named("trelliswork.models.language.vectors:read_word_pairs")(path)
 
 
 def size_of_pairs(pairs: Sequence[Sentence]) -> str:
@@ -165,5 +170,6 @@ GOLD_FILES = {
     "brackets": GoldFiles(open_brackets, size_of_brackets, notes_on_tags),
     "events": GoldFiles(open_events, size_of_events, tells_tokens=False),
     PLAIN_TEXT: GoldFiles(open_plain_text, size_in_tokens, tells_tokens=False),
+    WORD_PAIRS: GoldFiles(open_word_pairs, lambda pairs: count(len(pairs), "word pair"), tells_tokens=False),
     "pairs": GoldFiles(open_strings, size_of_pairs, notes_on_pairs, tells_tokens=False),
 }
