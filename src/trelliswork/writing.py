@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -54,6 +56,21 @@ def atomic_write(path: str | Path, mode: str = "w", *, follow: bool = True) -> I
         through = _open_through(path, mode) if follow else None
         target = Path(os.path.realpath(path) if follow else path)
         yield stack.enter_context(_renamed(target, mode) if through is None else through)
+
+
+@contextlib.contextmanager
+def write_packed(path: str | Path, *, binary: bool = False, follow: bool = True) -> Iterator[IO[Any]]:
+    """Write as `atomic_write` does; text is packed by gzip if the name ends with .gz, the same bytes every time."""
+    if binary or Path(path).suffix.lower() != ".gz":
+        with atomic_write(path, "wb" if binary else "w", follow=follow) as file:
+            yield file
+        return
+    with (
+        atomic_write(path, "wb", follow=follow) as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
+    ):
+        yield text
 
 
 def check_target(path: str | Path) -> None:

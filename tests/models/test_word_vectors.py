@@ -309,7 +309,7 @@ def test_pairs_are_scored_by_file_with_coverage(tmp_path: Path) -> None:
     model = trained(buckets=2_000_000)
     gold = [pair for name in "ab" for pair in read_word_pairs(str(tmp_path / f"{name}.txt"))]
     scores = model.evaluate(gold)
-    first, second = scores["files"].values()
+    first, second = scores["by_file"].values()
     assert (first["pairs"], first["covered"], first["answered"]) == (5, 3, 4) and second["pairs"] == 2
     human = [7, 3, 9, 5]
     cosines = model.similarities([("cat", "dog"), ("cat", "mat"), ("cat", "cats"), ("rug", "mat")])
@@ -372,4 +372,4 @@ def test_ctrl_c_between_epochs_is_passed_on() -> None:
 
 def test_pairs_are_sentences() -> None:
     gold = [Sentence(("cat", "dog"), target=("3",)), Sentence(("cat", "mat"), target=("1",))]
-    assert trained().evaluate(gold)["files"]["pairs"]["pairs"] == 2
+    assert trained().evaluate(gold)["by_file"]["pairs"]["pairs"] == 2

@@ -15,7 +15,7 @@ import typer
 
 from trelliswork.cli.answering import BATCH, Job, Pin, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
-from trelliswork.cli.bulk.shards import is_bulk, shards_of, write_packed
+from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, load_reader
 from trelliswork.cli.options import (
@@ -41,6 +41,7 @@ from trelliswork.models.base import Model
 from trelliswork.models.language.config import PLAIN_TEXT, WORD_PAIRS, GenerationSettings
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
+from trelliswork.writing import write_packed
 
 LANGUAGE = {
     PLAIN_TEXT: "trelliswork.cli.language:answer_lines", WORD_PAIRS: "trelliswork.cli.language:vector_answers"

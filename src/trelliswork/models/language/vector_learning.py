@@ -1,4 +1,4 @@
-"""Vectors of the words of a corpus: skip-gram with negative sampling, or shifted PMI and a singular value decomposition.
+"""Vectors of words: skip-gram with negative sampling, or shifted PMI and a singular value decomposition.
 
 Mikolov et al. (2013), Distributed representations of words and phrases and their compositionality; Bojanowski et al.
 (2017), Enriching word vectors with subword information; Levy and Goldberg (2014), Neural word embedding as implicit
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -52,8 +53,8 @@ class Text(NamedTuple):
         """Return a corpus without its unknown words."""
         counts = np.asarray(corpus.counts[:-1], np.int64)  # <unk> is the last unit
         if not len(counts):
-            raise TrellisworkError("expected words that are frequent enough to learn a vector, got none; give more text "
-                                   "or lower --least-count")  # fmt: skip
+            problem = "expected words that are frequent enough to learn a vector, got none"
+            raise TrellisworkError(f"{problem}; give more text or lower --least-count")
         begins = np.flatnonzero(corpus.tokens == len(corpus.names) + 1)
         return cls(corpus.tokens, np.append(begins, len(corpus.tokens)), counts)
 
@@ -100,7 +101,12 @@ def alias_table(weights: Array) -> AliasTable:
 
 
 def kept_shares(counts: Array, threshold: float) -> Array:
-    """Return the probability that an occurrence is kept: sqrt(t / f) + t / f for frequency f; without a threshold, 1."""
+    """Return the probability that an occurrence of a word is kept: sqrt(t / f) + t / f for frequency f, and at most 1.
+
+    Args:
+        counts: How often each word occurs.
+        threshold: The frequency t from which on words are left out now and then; 0 keeps all.
+    """
     frequency = counts / counts.sum()
     return np.minimum(np.sqrt(threshold / frequency) + threshold / frequency, 1) if threshold else np.ones(len(counts))
 
@@ -139,17 +145,17 @@ def learn_skip_gram(
                                 len(text.offsets) - 1))  # fmt: skip
     for epoch in range(1, config.epochs + 1):
         began, seen = time.perf_counter(), np.zeros((threads, 2))
-        for first, last in zip(parts[:-1].tolist(), parts[1:].tolist(), strict=True):
+        for first, last in pairwise(parts.tolist()):
             bounds = np.linspace(first, last, threads + 1).astype(int).tolist()
             pace = Pace(config.window, config.negatives, config.lr, done, total)
             side_by_side([
                 partial(skip_gram, model, text.tokens, text.offsets, low, high, pace, states[thread], seen[thread])
-                for thread, (low, high) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
+                for thread, (low, high) in enumerate(pairwise(bounds))
             ])  # fmt: skip
             done += int(text.offsets[last] - text.offsets[first])
         loss, n_losses = seen.sum(0).tolist()
         if not np.isfinite(loss):
-            raise TrellisworkError(f"the vectors grew without bound in epoch {epoch}; try a lower rate, such as --lr 0.05")
+            raise TrellisworkError(f"the vectors grew without bound in epoch {epoch}; try a lower rate, as --lr 0.05")
         _report(progress, epoch, config.epochs, loss / max(n_losses, 1), len(text.tokens), time.perf_counter() - began)
     return WordRows(model.inputs, used)
 
@@ -215,8 +221,8 @@ def pip_losses(measured: Array, noise: float, n: int, alpha: float) -> Array:
     """Return the expected PIP loss ‖E E' - Ê Ê'‖ of Ê = U_{1:k} D_{1:k}^α for each k from 1 on.
 
     Noise turns a true singular value d into λ = d + n σ² / d, and the square of the cosine between the true direction
-    and the measured one is 1 - n σ² / d²; below 2 σ √n a measured value is noise alone. (Benaych-Georges and Nadakuditi,
-    2012, The singular values and vectors of low rank perturbations of large rectangular random matrices.)
+    and the measured one is 1 - n σ² / d²; below 2 σ √n a measured value is noise alone. (Benaych-Georges and
+    Nadakuditi, 2012, The singular values and vectors of low rank perturbations of large rectangular random matrices.)
 
     Args:
         measured: Singular values of the matrix with noise, λ, falling.

@@ -28,7 +28,7 @@ from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.reading import name_of, numbered_lines
 from trelliswork.runtime.arrays import Array
 from trelliswork.training.progress import Progress
-from trelliswork.writing import atomic_write
+from trelliswork.writing import write_packed
 
 ARRAYS = ("matrix", "buckets", "counts")
 COMPARED_AT_A_TIME = 256  # words with all words
@@ -68,7 +68,8 @@ class WordVectorModel(Model):
             progress: Who is told about epochs.
             format: How text is read.
         """
-        config, format, shown = config or VectorConfig(), format or TextReading(pretokenised=True), progress or Progress()
+        config, format = config or VectorConfig(), format or TextReading(pretokenised=True)
+        shown = progress or Progress()
         corpus = text
         if not isinstance(corpus, Corpus):
             corpus = corpus_of([[spelt(word, config) for word in line.split()] for line in text], least_count)
@@ -125,7 +126,7 @@ class WordVectorModel(Model):
     ) -> list[Answer]:
         """Return for each sentence the nearest `top_k` words of each of its words, with their cosines."""
         if pins is not None:
-            raise TrellisworkError("word vectors answer with the nearest words, and have nothing to pin; leave pins out")
+            raise TrellisworkError("word vectors answer with nearest words, and have nothing to pin; leave pins out")
         return [Answer(self.nearest(each.words, max(top_k, 1)), None, each.words) for each in self.sentences_of(inputs)]
 
     def evaluate(self, gold: Sequence[Sentence]) -> Scores:
@@ -141,7 +142,7 @@ class WordVectorModel(Model):
             files.setdefault(pair.file, []).append(pair)
         every = {name or "pairs": self._correlation(pairs) for name, pairs in files.items()}
         means = [each["spearman"] for each in every.values()]
-        return {"metric": "Spearman's rank correlation", "score": float(np.mean(means)), "files": every}
+        return {"metric": "Spearman's rank correlation", "score": float(np.mean(means)), "by_file": every}
 
     def _correlation(self, pairs: Sequence[Sentence]) -> dict[str, float | int]:
         human = np.array([similarity_of(pair) for pair in pairs])
@@ -160,7 +161,7 @@ class WordVectorModel(Model):
             raise TrellisworkError("--threshold is for spans, and word vectors have none; leave it out")
         scores = self.evaluate(gold)
         lines = [f"{'file':<28}{'pairs':>8}{'covered':>9}{'Spearman':>10}{'answered':>10}{'Spearman':>10}"]
-        for name, each in scores["files"].items():
+        for name, each in scores["by_file"].items():
             numbers = f"{each['pairs']:>8,}{each['covered']:>9,}{each['spearman_of_covered']:>10.3f}"
             lines.append(f"{Path(name).name:<28}{numbers}{each['answered']:>10,}{each['spearman']:>10.3f}")
         return Report("\n".join(lines), dict(scores))
@@ -282,12 +283,12 @@ def vector_lines(words: Sequence[str], matrix: Array) -> Iterator[str]:
 
 
 def export_vectors(model: Model, path: str | Path, *, force: bool = False) -> None:
-    """Write the vectors of all words as text, as word2vec and fastText do: for `--vectors`, gensim and others."""
+    """Write the vectors of all words as word2vec and fastText do; packed, if the name ends with .gz."""
     if not isinstance(model, WordVectorModel):
         raise ModelError(f"expected word vectors to write as a text file, got a {type(model).__name__}")
     if Path(path).exists() and not force:
         raise OutputError(f"{path}: there is a file already; name another, or replace it with --force")
-    with atomic_write(path) as file:
+    with write_packed(path) as file:
         file.write(f"{len(model.names)} {model.matrix.shape[1]}\n")
         file.writelines(vector_lines(model.names, model.matrix))
 
