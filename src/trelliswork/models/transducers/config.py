@@ -161,7 +161,11 @@ class AttentionConfig(Settings):
     copy: bool = setting(False, "Copy mechanism: source symbols, including unknown ones, can be copied.", option=True)
     copying: Copying = setting("gate", "Copy mechanism: a gate (pointer-generator), or one joint softmax (CopyNet)",
                                choices=get_args(Copying), option=True, goes_with={"copy": (True,)})  # fmt: skip
-    output: Output = setting("softmax", "Output layer", choices=get_args(Output))
+    output: Output = setting("softmax", "Output layer", choices=get_args(Output), option=True)
+    cutoffs: tuple[int, ...] = setting(
+        (), "First symbol, counted by falling frequency, of each cluster of the adaptive softmax.",
+        goes_with={"output": ("adaptive",)}, default_text="one cluster, of the 80% rarest",
+    )  # fmt: skip
     n_samples: int = setting(1000, "Number of sampled symbols (sampled output layers).", at_least=1)
     shared: bool = setting(False, "Share the vocabulary and the embeddings between source and target.", option=True)
     tied: bool = setting(False, "Tie the output layer to the target embeddings.", option=True)

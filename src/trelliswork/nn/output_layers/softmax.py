@@ -213,37 +213,6 @@ class HierarchicalSoftmaxLayer(OutputLayer):
         return start, start + self.sizes[number]
 
 
-class AdaptiveSoftmaxLayer(OutputLayer):
-    """Frequent symbols in one softmax, rarer ones in clusters with narrower vectors.
-
-    This wraps `torch.nn.AdaptiveLogSoftmaxWithLoss`. Symbols must be numbered by frequency.
-
-    Args:
-        dim: Width of the hidden vectors.
-        n_symbols: Number of symbols.
-        cutoffs: The first symbol of each cluster; by default one cluster, of the 80% rarest symbols.
-
-    Grave et al. (2017), Efficient softmax approximation for GPUs.
-    """
-
-    # [S4.408]
-
-    def __init__(self, dim: int, n_symbols: int, *, cutoffs: list[int] | None = None) -> None:
-        super().__init__()
-        self.n_symbols = n_symbols
-        cutoffs = cutoffs if cutoffs is not None else [max(1, n_symbols // 5)]
-        if any(not 0 < cutoff < n_symbols for cutoff in cutoffs) or sorted(set(cutoffs)) != cutoffs:
-            raise ScoreError(f"cutoffs must rise and lie in 1..{n_symbols - 1}; got {cutoffs}")
-        narrower = min(4.0, dim ** (1 / len(cutoffs)))  # at most such that the last cluster keeps one dimension
-        self.layer = nn.AdaptiveLogSoftmaxWithLoss(dim, n_symbols, cutoffs, div_value=narrower, head_bias=True)
-
-    def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        return -self.layer(hidden, targets).output
-
-    def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
-        return self.layer.log_prob(hidden.flatten(0, -2)).view(*hidden.shape[:-1], self.n_symbols)
-
-
 def _even_sizes(n_symbols: int) -> list[int]:
     n_classes = max(1, round(math.sqrt(n_symbols)))
     small, rest = divmod(n_symbols, n_classes)

@@ -335,6 +335,6 @@ def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> Out
     if config.output == "hierarchical":
         return HierarchicalSoftmaxLayer(hidden, n_symbols)
     if config.output == "adaptive":
-        return AdaptiveSoftmaxLayer(hidden, n_symbols)
+        return AdaptiveSoftmaxLayer(hidden, n_symbols, cutoffs=config.cutoffs or None)
     method: Method = "importance" if config.output == "importance" else "candidates"
     return SampledSoftmaxLayer(hidden, n_symbols, n_samples=drawn, method=method)
