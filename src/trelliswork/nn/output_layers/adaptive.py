@@ -1,4 +1,4 @@
-"""Adaptive softmax and adaptive input: wide vectors for frequent symbols, narrower ones for clusters of rare symbols."""
+"""Adaptive softmax and adaptive input: wide vectors for frequent symbols, narrower ones for rarer clusters."""
 
 from __future__ import annotations
 
