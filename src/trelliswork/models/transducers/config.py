@@ -147,6 +147,16 @@ class AttentionConfig(Settings):
     norm: Norm = setting(
         "pre", "Position of layer normalisation", choices=get_args(Norm), goes_with=_with("transformer")
     )
+    attention_dropout: float = setting(0.0, "Dropout on the attention weights.", at_least=0, below=1,
+                                       goes_with=_with("transformer"))  # fmt: skip
+    position_dropout: float = setting(
+        0.0, "Dropout after positions are added in the encoder; the decoder has that of `dropout`.", at_least=0,
+        below=1, goes_with={"encoder": ("transformer",)},
+    )  # fmt: skip
+    project: bool = setting(
+        True, "Read embeddings through a linear layer even if they are as wide as the hidden units.",
+        goes_with={"encoder": ("transformer",)},
+    )  # fmt: skip
     attention: Score = setting("general", "Attention score", choices=get_args(Score), option=True,
                                goes_with=_with("luong"))  # fmt: skip
     window: Window = setting("global", "Attention span", choices=get_args(Window),

@@ -295,7 +295,8 @@ def make_encoder(config: AttentionConfig) -> TokenEncoder:
     if config.encoder == "transformer":
         return TransformerEncoder(
             config.dim, hidden=config.hidden, layers=config.layers, heads=config.heads, dropout=config.dropout,
-            norm=config.norm, feedforward=config.feedforward,
+            norm=config.norm, feedforward=config.feedforward, attention_dropout=config.attention_dropout,
+            position_dropout=config.position_dropout, project=config.project,
         )  # fmt: skip
     half = config.hidden // 2
     return RecurrentEncoder(config.dim, hidden=half, layers=config.layers, cell=config.encoder, dropout=config.dropout)
@@ -314,7 +315,7 @@ def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
         )  # fmt: skip
     return TransformerDecoder(
         *sizes, hidden=hidden, layers=config.layers, heads=config.heads, feedforward=config.feedforward,
-        dropout=dropout, norm=config.norm,
+        dropout=dropout, norm=config.norm, attention_dropout=config.attention_dropout,
     )  # fmt: skip
 
 
