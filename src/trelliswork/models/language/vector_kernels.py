@@ -31,7 +31,7 @@ class AliasTable(NamedTuple):
 
 
 class SkipGram(NamedTuple):
-    """What a pass over the text reads and changes.
+    """Arrays that a pass over the text reads and changes.
 
     `keep` is the probability that an occurrence of a word is kept, `inputs` are the vectors of rows and `outputs` those
     of context words.
