@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from trelliswork.cli.answering import BATCH
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.settings import settings_given
@@ -131,6 +133,6 @@ def _different_vectors(model: WordVectorModel, words: Iterator[str]) -> Iterator
         new = [word for word in dict.fromkeys(group) if word not in seen]
         seen.update(new)
         matrix = model.vectors(new)
-        known = matrix.any(1)
-        lines = vector_lines([word for word, has in zip(new, known, strict=True) if has], matrix[known])
+        known = np.any(matrix, axis=1).tolist()
+        lines = vector_lines([word for word, has in zip(new, known, strict=True) if has], matrix[np.array(known, bool)])
         yield from (line.rstrip("\n") for line in lines)

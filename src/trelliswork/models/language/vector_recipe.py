@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from trelliswork.data import Choices
 from trelliswork.data.settings import options_of, settings_given
-from trelliswork.models.base import Scores, count
+from trelliswork.models.base import Model, Scores, count
 from trelliswork.models.catalogue import entry_of
 from trelliswork.models.language.config import TextConfig, TextFiles
 from trelliswork.models.language.corpus import TextReading, corpus_of
 from trelliswork.models.language.vectors import WordVectorModel, spelt
-from trelliswork.models.recipe import CountingRecipe, LearningResult, Material, Note, Options, RunOptions
+from trelliswork.models.recipe import CountingRecipe, CountingResult, Material, Note, Options, RunOptions
 from trelliswork.runtime.threads import n_threads
 
 
-class VectorResult(LearningResult):
+class VectorResult(CountingResult):
     """Seconds that learning took, and the size of the model."""
 
     @property
@@ -71,6 +71,6 @@ class VectorRecipe(CountingRecipe):
         )  # fmt: skip
         return model, model.evaluate(self.material.dev) if self.material.dev else {}
 
-    def learn(self, run: RunOptions) -> tuple[WordVectorModel, LearningResult]:
+    def learn(self, run: RunOptions) -> tuple[Model, CountingResult]:
         self.run = run
-        return super().learn(run)  # type: ignore[return-value]
+        return super().learn(run)

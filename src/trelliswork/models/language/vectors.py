@@ -70,9 +70,11 @@ class WordVectorModel(Model):
         """
         config, format = config or VectorConfig(), format or TextReading(pretokenised=True)
         shown = progress or Progress()
-        corpus = text
-        if not isinstance(corpus, Corpus):
-            corpus = corpus_of([[spelt(word, config) for word in line.split()] for line in text], least_count)
+        if isinstance(text, Corpus):
+            corpus = text
+        else:
+            lines: Iterable[str] = text
+            corpus = corpus_of([[spelt(word, config) for word in line.split()] for line in lines], least_count)
         sentences, names = Text.of(corpus), corpus.names[:-1]
         if config.method == "sppmi":
             rows = learn_sppmi(sentences, config, progress=shown)
@@ -111,7 +113,7 @@ class WordVectorModel(Model):
             for word, vector, cosines in zip(group, vectors, vectors @ self._directions.T, strict=True):
                 if word in self._numbers:
                     cosines[self._numbers[word]] = -np.inf
-                best = np.argsort(-cosines, kind="stable")[:k] if vector.any() else []
+                best = np.argsort(-cosines, kind="stable")[: k if vector.any() else 0].tolist()
                 answers.append([(self.names[i], float(cosines[i])) for i in best if cosines[i] > -np.inf])
         return answers
 
@@ -266,7 +268,7 @@ def spearman(first: Array, second: Array) -> float:
     for values in (first, second):
         _, place, n = np.unique(values, return_inverse=True, return_counts=True)
         ranks.append((np.cumsum(n) - (n - 1) / 2)[place])
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def _unit(vectors: Array) -> Array:

@@ -62,9 +62,10 @@ class AdaptiveSoftmaxLayer(OutputLayer):
         for number, (low, _) in enumerate(pairwise(cutoffs), 1):
             rows = (cluster == number).nonzero().squeeze(1)
             if len(rows):
-                narrow, last = self.layer.tail[number - 1]
-                bias = hidden.new_zeros(last.out_features)
-                total = total + summed_loss(narrow(hidden[rows]), last.weight, bias, targets[rows] - low, 0.0)
+                narrow, last = self.layer.tail[number - 1]  # type: ignore[misc]
+                bias = hidden.new_zeros(last.out_features)  # type: ignore[has-type]
+                reduced, weight = narrow(hidden[rows]), last.weight  # type: ignore[has-type]
+                total = total + summed_loss(reduced, weight, bias, targets[rows] - low, 0.0)
         return total
 
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
@@ -101,7 +102,7 @@ class AdaptiveInput(nn.Module):
         self.dim, self.bounds = dim, [0, *cutoffs, n_symbols]
         widths = [max(1, int(dim // NARROWER**i)) for i in range(len(cutoffs) + 1)]
         if tied is not None:
-            widths = [dim, *(part[0].out_features for part in tied.layer.tail)]
+            widths = [dim, *(part[0].out_features for part in tied.layer.tail)]  # type: ignore[index]
             if tied.layer.cutoffs != self.bounds[1:] or tied.layer.in_features != dim:
                 got = f"width {tied.layer.in_features} and cutoffs {tied.layer.cutoffs[:-1]}"
                 raise ScoreError(f"a tied adaptive softmax must have width {dim} and cutoffs {cutoffs}; got {got}")
@@ -126,7 +127,7 @@ class AdaptiveInput(nn.Module):
         if not self._tied:
             return list(self.tables)
         layer = self._tied[0].layer
-        return [layer.head.weight[: self.bounds[1]], *(part[1].weight for part in layer.tail)]
+        return [layer.head.weight[: self.bounds[1]], *(part[1].weight for part in layer.tail)]  # type: ignore[index]
 
 
 def _checked(cutoffs: Sequence[int], n_symbols: int) -> list[int]:
