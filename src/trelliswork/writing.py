@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -18,6 +20,7 @@ from typing import IO, Any
 from trelliswork import ctrl_c
 from trelliswork.errors import OutputError
 
+File = IO[Any]
 PART = ".part"
 LONGEST_STEM = 100  # bytes; file systems allow 143 to 255 in a name
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
@@ -26,7 +29,7 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | Path, mode: str = "w", *, follow: bool = True) -> Iterator[IO[Any]]:
+def atomic_write(path: str | Path, mode: str = "w", *, follow: bool = True) -> Iterator[File]:
     """Write a whole file or nothing: the name appears, complete, when the block ends without error.
 
     The content goes to a temporary name in the same folder, is flushed to disk and renamed. `mode` is "w"
@@ -56,6 +59,21 @@ def atomic_write(path: str | Path, mode: str = "w", *, follow: bool = True) -> I
         yield stack.enter_context(_renamed(target, mode) if through is None else through)
 
 
+@contextlib.contextmanager
+def write_packed(path: str | Path, *, binary: bool = False, follow: bool = True) -> Iterator[File]:
+    """Write as `atomic_write` does; text is packed by gzip if the name ends with .gz, the same bytes every time."""
+    if binary or Path(path).suffix.lower() != ".gz":
+        with atomic_write(path, "wb" if binary else "w", follow=follow) as file:
+            yield file
+        return
+    with (
+        atomic_write(path, "wb", follow=follow) as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed,
+        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
+    ):
+        yield text
+
+
 def check_target(path: str | Path) -> None:
     """Raise what `atomic_write` would about a place that cannot be written to; cheap, to be asked before long work."""
     with _explained(Path(path)):
@@ -71,7 +89,7 @@ def check_target(path: str | Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def _open_through(path: str | Path, mode: str) -> IO[Any] | None:
+def _open_through(path: str | Path, mode: str) -> File | None:
     """Return an open stream, a device or a pipe; None for a file or what does not exist yet."""
     descriptor = _descriptor(path)
     if descriptor is not None:
@@ -101,7 +119,7 @@ def _descriptor(path: str | Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _renamed(target: Path, mode: str) -> Iterator[IO[Any]]:
+def _renamed(target: Path, mode: str) -> Iterator[File]:
     """A temporary file that gets the name of `target` in the end."""
     handle, name = tempfile.mkstemp(prefix=part_prefix(target), suffix=PART, dir=target.parent)
     temporary = Path(name)
@@ -130,7 +148,7 @@ def removed_at_end(path: Path) -> Iterator[None]:
             remove()
 
 
-def _open(file: int | str | Path, mode: str) -> IO[Any]:
+def _open(file: int | str | Path, mode: str) -> File:
     return open(file, "wb") if mode == "wb" else open(file, "w", encoding="utf-8", newline="\n")
 
 

@@ -90,6 +90,8 @@ def settings_of(model: str) -> list[str]:
         return ["--epochs", "1", "--hidden", "8", "--channels", "4", "--stride", "1"]
     if entry_of(model).learns_from in OTHER_FILES:
         return [*(NETWORK if entry_of(model).is_network else ()), "--tokeniser", "rules"]
+    if model == "vectors":
+        return ["--least-count", "1", "--dim", "3"]
     return [] if model in ("hmm", "naive-bayes", "ngram", TOKENISER) else FEATURES
 
 

@@ -33,8 +33,9 @@ from trelliswork.models.events.config import EventConfig, FrameConfig
 from trelliswork.models.events.factor_events import FactorEvents
 from trelliswork.models.events.frame_parser import FrameParser
 from trelliswork.models.events.memory_events import MemoryEvents
-from trelliswork.models.language.config import NgramConfig
+from trelliswork.models.language.config import NgramConfig, VectorConfig
 from trelliswork.models.language.ngram import NgramLanguageModel
+from trelliswork.models.language.vectors import WordVectorModel
 from trelliswork.models.parsers.constituency.config import GrammarConfig, SpanConfig
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
@@ -97,6 +98,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "AttentionNetwork": lambda _: AttentionNetwork.from_data(PAIRS, AttentionConfig(dim=4, hidden=4), format=LETTERS),
     "EditTransducer": lambda _: _edit(),
     "NgramLanguageModel": lambda _: NgramLanguageModel.fit(["Ann sings", "Bob sings"], NgramConfig(order=2)),
+    "WordVectorModel": lambda _: WordVectorModel.fit(["Ann sings"], VectorConfig(dim=3, buckets=9), least_count=1),
     "PairNgram": lambda _: PairNgram.fit(PAIRS, PairNgramConfig(order=2)),
     "TransducerEnsemble": lambda _: TransducerEnsemble([_edit(seed) for seed in range(2)]),
     "Seq2Tree": lambda _: Seq2Tree.from_data(trees.PAIRS, TreeConfig(**trees.SMALL)),

@@ -94,6 +94,40 @@ def test_the_best_answer_does_not_depend_on_how_many_are_wanted() -> None:
         assert [a.probability for a in each] == pytest.approx([a.probability for a in answers[0]])
 
 
+def test_vectors_of_symbols_are_scaled_for_a_transformer() -> None:
+    """[S4, embeddings]: what encoder and decoder are given is √d times the rows of the tables, d = 16."""
+    for kind, factor in (("transformer", 4.0), ("luong", 1.0)):
+        model = made(kind).eval()
+        given: list[torch.Tensor] = []
+        model.encoder.register_forward_pre_hook(lambda _, inputs, given=given: given.append(inputs[0]))  # type: ignore[misc]
+        pair = model.encode(reversals()[:1], with_tags=True)[0]
+        model.read([pair])
+        torch.testing.assert_close(given[0][0], factor * model.source_vectors.weight[pair.source])
+        symbols = torch.tensor([[3, 4]])
+        torch.testing.assert_close(model.embed(symbols), factor * model.target_vectors.weight[symbols])
+
+
+def test_dropout_and_the_first_layer_of_a_transformer_are_settings() -> None:
+    pairs = reversals()[:4]
+    plain = made("transformer")
+    assert isinstance(plain.encoder.entry, torch.nn.Linear)
+    assert not hasattr(made("transformer", project=False).encoder.entry, "weight")
+    assert isinstance(made("transformer", project=False, dim=8).encoder.entry, torch.nn.Linear)
+    for settings in ({"attention_dropout": 0.5}, {"position_dropout": 0.5}):
+        model = made("transformer", **settings)
+        model.load_state_dict(plain.state_dict())
+        for part in (plain.train(), model.train()):
+            torch.manual_seed(1)
+            part.seen = float(part.loss(pairs))  # type: ignore[assignment]
+        assert plain.seen != pytest.approx(model.seen, rel=1e-4), settings  # type: ignore[arg-type]
+        with torch.no_grad():
+            assert float(model.eval().loss(pairs)) == pytest.approx(float(plain.eval().loss(pairs)))
+    layer = made("transformer", attention_dropout=0.9).decoder.layers[0].train()  # type: ignore[union-attr, index]
+    cross = layer.cross_keys_values(torch.randn(1, 5, 16))
+    weights = [layer._attend_to_input(torch.ones(1, 1, 16), cross, torch.ones(1, 5, dtype=torch.bool))[0] for _ in "ab"]
+    assert not torch.equal(*weights)
+
+
 @pytest.mark.parametrize(
     ("kind", "epochs", "lr"), [("luong", 30, 0.01), ("bahdanau", 30, 0.01), ("transformer", 60, 0.004)]
 )

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.output_layers import (
+    AdaptiveInput,
     AdaptiveSoftmaxLayer,
     HierarchicalSoftmaxLayer,
     NCELayer,
@@ -20,6 +21,7 @@ from trelliswork.nn.output_layers import (
     SoftmaxLayer,
 )
 from trelliswork.nn.output_layers import softmax as fused_loss
+from trelliswork.nn.output_layers.adaptive import clusters_of
 from trelliswork.nn.output_layers.sampled import Method, log_uniform, zipf
 
 D, V, M = 6, 11, 9
@@ -75,6 +77,60 @@ def test_a_class_is_a_factor_of_its_symbols() -> None:
         torch.testing.assert_close(log_probs[symbols].exp().sum(), classes[number])
         scores = torch.stack([layer.weight[k] @ hidden[0] + layer.bias[k] for k in range(V)[symbols]])
         torch.testing.assert_close(log_probs[symbols].softmax(0), scores.softmax(0))
+
+
+def test_an_adaptive_softmax_is_full_softmaxes_of_its_parts() -> None:
+    """[S4.408]: a full softmax over the head and the clusters, times full softmaxes over the rare symbols."""
+    torch.manual_seed(0)
+    layer, hidden = AdaptiveSoftmaxLayer(D, V, cutoffs=[3, 7]), given()[0]
+    head = SoftmaxLayer(D, 5, tied=layer.layer.head.weight)
+    head.bias = layer.layer.head.bias
+    parts = [head.log_probs(hidden)[:, :3]]
+    for number, (narrow, last) in enumerate(layer.layer.tail):
+        of_cluster = SoftmaxLayer(last.in_features, last.out_features, tied=last.weight).log_probs(narrow(hidden))
+        parts.append(of_cluster + head.log_probs(hidden)[:, 3 + number, None])
+    torch.testing.assert_close(layer.log_probs(hidden), torch.cat(parts, 1))
+
+
+def test_adaptive_layers_pass_gradcheck() -> None:
+    torch.manual_seed(0)
+    layer, (hidden, targets) = AdaptiveSoftmaxLayer(D, V, cutoffs=[3, 7]).double(), given()
+    hidden, parameters = hidden.double().requires_grad_(), list(layer.parameters())
+    assert torch.autograd.gradcheck(lambda x, *_: layer.total_loss(x, targets), [hidden, *parameters])
+    whole = torch.autograd.grad(layer.total_loss(hidden, targets), [hidden, *parameters])
+    rows = torch.autograd.grad(layer.loss(hidden, targets).sum(), [hidden, *parameters])
+    for a, b in zip(whole, rows, strict=True):
+        torch.testing.assert_close(a, b)
+    frequent = layer.total_loss(hidden[:2], torch.tensor([0, 2]))
+    torch.testing.assert_close(frequent, layer.loss(hidden[:2], torch.tensor([0, 2])).sum())
+    inputs = AdaptiveInput(D, V, cutoffs=[3, 7]).double()
+    assert torch.autograd.gradcheck(lambda *_: inputs(targets), list(inputs.parameters()))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_an_adaptive_input_is_a_table_of_projected_vectors(tied: bool) -> None:
+    """[S4.409]: the vector of each symbol, looked up one by one."""
+    torch.manual_seed(0)
+    output = AdaptiveSoftmaxLayer(D, V, cutoffs=[3, 7])
+    layer = AdaptiveInput(D, V, cutoffs=[3, 7], tied=output if tied else None)
+    head, tail = output.layer.head.weight, output.layer.tail
+    tables = [head[:3], *(part[1].weight for part in tail)] if tied else list(layer.tables)
+    symbols = torch.arange(V).flip(0).view(1, V)
+    for symbol, vector in zip(symbols[0].tolist(), layer(symbols)[0], strict=True):
+        cluster = (symbol >= 3) + (symbol >= 7)
+        row = tables[cluster][symbol - (0, 3, 7)[cluster]]
+        torch.testing.assert_close(vector, layer.projections[cluster].weight @ row)
+    assert len(list(layer.parameters())) == (3 if tied else 6)
+    layer(symbols).sum().backward()
+    assert (tail[0][1].weight.grad is not None) == tied
+    assert layer(symbols[:, :0]).shape == (1, 0, D)
+
+
+def test_clusters_of_any_vocabulary_are_allowed() -> None:
+    for n in (2, 3, 7, 100):
+        assert AdaptiveSoftmaxLayer(D, n, cutoffs=clusters_of(n)).log_probs(torch.zeros(1, D)).shape == (1, n)
+    with pytest.raises(ScoreError, match="must have width 6 and cutoffs"):
+        AdaptiveInput(D, V, cutoffs=[2], tied=AdaptiveSoftmaxLayer(D, V, cutoffs=[3]))
 
 
 def test_label_smoothing_spreads_a_share_over_all_symbols() -> None:

@@ -14,7 +14,7 @@ from trelliswork.data.treebank import NOTHING, is_projective
 from trelliswork.errors import DataError
 from trelliswork.lazy import named
 from trelliswork.logs import count
-from trelliswork.models.language.config import PLAIN_TEXT
+from trelliswork.models.language.config import PLAIN_TEXT, WORD_PAIRS
 from trelliswork.reading import name_of
 
 Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
@@ -134,6 +134,11 @@ def size_of_recordings(recordings: Sequence[Sentence]) -> str:
     return f"{count(len(recordings), 'recording')}, {count(n_symbols, 'symbol')}"
 
 
+def open_word_pairs(path: str, choices: Choices, kind: InputKind) -> Opened:
+    """Return pairs of words with similarities, which word vectors are judged by."""
+    return None, named("trelliswork.models.language.vectors:read_word_pairs")(path)
+
+
 def size_of_pairs(pairs: Sequence[Sentence]) -> str:
     """Describe the pairs: their number, the different sources, and the symbols on each side."""
     n_sources, symbols = len({pair.words for pair in pairs}), sum(map(len, pairs))
@@ -226,6 +231,7 @@ GOLD_FILES = {
     "brackets": GoldFiles(open_brackets, size_of_brackets, notes_on_tags),
     "events": GoldFiles(open_events, size_of_events, tells_tokens=False),
     PLAIN_TEXT: GoldFiles(open_plain_text, size_in_tokens, tells_tokens=False),
+    WORD_PAIRS: GoldFiles(open_word_pairs, lambda pairs: count(len(pairs), "word pair"), tells_tokens=False),
     "pairs": GoldFiles(open_strings, size_of_pairs, notes_on_pairs, tells_tokens=False),
     RECORDINGS: GoldFiles(open_manifest, size_of_recordings, tells_tokens=False),
 }

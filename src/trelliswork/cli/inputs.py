@@ -21,7 +21,7 @@ from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models import load
 from trelliswork.models.base import Model
-from trelliswork.models.language.config import PLAIN_TEXT
+from trelliswork.models.language.config import PLAIN_TEXT, WORD_PAIRS
 from trelliswork.models.loading import place
 from trelliswork.reading import name_of
 from trelliswork.runtime.compilation import before_compiling
@@ -126,6 +126,8 @@ def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -
     """
     if tagger is not None and tagger.reads == "text":
         return "text"
+    if tagger is not None and tagger.learns_from == WORD_PAIRS:
+        return "pairs"
     if tagger is not None and tagger.learns_from == PLAIN_TEXT:
         return "pretokenised" if tagger.format.pretokenised or wanted == "pretokenised" else "text"
     if tagger is not None and tagger.learns_from == RECORDINGS:
@@ -165,6 +167,7 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
         "brat": "BRAT standoff, texts and their annotations",
         "text": "plain text",
         "pretokenised": "a sentence on each line",
+        "pairs": "two words and their similarity on each line",
     }
     return shown.get(kind, f"the format {kind}")
 

@@ -1,4 +1,4 @@
-"""`trelliswork predict` with a language model: scores of text, or continuations of it."""
+"""`trelliswork predict` with a language model or word vectors: scores of text, continuations of it, nearest words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from trelliswork.cli.answering import BATCH
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.settings import settings_given
@@ -16,6 +18,7 @@ from trelliswork.lazy import named
 from trelliswork.models.language.base import LanguageModel
 from trelliswork.models.language.config import GenerationSettings
 from trelliswork.models.language.corpus import STOP
+from trelliswork.models.language.vectors import WordVectorModel, vector_lines
 from trelliswork.reading import numbered_lines
 
 if TYPE_CHECKING:
@@ -103,3 +106,42 @@ def _constrained_texts(model: LanguageModel, file: str, wanted: GenerationSettin
         matches = [constrained.best()]
     for units, log_prob, given in matches:
         yield units, log_prob, {"log_prob_given_constraint": given, "log_prob_of_constraint": constrained.log_prob}
+
+
+# Word vectors.
+
+NEAREST = 10  # words, without --top-k
+
+
+def vector_answers(model: WordVectorModel, file: str, options: Options) -> Iterator[str]:
+    """Yield the lines to write: the words that are nearest to each word, or the vector of each different word."""
+    wanted, default = GenerationSettings(**settings_given(options, GenerationSettings)), GenerationSettings()
+    if wanted != default:
+        changed = [name for name, value in wanted.to_dict().items() if value != getattr(default, name)]
+        raise TrellisworkError(f"--{changed[0]} is for language models, and word vectors write no text; leave it out")
+    words = (word for _, line in numbered_lines(file) for word in model.format.words(line))
+    if options["vectors"]:
+        if options["top_k"] or options["json"]:
+            raise TrellisworkError("--vectors writes a word and its numbers on each line; leave out --top-k and jsonl")
+        yield from _different_vectors(model, words)
+        return
+    k = options["top_k"] or NEAREST
+    while group := list(islice(words, BATCH)):
+        for word, near in zip(group, model.nearest(group, k), strict=True):
+            if options["json"]:
+                nearest = [{"word": other, "cosine": round(cosine, 6)} for other, cosine in near]
+                yield json.dumps({"word": word, "nearest": nearest}, ensure_ascii=False)
+            else:
+                yield "\t".join([word, *(f"{other} {cosine:.3f}" for other, cosine in near)])
+
+
+def _different_vectors(model: WordVectorModel, words: Iterator[str]) -> Iterator[str]:
+    """Yield the lines of a file of vectors; a word of which nothing is known is left out."""
+    seen: set[str] = set()
+    while group := list(islice(words, BATCH)):
+        new = [word for word in dict.fromkeys(group) if word not in seen]
+        seen.update(new)
+        matrix = model.vectors(new)
+        known = np.any(matrix, axis=1).tolist()
+        lines = vector_lines([word for word, has in zip(new, known, strict=True) if has], matrix[np.array(known, bool)])
+        yield from (line.rstrip("\n") for line in lines)

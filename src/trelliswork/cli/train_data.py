@@ -16,7 +16,7 @@ from typing import Any, cast
 from trelliswork.cli.compiling import announce_compiling
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.early import AUTO, tokeniser_folder
-from trelliswork.cli.gold_files import GoldFiles
+from trelliswork.cli.gold_files import GOLD_FILES, GoldFiles
 from trelliswork.cli.inputs import format_to_store, layout
 from trelliswork.cli.messages import say
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write, file_kind, infer_format
@@ -25,8 +25,9 @@ from trelliswork.data.pairs import PairColumns
 from trelliswork.data.readers import open_untagged, read_pretokenised
 from trelliswork.data.spilled import keep_sentences
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.logs import count
-from trelliswork.models.catalogue import TOKENISER
+from trelliswork.models.catalogue import TOKENISER, entry_of
 from trelliswork.models.lemmatiser import Lemmatiser, is_lemma, words_with_lemmas
 from trelliswork.models.loading import FolderTokeniser, tokeniser_in
 from trelliswork.models.recipe import Material, Note, Options
@@ -168,7 +169,8 @@ def read_plain_texts(options: Options, choices: Choices) -> Material:
     reading, files = choices.pairs, [options["train"], *(options.get("more") or ())]
     tokeniser = given_tokeniser(options)
     reading = reading if tokeniser is None else replace(reading, tokeniser=tokeniser)
-    dev = [] if options["dev"] is None else list(reading.sentences(options["dev"]))
+    judged_by, dev = GOLD_FILES[named(entry_of(options["model"]).home).learns_from], options["dev"]
+    dev = [] if dev is None else list(judged_by.open(dev, replace(choices, pairs=reading), "text")[1])
     about = {"date": datetime.date.today().isoformat(), "train": ", ".join(Path(each).name for each in files)}
     about |= {"dev": Path(options["dev"]).name} if dev else {}
     choices = replace(choices, pairs=reading)

@@ -325,10 +325,17 @@ _RECOGNIZERS = (
     ),
 )  # fmt: skip
 
-ENTRIES = {
-    each.name: each
-    for each in (*_TAGGERS, *_PARSERS, *_EVENTS, *_TRANSDUCERS, *_FEATURES, _TOKENISER, *_LANGUAGE, *_RECOGNIZERS)
-}  # those of this library, and what a program adds
+_VECTORS = Entry(
+    "vectors", "word vectors of plain text, with character n-grams for unseen words", "Word vectors",
+    "trelliswork.models.language.vectors:WordVectorModel", "trelliswork.models.language.config:VectorConfig",
+    "plain text", recipe="trelliswork.models.language.vector_recipe:VectorRecipe",
+    data=("trelliswork.models.language.config:TextFiles",),
+    sources=("trelliswork.models.language.config:TextConfig",), training=(), values={"least_count": 5},
+    without=("units", "merges"),
+)  # fmt: skip
+
+_GROUPS = (_TAGGERS, _PARSERS, _EVENTS, _TRANSDUCERS, _FEATURES, (_TOKENISER,), _LANGUAGE, (_VECTORS,), _RECOGNIZERS)
+ENTRIES = {each.name: each for group in _GROUPS for each in group}  # of this library, and what a program adds
 CLASSES = {  # kinds of folders that no name makes
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",
     "Ensemble": "trelliswork.models.taggers.ensemble:Ensemble",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import io
 import itertools
 import json
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 from trelliswork.cli.answering import Job, input_of, open_input, write_answers
 from trelliswork.cli.inputs import expanded, require_different
-from trelliswork.cli.writers.base import Target
 from trelliswork.cli.writing_answers import Inputs, Output, is_binary
 from trelliswork.data import Sentence, atomic_write
 from trelliswork.data.brat import ANNOTATIONS, is_annotation_of, is_brat
@@ -26,7 +24,7 @@ from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.reading import read_bytes
-from trelliswork.writing import PART, is_part_of, part_prefix
+from trelliswork.writing import PART, is_part_of, part_prefix, write_packed
 
 QUARANTINE = "quarantine"  # the folder, in that of the results, of records that could not be read; see `_quarantine_in`
 _SUFFIX = {Output.brackets: ".mrg", Output.lexicon: ".dict", Output.pretty: ".txt"}
@@ -292,30 +290,6 @@ def _set_aside(path: Path, bad: Sequence[BadRecord]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path, follow=False) as file:
         file.writelines(json.dumps(each._asdict(), ensure_ascii=False) + "\n" for each in bad)
-
-
-@contextmanager
-def write_packed(path: str | Path, *, binary: bool, follow: bool = True) -> Iterator[Target]:
-    """Open a file as `atomic_write` does; text is packed by gzip if the name says so, the same bytes every time.
-
-    Args:
-        path: The file.
-        binary: Whether bytes are written instead of text.
-        follow: Whether a link is followed.
-
-    Returns:
-        A context with the open file.
-    """
-    if binary or Path(path).suffix.lower() != ".gz":
-        with atomic_write(path, "wb" if binary else "w", follow=follow) as file:
-            yield file
-        return
-    with (
-        atomic_write(path, "wb", follow=follow) as raw,
-        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed,
-        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
-    ):
-        yield text
 
 
 # The records of a file that has bad ones, to be taken out one by one: blocks of lines, lines, or rows of Parquet.

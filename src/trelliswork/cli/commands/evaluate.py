@@ -51,6 +51,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.logs import count
 from trelliswork.models.base import Model
+from trelliswork.models.language.config import WORD_PAIRS
 from trelliswork.models.loading import known_kind
 from trelliswork.reading import name_of
 from trelliswork.runtime.threads import use_threads
@@ -114,7 +115,9 @@ def evaluate(
     tokeniser and aligned with the gold words as in the CoNLL 2018 shared
     task.
     Transducers: word and symbol error rate, exact match or BLEU.
-    Tokenisers: F1 of tokens, words and sentences.
+    Tokenisers: F1 of tokens, words and sentences. Language models:
+    perplexity. Word vectors: Spearman's correlation with the similarities
+    in files of word pairs.
     Several files are evaluated together, as if they were one.
 
     --html writes a report with charts: scores by label, confusions, known
@@ -209,7 +212,7 @@ def _evaluate_model(
     else:
         report = loaded.report(gold, threshold=threshold)
     sizes = f"{count(len(units), 'sentence')}, {count(sum(map(len, units)), 'token')}"
-    if loaded.learns_from in STRINGS:
+    if loaded.learns_from in (*STRINGS, WORD_PAIRS):
         sizes = GOLD_FILES[loaded.learns_from].size(gold)
     return EvaluatedModel(folder, report, loaded.knows), sizes
 

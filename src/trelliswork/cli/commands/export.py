@@ -16,7 +16,8 @@ from trelliswork.models.loading import known_kind
 FEATURES = "trelliswork.models.taggers.features.export"
 NETWORKS = "trelliswork.models.taggers.networks.onnx_export"
 ARPA = "trelliswork.models.transducers.pair_ngram.arpa"
-FILES = {"crfsuite": "model.crfsuite", "arpa": "model.arpa"}  # what is written as one file
+WORD_VECTORS = "trelliswork.models.language.vectors:export_vectors"
+FILES = {"crfsuite": "model.crfsuite", "arpa": "model.arpa", "vectors": "vectors.txt"}  # what is written as one file
 
 
 def export(
@@ -25,8 +26,8 @@ def export(
         str | None,
         typer.Argument(
             metavar="OUT",
-            help="Output directory, or file with --crfsuite and --arpa. Defaults to DIR/onnx, DIR/python, "
-            "DIR/model.crfsuite or DIR/model.arpa.",
+            help="Output directory, or file with --crfsuite, --arpa and --vectors. Defaults to DIR/onnx, DIR/python, "
+            "DIR/model.crfsuite, DIR/model.arpa or DIR/vectors.txt.",
             show_default=False,
         ),
     ] = None,
@@ -42,6 +43,9 @@ def export(
     arpa: Annotated[
         bool,
         typer.Option("--arpa", help="Export an n-gram language model or a pair n-gram model as an ARPA file."),
+    ] = False,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="Export word vectors as text, as word2vec and fastText write them.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an earlier export.")] = False,
 ) -> None:
@@ -65,18 +69,20 @@ def export(
       trelliswork export chunker chunker.crfsuite --crfsuite
       trelliswork export pronounce pronounce.arpa --arpa
       trelliswork export lm lm.arpa --arpa
+      trelliswork export vectors vectors.txt.gz --vectors
     """
-    formats = {"onnx": onnx, "crfsuite": crfsuite, "python": python, "arpa": arpa}
+    formats = {"onnx": onnx, "crfsuite": crfsuite, "python": python, "arpa": arpa, "vectors": vectors}
     wanted = [name for name, given in formats.items() if given]
     if len(wanted) != 1:
         got = " and ".join(f"--{name}" for name in wanted) or "none"
         raise TrellisworkError(
-            f"expected one format to export to, got {got}; say --onnx, --crfsuite, --python or --arpa"
+            f"expected one format to export to, got {got}; say --onnx, --crfsuite, --python, --arpa or --vectors"
         )
     target = Path(out) if out is not None else Path(model) / FILES.get(wanted[0], wanted[0])
     known_kind(model)
     if wanted[0] in FILES:
-        write_file = named(f"{FEATURES}:export_crfsuite" if crfsuite else f"{ARPA}:export_arpa")
+        writers = {"crfsuite": f"{FEATURES}:export_crfsuite", "arpa": f"{ARPA}:export_arpa", "vectors": WORD_VECTORS}
+        write_file = named(writers[wanted[0]])
         for note in write_file(load_tagger(model), target, force=force) or ():
             print(note)
         print(f"{target} ({target.stat().st_size / 1e6:.1f} MB)")

@@ -15,7 +15,7 @@ import typer
 
 from trelliswork.cli.answering import BATCH, Job, Pin, Question, input_of, parse_pins, write_answers, write_expected
 from trelliswork.cli.bulk.local import annotate_all, annotate_locally
-from trelliswork.cli.bulk.shards import is_bulk, shards_of, write_packed
+from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.early import check_paths
 from trelliswork.cli.inputs import announce_compiling, given_function, load_reader
 from trelliswork.cli.options import (
@@ -40,12 +40,15 @@ from trelliswork.data.settings import settings_given
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import Model
-from trelliswork.models.language.config import PLAIN_TEXT, GenerationSettings
+from trelliswork.models.language.config import PLAIN_TEXT, WORD_PAIRS, GenerationSettings
 from trelliswork.models.recognizers.config import DecodingSettings
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
+from trelliswork.writing import write_packed
 
-LANGUAGE = "trelliswork.cli.language:answer_lines"
+LANGUAGE = {
+    PLAIN_TEXT: "trelliswork.cli.language:answer_lines", WORD_PAIRS: "trelliswork.cli.language:vector_answers"
+}  # fmt: skip
 RAY = "trelliswork.cli.bulk.ray_engine:annotate_by_ray"
 
 
@@ -142,6 +145,9 @@ def predict(
         Unit | None,
         typer.Option(help="Unit of character offsets in plain text.", show_default=Unit.code_points.value),
     ] = None,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="Word vectors: write each word of FILE once, with its vector.")
+    ] = False,
     engine: Annotated[
         Engine | None,
         typer.Option(help="Many files: this machine, or a Ray cluster (extra \\[ray]).", show_default="local"),
@@ -186,7 +192,8 @@ def predict(
     source, target and probability separated by tabs; --lexicon omits the
     probabilities, as in a pronunciation dictionary. Tokenisers write tokens.
     Language models write the log probability of each token and sentence, or
-    with --sample, --beam or --constraint text.
+    with --sample, --beam or --constraint text. Word vectors write the
+    nearest words of each word of FILE, or its vector (--vectors).
 
     Many files: name them all or quote a pattern, and give a directory as
     --out. Each file is written under its own name once it is complete; run
@@ -230,13 +237,15 @@ def predict(
     announce_compiling()
     if expected and bulk:
         raise TrellisworkError("--expected counts in one FILE, got several; run it for each")
-    if loaded.learns_from == PLAIN_TEXT and not expected:
+    if vectors and loaded.learns_from != WORD_PAIRS:
+        raise TrellisworkError(f"--vectors is for word vectors, got a {type(loaded).__name__}; leave it out")
+    if loaded.learns_from in LANGUAGE and not expected:
         if bulk or pin or threshold is not None:
             raise TrellisworkError("a language model reads one FILE, without --pin and --threshold; leave them out")
         as_json = format is Output.jsonl or str(out).endswith(".jsonl")
-        asked = {**columns, "top_k": top_k, "confidence": confidence, "json": as_json}
+        asked = {**columns, "top_k": top_k, "confidence": confidence, "json": as_json, "vectors": vectors}
         with _target(out) as target:
-            target.writelines(f"{line}\n" for line in named(LANGUAGE)(loaded, file, asked))
+            target.writelines(f"{line}\n" for line in named(LANGUAGE[loaded.learns_from])(loaded, file, asked))
     elif loaded.reads == "text" and not expected:
         _refuse_bulk_options(engine, workers)
         if bulk:

@@ -11,6 +11,8 @@ mixture.py     mixtures with a continuous cache
 sampling.py    continuations of a text: samples, beams
 constraint.py  regular expressions and files of acceptors that answers must match
 recipe.py      `trelliswork train --model ngram`
+vectors.py     word vectors; `vector_learning.py` learns them, `vector_kernels.py` has skip-gram, and
+               `vector_recipe.py` is `trelliswork train --model vectors`
 """
 
 from __future__ import annotations

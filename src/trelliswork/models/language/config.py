@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from trelliswork.data.settings import WIDEST, Around, Numbers, OneOf, Settings, setting
@@ -33,7 +33,7 @@ class TextFiles(Settings):
 class TextConfig(Settings):
     """Settings of the text: the units that a language model predicts."""
 
-    PANEL = TextFiles.PANEL
+    PANEL, BY_MODEL = TextFiles.PANEL, True
 
     units: str = setting(
         "words", "What is predicted one after the other", choices=("words", "characters", "subwords"), option=True
@@ -229,3 +229,68 @@ class GenerationSettings(Settings):
         "the acceptor in this file (.fst, text format of OpenFst). FILE must be - and is not read.", option=True,
         metavar="FILE|REGEX",
     )  # fmt: skip
+
+
+# Word vectors.
+
+
+WORD_PAIRS = "word pairs"  # what word vectors are judged by
+VectorMethod = Literal["skipgram", "sppmi"]
+OF_METHOD: dict[VectorMethod, tuple[str, ...]] = {
+    "skipgram": ("epochs", "lr", "subsample", "min_ngram", "max_ngram", "buckets"), "sppmi": ("alpha", "fit_dim"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class VectorConfig(Settings):
+    """Settings of word vectors: skip-gram with negative sampling and character n-grams, or shifted PMI.
+
+    Bojanowski et al. (2017), Enriching word vectors with subword information; Levy, Goldberg and Dagan (2015),
+    Improving distributional similarity with lessons learned from word embeddings.
+    """
+
+    PANEL, BY_MODEL = "Word vectors", True
+
+    method: VectorMethod = setting(
+        "skipgram", "Skip-gram with negative sampling, or shifted positive PMI and a singular value decomposition",
+        choices=get_args(VectorMethod), option=True,
+    )  # fmt: skip
+    dim: int = setting(100, "Dimension of the vectors.", at_least=1, below=10_001, option=True, search=Around(2))
+    window: int = setting(
+        5, "Words on each side that a word predicts, at most; each window is drawn between 1 and this.", at_least=1,
+        below=1001, option=True, search=OneOf((2, 3, 5, 8)),
+    )  # fmt: skip
+    negatives: int = setting(
+        5, "Words of noise for each pair; for sppmi the shift, as its logarithm.", at_least=1, option=True,
+        search=OneOf((3, 5, 10)),
+    )  # fmt: skip
+    lower: bool = setting(False, "Convert words to lower case.", option=True)
+    epochs: int = setting(5, "Passes over the text (skipgram).", at_least=1, option=True)
+    lr: float = setting(0.05, "Learning rate of the first step; it falls to 0 (skipgram).", above=0, option=True)
+    subsample: float = setting(
+        1e-4, "Words of a larger share of the text are read less often; 0 reads all (skipgram).", at_least=0,
+        option=True,
+    )  # fmt: skip
+    min_ngram: int = setting(3, "Length of the shortest character n-grams (skipgram).", at_least=1, option=True)
+    max_ngram: int = setting(
+        6, "Length of the longest character n-grams; 0 for words without n-grams (skipgram).", at_least=0, option=True
+    )
+    buckets: int = setting(
+        2_000_000, "Hash buckets of character n-grams; those that are used take memory (skipgram).", at_least=1,
+        option=True,
+    )  # fmt: skip
+    alpha: float = setting(
+        0.5, "Exponent of the singular values (sppmi).", at_least=0, option=True, search=Numbers(0.0, 1.0, step=0.25)
+    )
+    fit_dim: bool = setting(
+        False, "Use the dimension, at most --dim, with the least estimated PIP loss (sppmi).", option=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        defaults = {each.name: each.default for each in fields(self)}
+        for method, names in OF_METHOD.items():
+            given = [name for name in names if getattr(self, name) != defaults[name] and method != self.method]
+            if given:
+                problem = f"--{given[0].replace('_', '-')} is not used by --method {self.method}"
+                raise TrellisworkError(f"{problem}; leave one of them out")

@@ -148,6 +148,16 @@ class AttentionConfig(PretrainedConfig):
     norm: Norm = setting(
         "pre", "Position of layer normalisation", choices=get_args(Norm), goes_with=_with("transformer")
     )
+    attention_dropout: float = setting(0.0, "Dropout on the attention weights.", at_least=0, below=1,
+                                       goes_with=_with("transformer"))  # fmt: skip
+    position_dropout: float = setting(
+        0.0, "Dropout after positions are added in the encoder; the decoder has that of `dropout`.", at_least=0,
+        below=1, goes_with={"encoder": ("transformer",)},
+    )  # fmt: skip
+    project: bool = setting(
+        True, "Read embeddings through a linear layer even if they are as wide as the hidden units.",
+        goes_with={"encoder": ("transformer",)},
+    )  # fmt: skip
     attention: Score = setting("general", "Attention score", choices=get_args(Score), option=True,
                                goes_with=_with("luong"))  # fmt: skip
     window: Window = setting("global", "Attention span", choices=get_args(Window),
@@ -162,7 +172,11 @@ class AttentionConfig(PretrainedConfig):
     copy: bool = setting(False, "Copy mechanism: source symbols, including unknown ones, can be copied.", option=True)
     copying: Copying = setting("gate", "Copy mechanism: a gate (pointer-generator), or one joint softmax (CopyNet)",
                                choices=get_args(Copying), option=True, goes_with={"copy": (True,)})  # fmt: skip
-    output: Output = setting("softmax", "Output layer", choices=get_args(Output))
+    output: Output = setting("softmax", "Output layer", choices=get_args(Output), option=True)
+    cutoffs: tuple[int, ...] = setting(
+        (), "First symbol, counted by falling frequency, of each cluster of the adaptive softmax.",
+        goes_with={"output": ("adaptive",)}, default_text="one cluster, of the 80% rarest",
+    )  # fmt: skip
     n_samples: int = setting(1000, "Number of sampled symbols (sampled output layers).", at_least=1)
     shared: bool = setting(False, "Share the vocabulary and the embeddings between source and target.", option=True)
     tied: bool = setting(False, "Tie the output layer to the target embeddings.", option=True)

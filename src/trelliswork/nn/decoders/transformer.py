@@ -88,6 +88,7 @@ class TransformerDecoder(Decoder[TransformerMemory]):
         dropout: Share of units that are dropped.
         norm: "post" normalises the output of each part, norm(x + f(x)), as in the paper; "pre" its input,
             x + f(norm(x)), which trains without warm-up.
+        attention_dropout: Share of attention weights that are dropped.
 
         >>> decoder = TransformerDecoder(32, 64, hidden=32, layers=2)
         >>> memory = decoder.remember(torch.zeros(2, 7, 64), torch.ones(2, 7, dtype=torch.bool))
@@ -99,7 +100,7 @@ class TransformerDecoder(Decoder[TransformerMemory]):
 
     def __init__(
         self, symbol_dim: int, source_dim: int, *, hidden: int = 256, layers: int = 3, heads: int = 4,
-        feedforward: int = 4, dropout: float = 0.0, norm: Norm = "pre",
+        feedforward: int = 4, dropout: float = 0.0, norm: Norm = "pre", attention_dropout: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         if layers < 1 or heads < 1 or hidden % (2 * heads) or norm not in ("pre", "post"):
@@ -110,7 +111,8 @@ class TransformerDecoder(Decoder[TransformerMemory]):
         self.dim = hidden
         self.entry = nn.Identity() if symbol_dim == hidden else nn.Linear(symbol_dim, hidden)
         self.layers = nn.ModuleList(
-            DecoderLayer(hidden, source_dim, heads, feedforward, dropout, norm) for _ in range(layers)
+            DecoderLayer(hidden, source_dim, heads, feedforward, dropout, norm, attention_dropout)
+            for _ in range(layers)
         )
         self.norm = nn.LayerNorm(hidden) if norm == "pre" else nn.Identity()
         self.dropout = Dropout(dropout)
@@ -170,7 +172,10 @@ class DecoderLayer(nn.Module):
         norm: "pre" or "post": whether layers are normalised before or after.
     """
 
-    def __init__(self, dim: int, source_dim: int, heads: int, feedforward: int, dropout: float, norm: Norm) -> None:
+    def __init__(
+        self, dim: int, source_dim: int, heads: int, feedforward: int, dropout: float, norm: Norm,
+        attention_dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.heads, self.pre = heads, norm == "pre"
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(3))
@@ -179,7 +184,7 @@ class DecoderLayer(nn.Module):
         self.crossed_output = nn.Linear(dim, dim)
         wide = feedforward * dim
         self.network = nn.Sequential(nn.Linear(dim, wide), nn.ReLU(), nn.Linear(wide, dim))  # [S4.450]
-        self.dropout = Dropout(dropout)
+        self.dropout, self.attention_dropout = Dropout(dropout), nn.Dropout(attention_dropout)
 
     def cross_keys_values(self, encoded: Float[Tensor, "batch n d"]) -> tuple[Tensor, Tensor]:
         """Return keys and values of the input, [batch, heads, n, d / heads]."""
@@ -228,7 +233,10 @@ class DecoderLayer(nn.Module):
         queries, keys, values = self._split(self.own(vectors), 3)
         if cache is not None:
             keys, values = cache[0].add(keys), cache[1].add(values)
-        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=seen, is_causal=seen is None)
+        context = F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=seen, is_causal=seen is None,
+            dropout_p=self.attention_dropout.p if self.training else 0.0,
+        )  # fmt: skip
         # [S4.441, 448-449]
         return self.own_output(context.transpose(1, 2).flatten(2))
 
@@ -238,5 +246,5 @@ class DecoderLayer(nn.Module):
         (queries,), (keys, values) = self._split(self.queries(vectors), 1), cross
         scores = torch.matmul(queries * queries.shape[-1] ** -0.5, keys.transpose(2, 3))
         weights = scores.masked_fill(~mask[:, None, None], -torch.inf).softmax(-1)  # [S4.441]
-        context = torch.matmul(weights, values)
+        context = torch.matmul(self.attention_dropout(weights), values)
         return self.crossed_output(context.transpose(1, 2).flatten(2)), weights.mean(1)

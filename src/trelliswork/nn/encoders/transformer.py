@@ -29,6 +29,9 @@ class TransformerEncoder(TokenEncoder):
         norm: "post" normalises the output of each part, norm(x + f(x)), as in the paper; "pre" its input,
             x + f(norm(x)), which trains without warm-up.
         feedforward: Width of the feed-forward networks, as a multiple of `hidden`.
+        attention_dropout: Share of attention weights that are dropped.
+        position_dropout: Share of units that are dropped after positions are added.
+        project: Whether vectors go through a linear layer even if they are `hidden` wide.
 
         >>> TransformerEncoder(55, hidden=64, layers=2)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 64])
@@ -38,7 +41,8 @@ class TransformerEncoder(TokenEncoder):
 
     def __init__(
         self, dim: int, *, hidden: int = 200, layers: int = 2, heads: int = 4, dropout: float = 0.0,
-        norm: Literal["pre", "post"] = "pre", feedforward: int = 4,
+        norm: Literal["pre", "post"] = "pre", feedforward: int = 4, attention_dropout: float = 0.0,
+        position_dropout: float = 0.0, project: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         if layers < 1 or heads < 1 or hidden % (2 * heads) or norm not in ("pre", "post"):
@@ -47,8 +51,11 @@ class TransformerEncoder(TokenEncoder):
                 f"{hidden}, {heads} heads, {layers} layers, norm {norm!r}; try hidden=256, heads=4"
             )
         self.dim = hidden
-        self.entry = nn.Linear(dim, hidden)
-        self.layers = nn.ModuleList(_Layer(hidden, heads, dropout, norm, feedforward) for _ in range(layers))
+        self.entry = nn.Linear(dim, hidden) if project or dim != hidden else nn.Identity()
+        self.layers = nn.ModuleList(
+            _Layer(hidden, heads, dropout, norm, feedforward, attention_dropout) for _ in range(layers)
+        )
+        self.dropout = Dropout(position_dropout)
         self.norm = nn.LayerNorm(hidden) if norm == "pre" else nn.Identity()
 
     def forward(
@@ -58,7 +65,7 @@ class TransformerEncoder(TokenEncoder):
         mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device) if mask is None else mask
         place = (mask.long().cumsum(1) - 1).clamp(min=0)
         vectors = self.entry(tokens.masked_fill(~mask.unsqueeze(-1), 0.0))
-        vectors = vectors + sinusoids(place, self.dim).to(vectors.dtype)
+        vectors = self.dropout(vectors + sinusoids(place, self.dim).to(vectors.dtype))
         at = torch.arange(mask.shape[1], device=mask.device)
         # A masked position sees itself: a softmax over nothing would be NaN.
         seen = (mask[:, None, :] | (at[:, None] == at))[:, None]
@@ -68,9 +75,17 @@ class TransformerEncoder(TokenEncoder):
 
 
 class _Layer(nn.Module):
-    def __init__(self, dim: int, heads: int, dropout: float, norm: str = "pre", feedforward: int = 4) -> None:
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        dropout: float,
+        norm: str = "pre",
+        feedforward: int = 4,
+        attention_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.heads, self.pre = heads, norm == "pre"
+        self.heads, self.pre, self.attention_dropout = heads, norm == "pre", attention_dropout
         self.attention_norm, self.network_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.queries_keys_values, self.output = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
         wide = feedforward * dim
@@ -92,7 +107,8 @@ class _Layer(nn.Module):
         """Return softmax(Q K^T / √d_k) V of all heads, side by side, times W^O."""
         # [S4.441, 445-446, 448-449]
         parts = self.queries_keys_values(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        context = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=seen)
+        dropped = self.attention_dropout if self.training else 0.0
+        context = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=seen, dropout_p=dropped)
         return self.output(context.transpose(1, 2).flatten(2))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -241,53 +242,25 @@ class HierarchicalSoftmaxLayer(OutputLayer):
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         """Return the loss of each target, which scores only the symbols in the classes of the targets."""
         target_classes = self.class_of[targets]
-        losses = F.cross_entropy(self.classes(hidden), target_classes, reduction="none")
-        for number in target_classes.unique().tolist():
-            rows, (start, end) = (target_classes == number).nonzero().squeeze(1), self._bounds(number)
-            scores = F.linear(hidden[rows], self.weight[start:end], self.bias[start:end])
-            within = F.cross_entropy(scores, targets[rows] - start, reduction="none")
-            losses = losses.index_add(0, rows, within)
-        return losses
+        of_class = F.cross_entropy(self.classes(hidden), target_classes, reduction="none")
+        order, within = target_classes.argsort(), []
+        numbers, sizes = target_classes.unique(return_counts=True)
+        # Split once: the gradient of each slice of its own would be as large as all weights.
+        weights, biases, starts = self.weight.split(self.sizes), self.bias.split(self.sizes), self._starts()
+        parts = (each[order].split(sizes.tolist()) for each in (hidden, targets))
+        for number, vectors, symbols in zip(numbers.tolist(), *parts, strict=True):
+            scores = F.linear(vectors, weights[number], biases[number])
+            within.append(F.cross_entropy(scores, symbols - starts[number], reduction="none"))
+        return of_class.index_add(0, order, torch.cat(within)) if within else of_class
 
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
         scores = F.linear(hidden, self.weight, self.bias)
         within = [part.log_softmax(-1) for part in scores.split(self.sizes, -1)]
         return torch.cat(within, -1) + self.classes(hidden).log_softmax(-1)[..., self.class_of]
 
-    def _bounds(self, number: int) -> tuple[int, int]:
-        start = sum(self.sizes[:number])
-        return start, start + self.sizes[number]
-
-
-class AdaptiveSoftmaxLayer(OutputLayer):
-    """Frequent symbols in one softmax, rarer ones in clusters with narrower vectors.
-
-    This wraps `torch.nn.AdaptiveLogSoftmaxWithLoss`. Symbols must be numbered by frequency.
-
-    Args:
-        dim: Width of the hidden vectors.
-        n_symbols: Number of symbols.
-        cutoffs: The first symbol of each cluster; by default one cluster, of the 80% rarest symbols.
-
-    Grave et al. (2017), Efficient softmax approximation for GPUs.
-    """
-
-    # [S4.408]
-
-    def __init__(self, dim: int, n_symbols: int, *, cutoffs: list[int] | None = None) -> None:
-        super().__init__()
-        self.n_symbols = n_symbols
-        cutoffs = cutoffs if cutoffs is not None else [max(1, n_symbols // 5)]
-        if any(not 0 < cutoff < n_symbols for cutoff in cutoffs) or sorted(set(cutoffs)) != cutoffs:
-            raise ScoreError(f"cutoffs must rise and lie in 1..{n_symbols - 1}; got {cutoffs}")
-        narrower = min(4.0, dim ** (1 / len(cutoffs)))  # at most such that the last cluster keeps one dimension
-        self.layer = nn.AdaptiveLogSoftmaxWithLoss(dim, n_symbols, cutoffs, div_value=narrower, head_bias=True)
-
-    def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        return -self.layer(hidden, targets).output
-
-    def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
-        return self.layer.log_prob(hidden.flatten(0, -2)).view(*hidden.shape[:-1], self.n_symbols)
+    def _starts(self) -> list[int]:
+        """Return the first symbol of each class."""
+        return list(accumulate(self.sizes, initial=0))[:-1]
 
 
 def _even_sizes(n_symbols: int) -> list[int]:

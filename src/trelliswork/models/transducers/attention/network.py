@@ -333,7 +333,8 @@ def make_encoder(config: AttentionConfig, dim: int) -> TokenEncoder:
     if config.encoder == "transformer":
         return TransformerEncoder(
             dim, hidden=config.hidden, layers=config.layers, heads=config.heads, dropout=config.dropout,
-            norm=config.norm, feedforward=config.feedforward,
+            norm=config.norm, feedforward=config.feedforward, attention_dropout=config.attention_dropout,
+            position_dropout=config.position_dropout, project=config.project,
         )  # fmt: skip
     half = config.hidden // 2
     return RecurrentEncoder(dim, hidden=half, layers=config.layers, cell=config.encoder, dropout=config.dropout)
@@ -352,7 +353,7 @@ def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
         )  # fmt: skip
     return TransformerDecoder(
         *sizes, hidden=hidden, layers=config.layers, heads=config.heads, feedforward=config.feedforward,
-        dropout=dropout, norm=config.norm,
+        dropout=dropout, norm=config.norm, attention_dropout=config.attention_dropout,
     )  # fmt: skip
 
 
@@ -382,6 +383,6 @@ def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> Out
     if config.output == "hierarchical":
         return HierarchicalSoftmaxLayer(hidden, n_symbols)
     if config.output == "adaptive":
-        return AdaptiveSoftmaxLayer(hidden, n_symbols)
+        return AdaptiveSoftmaxLayer(hidden, n_symbols, cutoffs=config.cutoffs or None)
     method: Method = "importance" if config.output == "importance" else "candidates"
     return SampledSoftmaxLayer(hidden, n_symbols, n_samples=drawn, method=method)
