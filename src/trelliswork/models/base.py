@@ -117,9 +117,8 @@ class Answer(Rich):
     value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
     the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
     the inputs in raw text, in code points. `search` says how the value was found, where it may not be the best: greedy,
-    beam, or AD3, which may be certified to have found the best. `unknown` are symbols of the source of a transducer
-    that it has never seen. `lemmas` has the lemma of each word, if the model knows lemmas. `seconds` are the times
-    (begin, end) of the parts in a recording.
+    beam, or AD3, which may be certified to have found the best. `unknown` are symbols that a transducer has never seen
+    in a source. `lemmas` are those of the words, if the model knows lemmas, `seconds` the times of parts of a recording.
     """
 
     value: Any
