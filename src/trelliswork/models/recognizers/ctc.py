@@ -66,7 +66,7 @@ class EncodedRecording:
 
 
 class Read(NamedTuple):
-    """The strings of a recording, best first, as numbers of symbols with log probabilities; the scores of its frames."""
+    """The strings of a recording as numbers of symbols with log probabilities, best first; the scores of its frames."""
 
     best: list[tuple[list[int], float]]
     log_probs: Tensor
