@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from trelliswork.data.choices import Choices
 from trelliswork.data.media import SHOWN, Media, is_recording, read_media
@@ -20,6 +20,10 @@ from trelliswork.data.sentence import Sentence
 from trelliswork.data.unicode_forms import form_of
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.reading import name_of
+from trelliswork.runtime.shapes import Float
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 RECORDINGS = "recordings"  # what recognizers learn from, as `Model.learns_from` has it
 
@@ -31,7 +35,7 @@ class Recording(Sentence):
     `frames` are what a network reads of it, once they are computed; it is as long as they are.
     """
 
-    frames: Any = field(default=None, compare=False, repr=False)
+    frames: Float[Tensor, "t d"] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return 1 if self.frames is None else len(self.frames)
@@ -39,7 +43,7 @@ class Recording(Sentence):
 
 @dataclass(frozen=True)
 class RecordingFormat(PairFormat):
-    """How transcripts are cut into symbols, and what recordings must be like: their kind, and the width of vectors.
+    """The way to cut transcripts into symbols, and the kind of the recordings and the width of their vectors.
 
     >>> RecordingFormat(target="blanks").cut_target("3 1 4")
     ('3', '1', '4')

@@ -5,8 +5,7 @@
     >>> answer.value, answer.probability                                  # doctest: +SKIP
     (['B-PER', 'O', 'O', 'B-LOC', 'O'], 0.91)
 
-A new kind of model inherits from `Model` and has an entry in `models.catalogue`; `docs/extending.md` lists what it
-writes. The commands ask these questions and never which class it is.
+A new kind of model inherits from `Model` and has an entry in `models.catalogue`; see `docs/extending.md`.
 """
 
 from __future__ import annotations
@@ -108,9 +107,8 @@ class Answer(Rich):
     value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
     the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
     the inputs in raw text, in code points. `search` says how the value was found, where it may not be the best: greedy,
-    beam, or AD3, which may be certified to have found the best. `unknown` are symbols of the source of a transducer
-    that it has never seen. `lemmas` has the lemma of each word, if the model knows lemmas. `seconds` are the times
-    (begin, end) of the parts in a recording.
+    beam, or AD3, which may be certified. `unknown` are symbols that a transducer has never seen in a source. `lemmas`
+    are those of the words, if the model knows lemmas; `seconds` are the times of parts in a recording.
     """
 
     value: Any

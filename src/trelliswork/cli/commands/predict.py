@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -45,6 +45,9 @@ from trelliswork.models.recognizers.config import DecodingSettings
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 from trelliswork.writing import write_packed
+
+if TYPE_CHECKING:
+    from trelliswork.models.recognizers.ctc import CTCRecognizer
 
 LANGUAGE = {
     PLAIN_TEXT: "trelliswork.cli.language:answer_lines", WORD_PAIRS: "trelliswork.cli.language:vector_answers"
@@ -268,14 +271,14 @@ def predict(
                 write_answers(loaded, given, job, target, batch=1 if typed else BATCH)
 
 
-def _decoding(model: Model, options: dict[str, Any], engine: Engine | None) -> Model:
+def _decoding(model: Model, options: Mapping[str, object], engine: Engine | None) -> Model:
     """Return a recognizer that finds strings as the options say; other models have no such options."""
     given = settings_given(options, DecodingSettings)
     if model.learns_from == RECORDINGS:
         if engine is Engine.ray:
             raise TrellisworkError("--engine ray is not for recognizers; leave it out")
-        recognizer: Any = model
-        return cast(Model, recognizer.decoded_by(DecodingSettings(**given), options.get("beam") or 0))
+        recognizer = cast("CTCRecognizer", model)
+        return recognizer.decoded_by(DecodingSettings(**given), cast(int, options.get("beam") or 0))
     defaults = DecodingSettings()
     for name, value in given.items():
         if value != getattr(defaults, name):

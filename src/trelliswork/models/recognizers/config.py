@@ -89,7 +89,7 @@ class RecognizerConfig(Settings):
 
 @dataclass(frozen=True)
 class DecodingSettings(Settings):
-    """How strings are found for recordings: the search, and a language model that takes part in it.
+    """The search for the string of a recording, and a language model that takes part in it.
 
     A string is scored by log p(string | recording) + `lm_weight` log p_lm(string) + `lm_bonus` for each symbol.
     """

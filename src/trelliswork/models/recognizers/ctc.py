@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.logs import count, tell
 from trelliswork.metrics.calibration import calibration
 from trelliswork.metrics.strings import edit_distances
-from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report, Scores
+from trelliswork.models.base import Alternative, Answer, Description, Inputs, PartProbability, Report, Scores
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Note, Options
 from trelliswork.models.recognizers.config import DecodingSettings, RecognizerConfig
@@ -41,7 +41,7 @@ from trelliswork.models.recognizers.network import FrameNetwork, distorted, mask
 from trelliswork.models.storage import StoredConfig
 from trelliswork.nn.ctc import CTC
 from trelliswork.runtime.arrays import Float
-from trelliswork.structures.ctc.beam import NgramScorer
+from trelliswork.structures.ctc.beam import ModelOptions, NgramScorer
 from trelliswork.structures.ctc.strings import label_posteriors
 from trelliswork.training.shares import answered
 
@@ -66,7 +66,7 @@ class EncodedRecording:
 
 
 class Read(NamedTuple):
-    """What is found in a recording: numbers of symbols with their log probabilities, best first; and its scores."""
+    """The strings of a recording as numbers of symbols with log probabilities, best first; the scores of its frames."""
 
     best: list[tuple[list[int], float]]
     log_probs: Tensor
@@ -101,13 +101,13 @@ class CTCRecognizer(StoredNetwork):
         self._held: dict[str, Tensor] = {}  # frames of the dev recordings while it learns
 
     @classmethod
-    def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
+    def from_material(cls, material: Material, config: RecognizerConfig, options: Options, seed: int) -> Self:
         """Return a new model, as the command line asks for it."""
         return cls.from_data(material.train, config, format=material.choices.pairs, seed=seed)
 
     @classmethod
     def from_data(
-        cls, train: Sequence[Any], config: RecognizerConfig | None = None, *, format: RecordingFormat, seed: int = 0
+        cls, train: Inputs, config: RecognizerConfig | None = None, *, format: RecordingFormat, seed: int = 0
     ) -> Self:
         """Return a new model of the symbols of some transcripts, which looks at frames as these recordings have them.
 
@@ -130,13 +130,13 @@ class CTCRecognizer(StoredNetwork):
         return model
 
     @classmethod
-    def learnable(cls, material: Material, config: Any, file: str, note: Note) -> list[Any]:
+    def learnable(cls, material: Material, config: RecognizerConfig, file: str, note: Note) -> Inputs:
         """Return the recordings with their frames; transcripts that need more frames than there are are an error, or
         are left out if the settings want that."""
         format = material.choices.pairs
         if config.lm is not None:
             scorer_of(config.lm, Vocabulary(sorted({s for each in material.train for s in each.target or ()})))
-        kept: list[Any] = []
+        kept: Inputs = []
         impossible: list[str] = []
         for each in material.train:
             frames = torch.from_numpy(frames_of(read_media(each.words[0]), config, format))
@@ -164,7 +164,7 @@ class CTCRecognizer(StoredNetwork):
         super().end_training()
         self._held = {}
 
-    def encode(self, recordings: Sequence[Any], *, with_tags: bool = False) -> list[EncodedRecording]:
+    def encode(self, recordings: Inputs, *, with_tags: bool = False) -> list[EncodedRecording]:
         """Return frames and numbers of symbols, to be reused from epoch to epoch."""
         return [
             EncodedRecording(self._frames(each), torch.tensor(self._numbers(each) if with_tags else []).long())
@@ -196,7 +196,7 @@ class CTCRecognizer(StoredNetwork):
             self._noted = True
             tell(f"note: {path} has {media.channels} channels, and their mean is read; so it is in all further files")
 
-    def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
+    def loss(self, batch: Inputs) -> Float[Tensor, ""]:
         """Return -log p(transcript | recording), summed over the batch."""  # [S4.650, 658]
         encoded = [
             each if isinstance(each, EncodedRecording) else self.encode([each], with_tags=True)[0] for each in batch
@@ -219,7 +219,7 @@ class CTCRecognizer(StoredNetwork):
             return distorted(frames, lengths, self.config)
         return masked_out(frames, lengths, self.network.mean, self.config), lengths
 
-    def calibrate(self, sentences: Sequence[Any]) -> bool:
+    def calibrate(self, sentences: Inputs) -> bool:
         """Fit the weight of the language model, if the settings name one, to held-out recordings."""
         if self.config.lm is None or not sentences:
             return False
@@ -249,11 +249,11 @@ class CTCRecognizer(StoredNetwork):
         """Return seconds; a recording is taken to have a thousand frames."""
         return n * (0.3 + 1e-3 * top_k)
 
-    def _as_sentences(self, given: Any) -> list[Sentence]:
+    def _as_sentences(self, given: Inputs) -> list[Sentence]:
         several = [given] if isinstance(given, str | Path | Sentence | np.ndarray | Tensor) else list(given)
         return [each if isinstance(each, Sentence) else self._recording(each) for each in several]
 
-    def _recording(self, given: Any) -> Recording:
+    def _recording(self, given: Inputs) -> Recording:
         """Return a recording of a path, or of an array [frames, dim] of vectors or [columns, rows] of ink."""
         if isinstance(given, np.ndarray | Tensor):
             values = np.asarray(given, np.float32)
@@ -268,7 +268,7 @@ class CTCRecognizer(StoredNetwork):
         self.format.check(read_media(path), "training")
         return Recording((path,), text=path, file=path)
 
-    def predict(self, inputs: Any, *, top_k: int = 1, pins: object = None, confidence: bool = True) -> list[Answer]:
+    def predict(self, inputs: Inputs, *, top_k: int = 1, pins: object = None, confidence: bool = True) -> list[Answer]:
         """Return the transcript of each recording, with exact probabilities.
 
         Args:
@@ -279,38 +279,38 @@ class CTCRecognizer(StoredNetwork):
         """
         if pins is not None:
             raise TrellisworkError("expected no pins, got some; a recognizer has none")
-        recordings: Any = self.sentences_of(inputs)
+        recordings: Inputs = self.sentences_of(inputs)
         read = self.read(recordings, max(top_k, 1))
         return [self._answer(row, top_k, confidence) for row in read]
 
     def read(self, recordings: Recordings, top_k: int = 1) -> Iterator[Read]:
-        """Yield what is found in each recording; frames are in memory for some recordings at a time."""
+        """Yield the strings of each recording; frames are in memory for some recordings at a time."""
         rows = iter(recordings)
         while group := list(islice(rows, AT_ONCE)):
             every = [self._frames(each) for each in group]
-            found: dict[int, Read] = {}
+            read: dict[int, Read] = {}
             with self.evaluating():
                 for batch in token_budget_batches([len(each) for each in every], BUDGET, shuffle=False):
                     frames, lengths = self._padded([every[i] for i in batch])
                     log_probs = self.network(frames, lengths).cpu()
                     sizes = self.network.output_lengths(lengths).tolist()
                     for i, row, size in zip(batch, log_probs, sizes, strict=True):
-                        found[i] = self._read_one(row[:size], len(every[i]), group[i], top_k)
-            yield from (found[i] for i in range(len(group)))
+                        read[i] = self._read_one(row[:size], len(every[i]), group[i], top_k)
+            yield from (read[i] for i in range(len(group)))
 
     def _read_one(self, log_probs: Tensor, n_frames: int, recording: Recording, top_k: int) -> Read:
         strings = distributions.CTC(log_probs, blank=BLANK, backend="kernel")
         if self.decoding.align:
-            found = [self._numbers(recording)]
+            best = [self._numbers(recording)]
         elif self.decoding.search == "greedy":
-            found = [strings.best_path()]
+            best = [strings.best_path()]
         else:
-            models: Any = {} if self.scorer is None else {
+            models: ModelOptions = {} if self.scorer is None else {
                 "scorer": self.scorer, "scorer_weight": self.fusion.weight, "label_bonus": self.fusion.bonus,
             }  # fmt: skip
-            found = [each.labels for each in strings.beam_search(max(self.config.beam, top_k), k=top_k, **models)]
-        many = distributions.CTC(log_probs.expand(len(found), -1, -1), blank=BLANK, backend="kernel")
-        scored = zip(found, many.log_prob(found).tolist(), strict=True)
+            best = [each.labels for each in strings.beam_search(max(self.config.beam, top_k), k=top_k, **models)]
+        many = distributions.CTC(log_probs.expand(len(best), -1, -1), blank=BLANK, backend="kernel")
+        scored = zip(best, many.log_prob(best).tolist(), strict=True)
         ranked = list(scored) if self.scorer is not None else sorted(scored, key=lambda each: -each[1])
         return Read(ranked, log_probs, n_frames)
 
@@ -346,7 +346,7 @@ class CTCRecognizer(StoredNetwork):
 
     # Scores
 
-    def evaluate(self, gold: Sequence[Any]) -> Scores:
+    def evaluate(self, gold: Inputs) -> Scores:
         """Return error rates of symbols and words, the share of transcripts that are right, and the calibration."""
         best = answered(self._best, gold)
         for each in gold:

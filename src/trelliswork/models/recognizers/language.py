@@ -26,7 +26,7 @@ WEIGHTS, BONUSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3), (0.0, 0.5, 1.0, 1.5, 2.0
 
 
 class Fusion(NamedTuple):
-    """How much a language model counts, and what each symbol adds against its liking for short strings."""
+    """The weight of a language model, and what each symbol adds against its liking for short strings."""
 
     weight: float = 0.5
     bonus: float = 0.5
@@ -64,8 +64,8 @@ def fitted(rows: Sequence[Tensor], gold: Sequence[Sequence[int]], scorer: NgramS
     errors: dict[Fusion, int] = {}
     for weight in WEIGHTS:
         for bonus in BONUSES if weight else BONUSES[:1]:
-            found = [best_labels(row, width, scorer, Fusion(weight, bonus)) for row in rows]
-            pairs = [(list(map(str, best)), right) for best, right in zip(found, known, strict=True)]
+            best = [best_labels(row, width, scorer, Fusion(weight, bonus)) for row in rows]
+            pairs = [(list(map(str, labels)), right) for labels, right in zip(best, known, strict=True)]
             errors[Fusion(weight, bonus)] = sum(edit_distances(pairs))
     return min(errors, key=lambda each: (errors[each], each))
 

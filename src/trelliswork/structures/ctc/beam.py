@@ -105,11 +105,15 @@ class NgramScorer:
     """  # [S4, CTC beam search]
 
     def __init__(self, arrays: NgramArrays, numbers: Sequence[int]) -> None:
-        whole = [np.ascontiguousarray(each, np.int32) for each in (arrays.word, arrays.first, arrays.suffix)]
-        logs = [np.ascontiguousarray(each, np.float64) for each in (arrays.log_prob, arrays.log_backoff)]
-        states = np.ascontiguousarray(states_of(arrays), np.int32)
+        word, first, suffix, states = (
+            np.ascontiguousarray(each, np.int32)
+            for each in (arrays.word, arrays.first, arrays.suffix, states_of(arrays))
+        )
+        log_prob, log_backoff = (np.ascontiguousarray(each, np.float64) for each in arrays[3:5])
         self.n_labels, self.begin = len(numbers), int(states[arrays.begin])
-        self.ngrams = kernels.LabelNgrams(*whole, *logs, states, np.array([*numbers, arrays.end], np.int32))
+        self.ngrams = kernels.LabelNgrams(
+            word, first, suffix, log_prob, log_backoff, states, np.array([*numbers, arrays.end], np.int32)
+        )
 
     def start(self) -> int:
         return self.begin
@@ -122,11 +126,8 @@ class NgramScorer:
         return self.score(state, self.n_labels)[0]
 
 
-_SILENT = kernels.LabelNgrams(
-    *(np.zeros(0, np.int32) for _ in range(3)),
-    *(np.zeros(0) for _ in range(2)),
-    *(np.zeros(0, np.int32) for _ in range(2)),
-)
+_NUMBERS, _LOGS = np.zeros(0, np.int32), np.zeros(0)
+_SILENT = kernels.LabelNgrams(_NUMBERS, _NUMBERS, _NUMBERS, _LOGS, _LOGS, _NUMBERS, _NUMBERS)
 
 
 @dataclass(frozen=True)
