@@ -49,7 +49,13 @@ def as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
 
 
 def to_tensors(arrays: Sequence[Array], like: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor | None]:
-    """Return arrays as tensors of the shapes and dtypes of `like`; None where there is none, or it is not wanted."""
+    """Return arrays as tensors of the shapes and dtypes of `like`; None where there is none, or it is not wanted.
+
+    Args:
+        arrays: one for each tensor of `like`, with as many entries; not read where there is no tensor.
+        like: tensors that give shape and dtype, or None.
+        wanted: whether each is wanted.
+    """
     tensors: list[Tensor | None] = []
     for array, tensor, is_wanted in zip(arrays, like, wanted, strict=True):
         if tensor is None or not is_wanted:

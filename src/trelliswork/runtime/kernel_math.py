@@ -2,6 +2,12 @@
 
 numba's own `exp` calls the scalar libm once per entry (about 3 ns); a polynomial with the exponent set in the
 bits runs in vector registers (about 0.5 ns) at full double precision.
+
+Arrays:
+    scores, weights: logarithms, [c]; exponentials, [c], filled in by `shifted_exp`, which may have one array for both.
+    log_alpha, deltas, t: log weights of sources, [c]; best scores of those at each position, [n, c]; a position.
+    arc_scores, arrived, tops: from source to target, [c, width]; [width], filled in; room for `width` numbers.
+    row, column, matrix, out: [c], [width] and [c, width], float32 or float64; the product, [width] or [c], filled in.
 """
 
 from __future__ import annotations

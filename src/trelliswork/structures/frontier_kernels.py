@@ -156,7 +156,12 @@ def push(queue, size, score, number):
 
 @kernel(EXACT)
 def pop(queue, size):
-    """Take the number with the highest score from a queue of `size`, among ties the lowest."""
+    """Take the number with the highest score from a queue of `size`, among ties the lowest.
+
+    Args:
+        queue: scores and numbers in the order of a heap, each [room], changed in place.
+        size: how many there are.
+    """
     (scores, numbers), first = queue, -queue[1][0]
     _sink(scores, numbers, size - 1, scores[size - 1], numbers[size - 1])
     return first

@@ -33,14 +33,22 @@ class Parse(NamedTuple):
 
 @kernel(EXACT)
 def new_parse(longest):
-    """Room for sentences of up to `longest` words."""
+    """Room for sentences of up to `longest` words.
+
+    Args:
+        longest: the most words of a sentence.
+    """
     line = np.zeros(longest + 1, np.int64)
     return Parse(line, line.copy(), line.copy(), line.copy(), line.copy(), line.copy(), np.ones(2, np.int64))
 
 
 @kernel(EXACT)
 def begin(parse):
-    """The start: the root on the stack, all words in the buffer."""
+    """The start: the root on the stack, all words in the buffer.
+
+    Args:
+        parse: the state, changed in place.
+    """
     for i in range(len(parse.queue)):
         parse.queue[i] = i
         parse.heads[i], parse.labels[i], parse.left[i], parse.right[i] = 0, 0, 0, 0
@@ -54,7 +62,15 @@ def is_finished(parse, n):
 
 @kernel(EXACT)
 def allow(kind, single_root, parse, n, allowed):
-    """Which of the four moves may be taken."""
+    """Which of the four moves may be taken.
+
+    Args:
+        kind: STANDARD, HYBRID or SWAPPING.
+        single_root: whether the root has one dependent only.
+        parse: the state.
+        n: number of words.
+        allowed: bool [moves], filled in.
+    """
     height, has_more = parse.at[HEIGHT], parse.at[FRONT] <= n
     allowed[SHIFT] = has_more
     allowed[LEFT] = has_more and height > 1 if kind == HYBRID else height > 2
@@ -64,7 +80,14 @@ def allow(kind, single_root, parse, n, allowed):
 
 @kernel(EXACT)
 def take_move(kind, parse, move, label):
-    """A step of the system."""
+    """A step of the system.
+
+    Args:
+        kind: STANDARD, HYBRID or SWAPPING.
+        parse: the state, changed in place.
+        move: SHIFT, LEFT, RIGHT or SWAP.
+        label: label of the arc, if the move adds one.
+    """
     stack, at = parse.stack, parse.at
     height = at[HEIGHT]
     if move == SHIFT:
@@ -88,6 +111,14 @@ def take_move(kind, parse, move, label):
 
 @kernel(EXACT)
 def attach(parse, dependent, head, label):
+    """Make an arc from a head to a dependent.
+
+    Args:
+        parse: the state, changed in place.
+        dependent: a word.
+        head: its head, 0 for the root.
+        label: label of the arc.
+    """
     parse.heads[dependent], parse.labels[dependent] = head, label
     if dependent < head and (parse.left[head] == 0 or dependent < parse.left[head]):
         parse.left[head] = dependent
@@ -97,7 +128,13 @@ def attach(parse, dependent, head, label):
 
 @kernel(EXACT)
 def describe(parse, n, words):
-    """The words that describe the state, as `SLOTS` names them; -1 for none."""
+    """The words that describe the state, as `SLOTS` names them; -1 for none.
+
+    Args:
+        parse: the state.
+        n: number of words.
+        words: int64 [slots], filled in.
+    """
     height, front = parse.at[HEIGHT], parse.at[FRONT]
     for depth in range(3):
         words[depth] = parse.stack[height - 1 - depth] if height > depth else -1
@@ -114,7 +151,13 @@ def child(side, word):
 
 @kernel(EXACT)
 def decision_of(move, label, n_labels):
-    """The number of a decision."""
+    """The number of a decision.
+
+    Args:
+        move: SHIFT, LEFT, RIGHT or SWAP.
+        label: label of the arc; does not count for SHIFT and SWAP.
+        n_labels: number of labels.
+    """
     if move == SHIFT:
         return 0
     return 2 * n_labels + 1 if move == SWAP else 1 + (move - LEFT) * n_labels + label
@@ -122,7 +165,12 @@ def decision_of(move, label, n_labels):
 
 @kernel(EXACT)
 def move_of(decision, n_labels):
-    """The move that a decision makes; its label is (decision - 1) % n_labels."""
+    """The move that a decision makes; its label is (decision - 1) % n_labels.
+
+    Args:
+        decision: number of the decision.
+        n_labels: number of labels.
+    """
     if decision == 0:
         return SHIFT
     return LEFT + (decision - 1) // n_labels
@@ -160,7 +208,17 @@ def count_dependents(gold, n):
 
 @kernel(EXACT)
 def static_rows(kind, single_root, n_labels, lengths, heads, labels, decisions):
-    """The decisions that build the tree of each row, and how many there are; -1 where it cannot be built."""
+    """The decisions that build the tree of each row, and how many there are; -1 where it cannot be built.
+
+    Args:
+        kind: STANDARD, HYBRID or SWAPPING.
+        single_root: whether the root has one dependent only.
+        n_labels: number of labels.
+        lengths: words of each row, int64 [batch].
+        heads: head of each word, 0 for the root, int64 [batch, n].
+        labels: label of each word's arc, int64 [batch, n].
+        decisions: int64 [batch, steps], filled in as far as the steps of a row go.
+    """
     longest = heads.shape[1]
     parse, gold, taken = new_parse(longest), new_gold(longest), np.empty(len(lengths), np.int64)
     for row in range(len(lengths)):
@@ -184,7 +242,14 @@ def static_rows(kind, single_root, n_labels, lengths, heads, labels, decisions):
 
 @kernel(EXACT)
 def follow(kind, parse, gold, move):
-    """Take a right move; returns its label."""
+    """Take a right move; returns its label.
+
+    Args:
+        kind: STANDARD, HYBRID or SWAPPING.
+        parse: the state, changed in place.
+        gold: the right tree; the dependents that its words still lack are counted down.
+        move: SHIFT, LEFT, RIGHT or SWAP.
+    """
     height, label = parse.at[HEIGHT], 0
     if move in (LEFT, RIGHT):
         below = kind != HYBRID and move == LEFT
@@ -197,7 +262,15 @@ def follow(kind, parse, gold, move):
 
 @kernel(EXACT)
 def right_move(kind, single_root, parse, gold, n):
-    """An arc if its dependent has all of its own, LEFT before RIGHT; else a swap if one is due; else SHIFT."""
+    """An arc if its dependent has all of its own, LEFT before RIGHT; else a swap if one is due; else SHIFT.
+
+    Args:
+        kind: STANDARD, HYBRID or SWAPPING.
+        single_root: whether the root has one dependent only.
+        parse: the state.
+        gold: the right tree, with the dependents that its words still lack.
+        n: number of words.
+    """
     height, front = parse.at[HEIGHT], parse.at[FRONT]
     top = parse.stack[height - 1]
     second = parse.stack[height - 2] if height > 1 else -1
@@ -218,7 +291,14 @@ def right_move(kind, single_root, parse, gold, n):
 
 @kernel(EXACT)
 def prepare_swaps(single_root, n, gold, parse):
-    """The projective order (each head between its left and right dependents), and the parts that need no swap."""
+    """The projective order (each head between its left and right dependents), and the parts that need no swap.
+
+    Args:
+        single_root: whether the root has one dependent only.
+        n: number of words.
+        gold: the right tree; `order`, `part` and `waiting` are filled in.
+        parse: room for a state.
+    """
     put_in_order(n, gold)
     gold.part[: n + 1] = 0
     begin(parse)
@@ -257,7 +337,14 @@ def put_in_order(n, gold):
 
 @kernel(EXACT)
 def hybrid_costs(parse, heads, n, costs):
-    """Count the gold arcs that SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; `ArcHybrid.costs` for one sentence."""
+    """Count the gold arcs that SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; `ArcHybrid.costs` for one sentence.
+
+    Args:
+        parse: the state.
+        heads: gold or pinned head of each word, int64 [n+1]; -1 for the root and for words without one.
+        n: number of words.
+        costs: int64 [moves], filled in; 0 for SWAP.
+    """
     height, front = parse.at[HEIGHT], parse.at[FRONT]
     top = parse.stack[height - 1]
     second = parse.stack[height - 2] if height > 1 else -1
@@ -298,7 +385,12 @@ def crossing_arc(heads, n):
 
 @kernel(EXACT)
 def lift_rows(heads, lengths):
-    """The heads [batch, n] of projective trees: the shortest crossing arc goes to its head's head until none does."""
+    """The heads [batch, n] of projective trees: the shortest crossing arc goes to its head's head until none does.
+
+    Args:
+        heads: head of each word, 0 for the root, int64 [batch, n].
+        lengths: words of each row, int64 [batch].
+    """
     lifted, tree = heads.copy(), np.zeros(heads.shape[1] + 1, np.int64)
     for row in range(len(lengths)):
         n = lengths[row]

@@ -180,7 +180,14 @@ def forward_scaled(first, last, scores, arcs, arc_shifts, run):
 
 @kernel(FAST)
 def add_arcs(alphas, outgoing, length, d_arcs):
-    """Add: d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs."""
+    """Add: d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), eight positions a pass; [c, width] like the arcs.
+
+    Args:
+        alphas: α of each position, [n, c], float32 or float64.
+        outgoing: factors of the posteriors of arcs, [n, width].
+        length: number of positions.
+        d_arcs: [c, width], added to.
+    """
     (c, width), a, o, last, zero = d_arcs.shape, alphas, outgoing, length - 1, d_arcs.dtype.type(0)
     for t in range(1, length, 8):  # what lies behind the last position counts 0 times
         t1, t2, t3, t4 = min(t + 1, last), min(t + 2, last), min(t + 3, last), min(t + 4, last)

@@ -34,7 +34,13 @@ class Charts(NamedTuple):
 
 @kernel(FAST)
 def fill(charts, n, size):
-    """Compute the inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4), (5) and (11)."""
+    """Compute the inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4), (5) and (11).
+
+    Args:
+        charts: float64 [n, n B] each; `splits`, `left` and `right` are filled in.
+        n: tokens of the longest row.
+        size: number of rows of the block.
+    """
     of_some, of_all, splits, left, right = charts
     sums, tops, totals = np.empty((n, n * size)), np.empty(n * size), np.empty(n * size)
     left[0] = right[0] = of_all[0]
@@ -58,7 +64,16 @@ def fill(charts, n, size):
 
 @kernel(FAST)
 def fill_bars(rows, lengths, charts, grad, left_bars, right_bars):
-    """Compute derivatives of Σ grad log Z by the weights of spans, the widest first; `math.md`, (7) and (12)."""
+    """Compute derivatives of Σ grad log Z by the weights of spans, the widest first; `math.md`, (7) and (12).
+
+    Args:
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        charts: charts of the block, float64 [n, n B] each.
+        grad: weight of each row, float64 [batch].
+        left_bars: derivatives by `left`, float64 [n, n B]; come as zeros, filled in.
+        right_bars: derivatives by `right`, likewise.
+    """
     _, _, splits, left, right = charts
     n, size = left.shape[0], rows.shape[0]
     for b in range(size):
@@ -79,7 +94,13 @@ def fill_bars(rows, lengths, charts, grad, left_bars, right_bars):
 
 @kernel(EXACT)
 def tree_scores(spans, nodes, scores):
-    """Σ spans over the nodes of each row's tree; -1 ends a row."""
+    """Σ spans over the nodes of each row's tree; -1 ends a row.
+
+    Args:
+        spans: scores of labels, [batch, n, n, c], by first and last token, float32 or float64.
+        nodes: (start, end, label) of each node, int64 [batch, nodes, 3], -1 behind the last.
+        scores: float64 [batch], filled in.
+    """
     for b in range(spans.shape[0]):
         total = 0.0
         for r in range(nodes.shape[1]):
@@ -91,7 +112,13 @@ def tree_scores(spans, nodes, scores):
 
 @kernel(EXACT)
 def add_trees(nodes, grad, d_spans):
-    """Add: d_spans += grad at the nodes of each row's tree."""
+    """Add: d_spans += grad at the nodes of each row's tree.
+
+    Args:
+        nodes: (start, end, label) of each node, int64 [batch, nodes, 3], -1 behind the last.
+        grad: weight of each row, float64 [batch].
+        d_spans: [batch, n, n, c], float32 or float64, added to.
+    """
     for b in range(nodes.shape[0]):
         for r in range(nodes.shape[1]):
             if nodes[b, r, 0] < 0:
@@ -104,6 +131,12 @@ def first_not_a_tree(nodes, lengths, c, empty):
     """The first row whose nodes, parents before children and left before right, are no binary tree; -1 if all are.
 
     The label `empty`, -1 if there is none, may stand on tokens and on right children alone.
+
+    Args:
+        nodes: (start, end, label) of each node, int64 [batch, nodes, 3], -1 behind the last.
+        lengths: tokens of each row, int64 [batch].
+        c: number of labels.
+        empty: the label that makes a tree binary, or -1.
     """
     stack = np.empty((nodes.shape[1] + 1, 3), np.int64)
     for b in range(nodes.shape[0]):
@@ -162,7 +195,18 @@ def _fold_some(spans, rows, lengths, weights, empty, tops, some):
 
 @kernel(EXACT)
 def nary_inside(spans, rows, lengths, tops, planes, empty, weights, log_z):
-    """log Z of the rows of a block in log space; planes [5, n, n B] and weights of labels are kept for the gradient."""
+    """log Z of the rows of a block in log space; planes [5, n, n B] and weights of labels are kept for the gradient.
+
+    Args:
+        spans: scores of labels, [batch, n, n, c], by first and last token, float32 or float64.
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        planes: float64 [5, n, n B], filled in.
+        empty: the label that stands on tokens and right children only.
+        weights: exp of labels less the highest of their span, [batch, n, n, c], filled in.
+        log_z: log Z of each row, float64 [batch], filled in.
+    """
     n, size = planes.shape[1], rows.shape[0]
     fold(spans, rows, lengths, tops, weights, planes[ALL])
     planes[SOME] = NEG_INF
@@ -196,7 +240,19 @@ def _share_labels(spans, rows, lengths, weights, empty, tops, planes, bars, d_sp
 
 @kernel(EXACT)
 def nary_outside(spans, rows, lengths, tops, planes, empty, weights, grad, d_spans):
-    """∂ Σ grad log Z / ∂ spans for a block; d_spans comes as zeros."""
+    """∂ Σ grad log Z / ∂ spans for a block; d_spans comes as zeros.
+
+    Args:
+        spans: scores of labels, [batch, n, n, c], by first and last token, float32 or float64.
+        rows: numbers of the rows of a block, int64 [B].
+        lengths: tokens of each row, int64 [batch].
+        tops: highest label of each span of a block, float64 [n, n B].
+        planes: those of `nary_inside`, float64 [5, n, n B].
+        empty: the label that stands on tokens and right children only.
+        weights: exp of labels less the highest of their span, [batch, n, n, c].
+        grad: weight of each row, float64 [batch].
+        d_spans: derivatives by labels, [batch, n, n, c], filled in.
+    """
     bars = np.zeros((2, *planes.shape[1:]))
     charts = Charts(planes[SOME], planes[ALL], planes[OF_SPLITS], planes[LEFT], planes[RIGHT])
     fill_bars(rows, lengths, charts, grad, bars[0], bars[1])

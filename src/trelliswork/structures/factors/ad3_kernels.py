@@ -30,13 +30,27 @@ MOST_STEPS = 200  # of one quadratic problem; far more than it takes
 
 @kernel(EXACT)
 def digit(graph, e, entry):
-    """Return the value that an entry of a factor's table gives to the variable of edge e."""
+    """Return the value that an entry of a factor's table gives to the variable of edge e.
+
+    Args:
+        graph: variables and factors.
+        e: number of the edge.
+        entry: number of the entry in the factor's table.
+    """
     return (entry // graph.strides[e]) % graph.sizes[graph.scopes[e]]
 
 
 @kernel(EXACT)
 def best_entry(theta, graph, a, weight, forces):
-    """argmax over the entries of factor a of weight * theta + Σ_e forces[e, value], and the maximum; -1 if none."""
+    """argmax over the entries of factor a of weight * theta + Σ_e forces[e, value], and the maximum; -1 if none.
+
+    Args:
+        theta: scores of one row, impossible entries at -inf, float64 [scores].
+        graph: variables and factors.
+        a: number of the factor.
+        weight: what theta is multiplied by.
+        forces: what each value of an edge's variable adds, float64 [edges, c].
+    """
     first, last = graph.scope_ptr[a], graph.scope_ptr[a + 1]
     size, start = 1, graph.offsets[a]
     for e in range(first, last):
@@ -56,7 +70,13 @@ def best_entry(theta, graph, a, weight, forces):
 
 @kernel(EXACT)
 def solve(system, right, size):
-    """Gaussian elimination with pivoting, in place; the solution is in `right`."""
+    """Gaussian elimination with pivoting, in place; the solution is in `right`.
+
+    Args:
+        system: coefficients, float64 [size, size] or larger, changed in place.
+        right: right-hand side, float64 [size] or longer, changed in place.
+        size: number of equations.
+    """
     for i in range(size):
         pivot = i
         for r in range(i + 1, size):
@@ -80,7 +100,14 @@ def solve(system, right, size):
 
 @kernel(EXACT)
 def agreements(graph, a, one, other):
-    """Count the variables of factor a with the same value in two entries: the inner product of their indicators."""
+    """Count the variables of factor a with the same value in two entries: the inner product of their indicators.
+
+    Args:
+        graph: variables and factors.
+        a: number of the factor.
+        one: number of the one entry.
+        other: number of the other.
+    """
     same = 0
     for e in range(graph.scope_ptr[a], graph.scope_ptr[a + 1]):
         same += digit(graph, e, one) == digit(graph, e, other)
@@ -169,7 +196,20 @@ def _residuals(graph, a, active, weights, size, targets, marginals, forces):
 @kernel(EXACT)
 def project(theta, graph, a, rho, targets, entries, size, marginals, forces, works):
     """The distribution q over the entries of factor a that minimises ½ Σ_e |marginals_e - targets_e|² - theta·q / rho,
-    by an active set that begins with the last one. Fills `marginals`; returns the number of active entries."""
+    by an active set that begins with the last one. Fills `marginals`; returns the number of active entries.
+
+    Args:
+        theta: scores of one row, impossible entries at -inf, float64 [scores].
+        graph: variables and factors.
+        a: number of the factor.
+        rho: weight of the distance to the targets.
+        targets: what the marginals should be near, float64 [edges, c].
+        entries: active entries, int64 [most_entries], and their weights, float64 [most_entries]; changed in place.
+        size: how many entries are active, 0 at first.
+        marginals: float64 [edges, c], filled in for the edges of the factor.
+        forces: targets - marginals, float64 [edges, c], filled in likewise.
+        works: room for a linear system, float64 [most_entries + 2, most_entries + 2], and its right-hand side.
+    """
     (active, weights), (system, right) = entries, works
     if size == 0:
         entry, _ = best_entry(theta, graph, a, 1.0 / rho, targets)
@@ -195,7 +235,13 @@ def project(theta, graph, a, rho, targets, entries, size, marginals, forces, wor
 
 @kernel(EXACT)
 def upper_bound(theta, graph, pull):
-    """Σ_a max over its entries of theta + Σ_e pull_e + the best of variables without factors: never below the MAP."""
+    """Σ_a max over its entries of theta + Σ_e pull_e + the best of variables without factors: never below the MAP.
+
+    Args:
+        theta: scores of one row, impossible entries at -inf, float64 [scores].
+        graph: variables and factors.
+        pull: multipliers and shares of unary scores, float64 [edges, c].
+    """
     bound = 0.0
     for a in range(graph.offsets.shape[0]):
         bound += best_entry(theta, graph, a, 1.0, pull)[1]
@@ -208,7 +254,15 @@ def upper_bound(theta, graph, pull):
 @kernel(EXACT)
 def prepare(flat, graph, theta, p, pull):
     """theta, a uniform p over allowed values, and the unary scores shared out over the edges. False if a variable or a
-    factor has nothing left."""
+    factor has nothing left.
+
+    Args:
+        flat: scores, float64 [scores] of one row.
+        graph: variables and factors.
+        theta: float64 [scores], filled in.
+        p: float64 [n, c], filled in.
+        pull: float64 [edges, c], filled in.
+    """
     for i in range(flat.shape[0]):
         theta[i] = flat[i]
     for v in range(graph.sizes.shape[0]):
@@ -287,7 +341,17 @@ def _round(flat, graph, p, values, scores, forbidden):
 @kernel(EXACT)
 def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
     """One row: fills the best assignment found and p; returns its score, the bound, the number of iterations, and
-    whether it ended before they ran out."""
+    whether it ended before they ran out.
+
+    Args:
+        flat: scores, float64 [scores] of one row.
+        graph: variables and factors.
+        most_entries: the most entries of a factor that can be active at a time.
+        max_iterations: when to give up.
+        tolerance: how far the score may stay below the bound, relative to the score if that is beyond ±1.
+        best: value of each variable, int64 [n], filled in.
+        p: what the edges agree on, float64 [n, c], filled in; comes as zeros.
+    """
     n_factors, n_edges, n, c = graph.offsets.shape[0], graph.scopes.shape[0], p.shape[0], p.shape[1]
     theta, pull = np.empty(flat.shape[0]), np.zeros((n_edges, c))
     if not prepare(flat, graph, theta, p, pull):
@@ -326,7 +390,16 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
 
 @kernel(EXACT)
 def polish(first, last, flat, graph, values, scores):
-    """Compute assignments moved uphill, one variable at a time, and their scores."""
+    """Compute assignments moved uphill, one variable at a time, and their scores.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        flat: scores, float64 [rows, scores].
+        graph: variables and factors.
+        values: value of each variable, int64 [rows, n], changed in place.
+        scores: float64 [rows], filled in.
+    """
     gains, forbidden = np.empty(graph.c), np.empty(graph.c, np.int64)
     for row in range(first, last):
         climb(flat[row], graph, values[row], gains, forbidden)

@@ -70,6 +70,16 @@ def collect(first, last, flat, tree, best, tables, messages, totals):
     """Compute messages from the leaves to the roots; totals [rows] are log Z, and the tables conditionals.
 
     If `best`, messages are maxima, totals the best scores, and the tables stay scores.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        flat: scores, float64 [rows, scores].
+        tree: the junction tree, as `solver.TreeArrays`.
+        best: whether the best assignment counts alone.
+        tables: float64 [rows, entries of all tables], filled in.
+        messages: float64 [rows, entries of all messages], filled in.
+        totals: float64 [rows], filled in.
     """  # [S4.66]
     for row in range(first, last):
         total = 0.0
@@ -91,6 +101,15 @@ def distribute(first, last, tree, tables, totals, weights, marginals):
     """weights[row] times the marginals of variables and factors, added into `marginals`, laid out like the scores.
 
     `above` holds weights[row] p(separator) of each bucket, filled by its parent.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        tree: the junction tree, as `solver.TreeArrays`.
+        tables: conditionals by `collect`, float64 [rows, entries of all tables].
+        totals: log Z of each row, float64 [rows].
+        weights: weight of each row, float64 [rows].
+        marginals: float64 [rows, scores], added to.
     """
     joints, above = np.empty(tree.largest), np.empty(tree.message_start[-1])
     for row in range(first, last):
@@ -130,7 +149,15 @@ def _entry(tree, b, values):
 
 @kernel(EXACT)
 def descend_best(first, last, tree, tables, values):
-    """From the roots to the leaves, the best value of each variable given its separator; the lowest among ties."""
+    """From the roots to the leaves, the best value of each variable given its separator; the lowest among ties.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        tree: the junction tree, as `solver.TreeArrays`.
+        tables: scores by `collect`, float64 [rows, entries of all tables].
+        values: value of each variable, int64 [rows, n], filled in.
+    """
     for row in range(first, last):
         for b in range(tree.n_values.shape[0] - 1, -1, -1):
             start = tree.table_start[b] + _entry(tree, b, values[row]) * tree.n_values[b]
@@ -139,7 +166,16 @@ def descend_best(first, last, tree, tables, values):
 
 @kernel(EXACT)
 def descend_sample(first, last, tree, tables, uniforms, values):
-    """From the roots to the leaves, a value of each variable drawn given its separator; values [samples, rows, n]."""
+    """From the roots to the leaves, a value of each variable drawn given its separator; values [samples, rows, n].
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        tree: the junction tree, as `solver.TreeArrays`.
+        tables: conditionals by `collect`, float64 [rows, entries of all tables].
+        uniforms: a number in [0, 1) for each bucket, float64 [samples, rows, n].
+        values: value of each variable, int64 [samples, rows, n], filled in.
+    """
     for s in range(values.shape[0]):
         for row in range(first, last):
             for b in range(tree.n_values.shape[0] - 1, -1, -1):
@@ -205,7 +241,17 @@ def _descend(tree, values, ranks, of_bucket, assignment):
 
 @kernel(EXACT)
 def top_k(first, last, flat, tree, most_children, assignments, totals):
-    """assignments [k, rows, n] and totals [k, rows], best first; -inf where a row has fewer."""
+    """assignments [k, rows, n] and totals [k, rows], best first; -inf where a row has fewer.
+
+    Args:
+        first: the first row.
+        last: the row behind the last.
+        flat: scores, float64 [rows, scores].
+        tree: the junction tree, as `solver.TreeArrays`.
+        most_children: the most children of a bucket, or the number of roots if that is higher.
+        assignments: value of each variable, int64 [k, rows, n], filled in.
+        totals: scores of the assignments, float64 [k, rows], filled in.
+    """
     k, n_buckets, n_entries = totals.shape[0], tree.n_values.shape[0], tree.message_start[-1]
     lists, values = np.empty((n_entries, k)), np.zeros((n_entries, k), np.int64)
     ranks, of_bucket = np.zeros((n_entries, k, most_children), np.int64), np.zeros(n_buckets, np.int64)
