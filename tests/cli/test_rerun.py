@@ -92,7 +92,7 @@ def settings_of(model: str) -> list[str]:
         return [*(NETWORK if entry_of(model).is_network else ()), "--tokeniser", "rules"]
     if model == "vectors":
         return ["--least-count", "1", "--dim", "3"]
-    if entry_of(model).learns_from == "plain text" and entry_of(model).is_network:
+    if entry.learns_from == "plain text" and entry.is_network:
         return ["--epochs", "1", "--word-dim", "8"]
     return [] if model in ("hmm", "naive-bayes", "ngram", TOKENISER) else FEATURES
 

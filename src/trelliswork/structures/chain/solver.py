@@ -47,7 +47,8 @@ class ChainArrays(NamedTuple):
         """Return the same in float64."""
         if self.emissions.dtype == np.float64:
             return self
-        return ChainArrays(*[converted(each, np.float64) for each in self[:4]], self.lengths)
+        emissions, transitions, start, end = [converted(each, np.float64) for each in self[:4]]
+        return ChainArrays(emissions, transitions, start, end, self.lengths)
 
     def first_not_a_score(self) -> tuple[int, int]:
         """Return (which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
