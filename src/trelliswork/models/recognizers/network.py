@@ -56,7 +56,7 @@ class FrameNetwork(nn.Module):
         values = values.unflatten(2, (self.planes, self.height)).transpose(1, 2)  # (batch, planes, t, height)
         values = values * _mask(lengths, values.shape[2])[:, None, :, None]
         for layer in self.convolutions:
-            lengths = _steps(lengths, int(layer.stride[0]))  # type: ignore[index, arg-type]
+            lengths = _steps(lengths, int(layer.stride[0]))  # type: ignore[index]
             values = layer(values).relu()
             mask = _mask(lengths, values.shape[2])
             values = values * mask[:, None, :, None]
