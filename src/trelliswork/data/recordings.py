@@ -97,7 +97,8 @@ def open_recordings(path: str | Path, choices: Choices) -> tuple[ManifestColumns
     format = choices.pairs if isinstance(choices.pairs, RecordingFormat) else RecordingFormat()
     if format.target == "auto":
         format = replace(format, target=_units(row.target for row in rows))
-    format = replace(format.resolve([Row(0, "", row.target, 0) for row in rows]), source="characters")
+    resolved = format.resolve([Row(0, "", row.target, 0) for row in rows])
+    format = replace(format, source="characters", target=resolved.target, spelling=resolved.spelling)
     first = "training" if format.media else ""
     recordings = []
     for row in rows:

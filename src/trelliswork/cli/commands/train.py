@@ -86,14 +86,13 @@ def train(
     """Train a model on labelled data and write it to a directory.
 
     Taggers are trained on tagged words, parsers on a treebank (CoNLL-U or
-    brackets), transducers on pairs of strings (TSV), language models on text
-    (--model ngram). Without --model, the data decide: crf for tags (bilstm-crf
-    with --vectors or --pretrained), biaffine for CoNLL-U with heads, span-cky
-    for brackets, edit for pairs.
-    Columns and the tag scheme are inferred and printed. Training stops early
-    when the validation score no longer improves; Ctrl-C keeps the best model
-    so far. All settings are saved as config.toml in the directory and can be
-    used again.
+    brackets), transducers on pairs of strings (TSV), language models on text,
+    recognizers on files with transcripts. Without --model, the data decide:
+    crf for tags (bilstm-crf with --vectors or --pretrained), biaffine for
+    CoNLL-U with heads, span-cky for brackets, edit for pairs. Columns and the
+    tag scheme are inferred and printed. Training stops when the dev score no
+    longer improves; Ctrl-C keeps the best model so far. config.toml in the
+    directory has all settings and can be used again.
     """
     options = resolve(ctx)
     check_training(options)

@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork import distributions
 from trelliswork.data import Sentence, Vocabulary, token_budget_batches
-from trelliswork.data.media import Media, read_media
+from trelliswork.data.media import Media, MediaKind, read_media
 from trelliswork.data.recordings import RECORDINGS, Recording, RecordingFormat
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.logs import count, tell
@@ -138,7 +138,8 @@ class CTCRecognizer(StoredNetwork):
             scorer_of(config.lm, Vocabulary(sorted({s for each in material.train for s in each.target or ()})))
         kept: Inputs = []
         impossible: list[str] = []
-        for each in material.train:
+        train: Inputs = material.train
+        for each in train:
             frames = torch.from_numpy(frames_of(read_media(each.words[0]), config, format))
             n = -(-len(frames) // config.stride)  # of the output
             if n >= frames_needed(each.target or ()):
@@ -156,7 +157,7 @@ class CTCRecognizer(StoredNetwork):
 
     # Learning
 
-    def begin_training(self, train: Sequence[Sentence], dev: Sequence[Sentence], epoch: int, note: Note) -> None:
+    def begin_training(self, train: Sequence[Sentence], dev: Inputs, epoch: int, note: Note) -> None:
         super().begin_training(train, dev, epoch, note)
         self._held = {each.words[0]: self._frames(each) for each in dev}
 
@@ -257,7 +258,7 @@ class CTCRecognizer(StoredNetwork):
         """Return a recording of a path, or of an array [frames, dim] of vectors or [columns, rows] of ink."""
         if isinstance(given, np.ndarray | Tensor):
             values = np.asarray(given, np.float32)
-            kind = "vectors" if self.format.media == "vectors" else "image"
+            kind: MediaKind = "vectors" if self.format.media == "vectors" else "image"
             if values.ndim != 2 or self.format.media == "sound":
                 raise TrellisworkError(f"expected a path or vectors [frames, dim], got {values.shape}; give a path")
             media = Media(kind, values)

@@ -46,7 +46,7 @@ def slopes(frames: Array) -> Array:
     """Return how fast each column rises: the slope of a line fitted to five frames, the ends being repeated."""
     padded = np.pad(frames, ((2, 2), (0, 0)), mode="edge")
     n = len(frames)
-    return sum(weight * padded[i : i + n] for i, weight in enumerate(DELTA[::-1])).astype(np.float32)  # type: ignore[union-attr]
+    return sum(weight * padded[i : i + n] for i, weight in enumerate(DELTA[::-1])).astype(np.float32)
 
 
 # Sound.

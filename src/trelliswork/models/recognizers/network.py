@@ -23,6 +23,10 @@ class FrameNetwork(nn.Module):
         n_symbols: Number of symbols, the blank included.
     """
 
+    mean: Tensor  # of the frames that the network was made for
+    deviation: Tensor
+    convolutions: nn.ModuleList
+
     def __init__(self, config: RecognizerConfig, planes: int, height: int, n_symbols: int) -> None:
         super().__init__()
         self.config, self.planes, self.height = config, planes, height
@@ -52,7 +56,7 @@ class FrameNetwork(nn.Module):
         values = values.unflatten(2, (self.planes, self.height)).transpose(1, 2)  # (batch, planes, t, height)
         values = values * _mask(lengths, values.shape[2])[:, None, :, None]
         for layer in self.convolutions:
-            lengths = _steps(lengths, layer.stride[0])
+            lengths = _steps(lengths, int(layer.stride[0]))  # type: ignore[index]
             values = layer(values).relu()
             mask = _mask(lengths, values.shape[2])
             values = values * mask[:, None, :, None]
