@@ -61,7 +61,16 @@ def atomic_write(path: str | Path, mode: str = "w", *, follow: bool = True) -> I
 
 @contextlib.contextmanager
 def write_packed(path: str | Path, *, binary: bool = False, follow: bool = True) -> Iterator[File]:
-    """Write as `atomic_write` does; text is packed by gzip if the name ends with .gz, the same bytes every time."""
+    """Write as `atomic_write` does; text is packed by gzip if the name ends with .gz, the same bytes every time.
+
+    Args:
+        path: The file to write.
+        binary: Whether bytes are written, which are not packed whatever the name.
+        follow: Whether a link is followed.
+
+    Yields:
+        The open file.
+    """
     if binary or Path(path).suffix.lower() != ".gz":
         with atomic_write(path, "wb" if binary else "w", follow=follow) as file:
             yield file

@@ -121,7 +121,16 @@ def open_plain_text(path: str, choices: Choices, kind: InputKind) -> Opened:
 
 
 def open_manifest(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Return recordings with their transcripts; a file that is something else by its name is an error."""
+    """Return recordings with their transcripts; a file that is something else by its name is an error.
+
+    Args:
+        path: The manifest.
+        choices: Columns that the user has named, how transcripts are cut, and the folder of the recordings.
+        kind: Format of the file.
+
+    Returns:
+        The layout, and the recordings.
+    """
     if kind not in ("conll", "recordings") or is_recording(path):
         problem = "expected a manifest, a file, a tab and its transcript on each line, got"
         raise DataError(name_of(path), f"{problem} {SHOWN_KINDS.get(kind, 'a recording')}; write a .tsv file")
@@ -135,7 +144,16 @@ def size_of_recordings(recordings: Sequence[Sentence]) -> str:
 
 
 def open_word_pairs(path: str, choices: Choices, kind: InputKind) -> Opened:
-    """Return pairs of words with similarities, which word vectors are judged by."""
+    """Return pairs of words with similarities, which word vectors are judged by.
+
+    Args:
+        path: The file.
+        choices: Not read: the columns are always two words and a number.
+        kind: Format of the file; not read.
+
+    Returns:
+        No layout, and the pairs.
+    """
     return None, named("trelliswork.models.language.vectors:read_word_pairs")(path)
 
 

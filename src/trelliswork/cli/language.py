@@ -114,7 +114,13 @@ NEAREST = 10  # words, without --top-k
 
 
 def vector_answers(model: WordVectorModel, file: str, options: Options) -> Iterator[str]:
-    """Yield the lines to write: the words that are nearest to each word, or the vector of each different word."""
+    """Yield the lines to write: the words that are nearest to each word, or the vector of each different word.
+
+    Args:
+        model: The word vectors.
+        file: The file, or - for standard input.
+        options: Options of the command.
+    """
     wanted, default = GenerationSettings(**settings_given(options, GenerationSettings)), GenerationSettings()
     if wanted != default:
         changed = [name for name, value in wanted.to_dict().items() if value != getattr(default, name)]

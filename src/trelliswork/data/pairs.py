@@ -243,7 +243,16 @@ def open_sources(path: str | Path, choices: Choices) -> tuple[PairColumns, Itera
 
 
 def columns_for(choices: Choices, with_targets: bool, file: str) -> tuple[str, int, int, int | None]:
-    """Return the delimiter, the least number of columns, and the columns of both sides."""
+    """Return the delimiter, the least number of columns, and the columns of both sides.
+
+    Args:
+        choices: What is known of the layout; columns default to those of its fallback, then to 1 and 2.
+        with_targets: Whether there is a column of targets.
+        file: Name of the file, for errors.
+
+    Returns:
+        The delimiter, the least number of columns, and the columns, counted from 1; None for targets that are not read.
+    """
     fallback = choices.fallback or Choices()
     source = _number(choices.word_column or fallback.word_column or 1, "--word-column", file)
     target = _number(choices.tag_column or fallback.tag_column or 2, "--tag-column", file) if with_targets else None
@@ -259,7 +268,13 @@ def _number(column: Column, option: str, file: str) -> int:
 
 
 def rows_of(path: str | Path, columns: PairColumns, *, optional: bool = False) -> Iterator[Row]:
-    """Yield the lines that are not empty; with `optional` targets, lines may end before theirs."""
+    """Yield the lines that are not empty; with `optional` targets, lines may end before theirs.
+
+    Args:
+        path: The file.
+        columns: The delimiter and the columns of both sides.
+        optional: Whether a target may be empty or missing.
+    """
     name, at, to = name_of(path), columns.word_column, columns.tag_column
     for number, line in numbered_lines(path):
         if not line.strip():

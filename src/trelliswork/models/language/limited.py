@@ -29,6 +29,11 @@ class WindowLanguageModel(NeuralLanguageModel):
     """p(w | window) = softmax(b + W x + U tanh(d + H x)), x being the embeddings of the units in the window.
 
     Its state are the last units that it has read. Bengio et al. (2003), A neural probabilistic language model.
+
+    Args:
+        config: Settings.
+        format: How text is cut into units.
+        names: Units by number, without the end of a sentence, whose number comes after theirs.
     """
 
     CONFIG, STRUCTURE = WindowConfig, "feed-forward language model of a window"
@@ -56,7 +61,13 @@ class WindowLanguageModel(NeuralLanguageModel):
 
 
 class TransformerLanguageModel(NeuralLanguageModel):
-    """A causal transformer with relative positions; its state is the memory of its layers (Transformer-XL)."""
+    """A causal transformer with relative positions; its state is the memory of its layers (Transformer-XL).
+
+    Args:
+        config: Settings.
+        format: How text is cut into units.
+        names: Units by number, without the end of a sentence, whose number comes after theirs.
+    """
 
     CONFIG, STRUCTURE = TransformerConfig, "transformer language model"
     config: TransformerConfig

@@ -62,7 +62,13 @@ Batch = Sequence[Sentence] | Sequence[Tensor] | Sequence[TextBatch]
 
 
 class NeuralLanguageModel(LanguageModel, StoredNetwork):
-    """A network that predicts the next unit. A subclass says how it reads, and from which state on."""
+    """A network that predicts the next unit. A subclass says how it reads, and from which state on.
+
+    Args:
+        config: Settings.
+        format: How text is cut into units.
+        names: Units by number, without the end of a sentence, whose number comes after theirs.
+    """
 
     CONFIG: ClassVar[type[NetworkText]]
     config: NetworkText
@@ -124,7 +130,17 @@ class NeuralLanguageModel(LanguageModel, StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: NetworkText, options: Options, seed: int) -> Self:
-        """Return a new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it.
+
+        Args:
+            material: Sentences to learn from, and how they are cut into units.
+            config: Settings of the network.
+            options: Options of the command; not read here.
+            seed: Seed of the first weights.
+
+        Returns:
+            The model, not trained.
+        """
         return cls.from_text(material.train, config, format=material.choices.pairs, seed=seed)
 
     @property

@@ -29,7 +29,13 @@ FIRST_VALUES = 0.1  # the largest of the first embeddings
 
 
 class RecurrentLanguageModel(NeuralLanguageModel):
-    """Layers of recurrent cells under a softmax over all units, whose weights may be those of the embeddings."""
+    """Layers of recurrent cells under a softmax over all units, whose weights may be those of the embeddings.
+
+    Args:
+        config: Settings.
+        format: How text is cut into units.
+        names: Units by number, without the end of a sentence, whose number comes after theirs.
+    """
 
     CONFIG, STRUCTURE = RecurrentConfig, "recurrent language model"
     config: RecurrentConfig

@@ -60,6 +60,15 @@ def hash_ngrams(text, ends, shortest, longest, n_buckets, indptr, buckets):
 
     Word i is text[ends[i]:ends[i + 1]], in UTF-8 between angle brackets. An n-gram is the whole word never. The hash is
     FNV-1a of 32 bits over the bytes.
+
+    Args:
+        text: The bytes of all words, uint8.
+        ends: Start of each word, and the end of the last, int64 [words + 1].
+        shortest: Characters of the shortest n-grams.
+        longest: Characters of the longest ones.
+        n_buckets: Number of buckets.
+        indptr: Start of the n-grams of each word, and the end of the last, int64 [words + 1], filled in.
+        buckets: Bucket of each n-gram, int64, filled in; of length 0 to count them.
     """
     n_all, write = 0, buckets.shape[0] > 0
     for i in range(ends.shape[0] - 1):
@@ -97,6 +106,16 @@ def skip_gram(model, tokens, offsets, first, last, pace, state, seen):
 
     Sentence s is tokens[offsets[s]:offsets[s + 1]]; numbers without a vector are left out. A word moves once for all
     words in its window. `seen` adds up the losses that are watched, and how many they are.
+
+    Args:
+        model: The arrays; `inputs` and `outputs` are changed in place.
+        tokens: Numbers of words, int32.
+        offsets: Start of each sentence, and the end of the last, int64 [sentences + 1].
+        first: The first sentence.
+        last: The sentence to stop before.
+        pace: Sizes and learning rate; `done` are the tokens of earlier calls, in all epochs.
+        state: State of the random numbers, uint64 [1], changed in place.
+        seen: Sum of the watched losses, and their number, float64 [2], added to.
     """  # [S4.460, 462, 464]
     dim, longest = model.inputs.shape[1], 0
     for s in range(first, last):

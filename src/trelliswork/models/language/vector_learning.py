@@ -112,7 +112,17 @@ def kept_shares(counts: Array, threshold: float) -> Array:
 
 
 def begin_skip_gram(text: Text, words: Sequence[str], config: VectorConfig, seed: int) -> tuple[SkipGram, Array]:
-    """Return a model before its first step, and the buckets that have rows."""
+    """Return a model before its first step, and the buckets that have rows.
+
+    Args:
+        text: What is learned from.
+        words: The words with a vector.
+        config: The settings.
+        seed: Seed of the first vectors.
+
+    Returns:
+        The model, and the buckets, int64, rising.
+    """
     bags, used = bags_of(words, config)
     generator, shape = np.random.default_rng(seed), (len(words) + len(used), config.dim)
     inputs = generator.random(shape, np.float32)
@@ -239,7 +249,16 @@ def pip_losses(measured: Array, noise: float, n: int, alpha: float) -> Array:
 
 
 def learn_sppmi(text: Text, config: VectorConfig, *, progress: Progress) -> WordRows:
-    """Return vectors U D^α of the shifted positive PMI; with `fit_dim`, of the dimension with the least PIP loss."""
+    """Return vectors U D^α of the shifted positive PMI; with `fit_dim`, of the dimension with the least PIP loss.
+
+    Args:
+        text: What is learned from.
+        config: The settings.
+        progress: Who is told about the dimension that was chosen.
+
+    Returns:
+        The vectors, float32 [words, dim], and no buckets.
+    """
     matrix = shifted_pmi(count_pairs(text, config.window), config.negatives)
     u, d = singular_values(matrix, config.dim)
     if config.fit_dim:

@@ -36,7 +36,15 @@ COMPARED_AT_A_TIME = 256  # words with all words
 
 
 class WordVectorModel(Model):
-    """A vector for each word; unseen words have the mean of the vectors of their character n-grams."""
+    """A vector for each word; unseen words have the mean of the vectors of their character n-grams.
+
+    Args:
+        config: The settings.
+        format: How text is cut into words.
+        names: Words with a vector of their own, by number.
+        counts: Occurrences of each in training, int64 [words].
+        rows: Vectors of the words and of buckets of n-grams, float32 [words + buckets, dim].
+    """
 
     KIND, learns_from, next_options = "WordVectorModel", WORD_PAIRS, "--top-k 10"
     format: TextReading
@@ -286,7 +294,13 @@ def vector_lines(words: Sequence[str], matrix: Array) -> Iterator[str]:
 
 
 def export_vectors(model: Model, path: str | Path, *, force: bool = False) -> None:
-    """Write the vectors of all words as word2vec and fastText do; packed, if the name ends with .gz."""
+    """Write the vectors of all words as word2vec and fastText do; packed, if the name ends with .gz.
+
+    Args:
+        model: Word vectors; another model is an error.
+        path: The file to write.
+        force: Whether a file that is there already is replaced.
+    """
     if not isinstance(model, WordVectorModel):
         raise ModelError(f"expected word vectors to write as a text file, got a {type(model).__name__}")
     if Path(path).exists() and not force:

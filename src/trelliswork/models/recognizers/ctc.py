@@ -102,7 +102,14 @@ class CTCRecognizer(StoredNetwork):
 
     @classmethod
     def from_material(cls, material: Material, config: RecognizerConfig, options: Options, seed: int) -> Self:
-        """Return a new model, as the command line asks for it."""
+        """Return a new model, as the command line asks for it.
+
+        Args:
+            material: Recordings to learn from, and their format.
+            config: Settings.
+            options: Options of the command; not read here.
+            seed: Seed of the first weights.
+        """
         return cls.from_data(material.train, config, format=material.choices.pairs, seed=seed)
 
     @classmethod

@@ -21,7 +21,13 @@ DELTA = np.array([2.0, 1.0, 0.0, -1.0, -2.0]) / 10  # slope of the line through 
 
 
 def frames_of(media: Media, config: RecognizerConfig, format: RecordingFormat) -> Array:
-    """Return the frames of a recording, float32 [t, channels x height]."""
+    """Return the frames of a recording, float32 [t, channels x height].
+
+    Args:
+        media: Content of the file of the recording.
+        config: Settings: height of images; frames, filters and deltas of sound.
+        format: Sampling rate, to which sound at another one is brought.
+    """
     if media.kind == "vectors":
         return media.values
     if media.kind == "image":
@@ -56,6 +62,14 @@ def log_mel(samples: Array, rate: int, config: RecognizerConfig) -> Array:
     """Return the log energies in filters that are equally wide on the mel scale, [t, filters].
 
     Davis and Mermelstein (1980), Comparison of parametric representations for monosyllabic word recognition.
+
+    Args:
+        samples: Sound, float32 [n].
+        rate: Samples in a second.
+        config: Width and distance of frames in milliseconds, and number of filters.
+
+    Returns:
+        Log energies, float32 [t, filters].
     """
     width, step = max(2, round(rate * config.frame_ms / 1000)), max(1, round(rate * config.step_ms / 1000))
     n = max(1, 1 + (len(samples) - width) // step)
@@ -73,7 +87,16 @@ def log_mel(samples: Array, rate: int, config: RecognizerConfig) -> Array:
 
 @lru_cache(maxsize=8)
 def mel_filters(n: int, size: int, rate: int) -> Array:
-    """Return triangles over the frequencies of a spectrum [size / 2 + 1, n], from 20 Hz to half the sampling rate."""
+    """Return triangles over the frequencies of a spectrum [size / 2 + 1, n], from 20 Hz to half the sampling rate.
+
+    Args:
+        n: Number of filters.
+        size: Length of the Fourier transform.
+        rate: Samples of sound in a second.
+
+    Returns:
+        Weights, float32 [size / 2 + 1, n].
+    """
     low, high = (2595 * math.log10(1 + each / 700) for each in (min(20.0, rate / 8), rate / 2))
     edges = 700 * (10 ** (np.linspace(low, high, n + 2) / 2595) - 1)
     hertz = np.arange(size // 2 + 1)[:, None] * rate / size

@@ -71,7 +71,17 @@ def fitted(rows: Sequence[Tensor], gold: Sequence[Sequence[int]], scorer: NgramS
 
 
 def best_labels(row: Tensor, width: int, scorer: NgramScorer, fusion: Fusion) -> list[int]:
-    """Return the best string of one recording."""
+    """Return the best string of one recording.
+
+    Args:
+        row: Log probabilities of the blank and the symbols in each frame, float32 [frames, symbols].
+        width: Strings kept at each frame.
+        scorer: The language model.
+        fusion: Its weight, and the bonus of each symbol.
+
+    Returns:
+        Numbers of its symbols, from 1 on.
+    """
     (best,) = CTC(row, blank=0, backend="kernel").beam_search(
         width, scorer=scorer, scorer_weight=fusion.weight, label_bonus=fusion.bonus
     )

@@ -80,7 +80,14 @@ def _mask(lengths: Int[Tensor, " batch"], n: int) -> Bool[Tensor, "batch n"]:
 def masked_out(
     frames: Float[Tensor, "batch t d"], lengths: Int[Tensor, " batch"], mean: Tensor, config: RecognizerConfig
 ) -> Float[Tensor, "batch t d"]:
-    """Return frames with stretches of time and bands of features put to their mean, chosen anew for each recording."""
+    """Return frames with stretches of time and bands of features put to their mean, chosen anew for each recording.
+
+    Args:
+        frames: Frames, float32 [batch, t, d]; the ends are padding.
+        lengths: Frames of each recording, int64 [batch].
+        mean: Mean of each feature, float32 [d].
+        config: Number of stretches and bands, and how wide they are at most.
+    """
     batch, t, d = frames.shape
     hidden = torch.zeros(batch, t, d, dtype=torch.bool)
     places, features = torch.arange(t), torch.arange(d)
@@ -105,7 +112,13 @@ def _stretch(lengths: Int[Tensor, " batch"], most: Int[Tensor, " batch"]) -> tup
 def distorted(
     images: Float[Tensor, "batch t height"], lengths: Int[Tensor, " batch"], config: RecognizerConfig
 ) -> tuple[Float[Tensor, "batch n height"], Int[Tensor, " batch"]]:
-    """Return images that are slanted, shifted and scaled a little, each in its own way, and their lengths."""
+    """Return images that are slanted, shifted and scaled a little, each in its own way, and their lengths.
+
+    Args:
+        images: Ink in 0..1, column by column, float32 [batch, t, height]; the ends are padding.
+        lengths: Columns of each image, int64 [batch].
+        config: How far images are slanted, shifted and scaled at most.
+    """
     batch, t, height = images.shape
     slant, shift, high, wide = (torch.rand(batch, 1, 1) * 2 - 1 for _ in range(4))
     wide = 1 + config.scale * wide
