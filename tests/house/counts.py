@@ -30,13 +30,13 @@ LIMITS = {
     "files of fewer than 25 lines": 0,
     "most ancestors of a public class": 4,
     "public classes with more than 4 ancestors": 0,
-    "lines with Any": 472,
+    "lines with Any": 467,
     "assignments to found": 9,
     "definitions of Array, INF and NEG_INF": 4,
     "docstrings that begin with What, How or Whether": 0,
     "functions of more than two parameters without Args": 0,
-    "kernels of structures": 375,
-    "lines of kernel files of structures, sections of Args left out": 7300,
+    "kernels of structures": 362,
+    "lines of kernel files of structures, sections of Args left out": 7348,  # 61 are n-grams in beams of CTC
 }
 
 

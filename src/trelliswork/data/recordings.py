@@ -20,7 +20,7 @@ from trelliswork.data.sentence import Sentence
 from trelliswork.data.unicode_forms import form_of
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.reading import name_of
-from trelliswork.runtime.shapes import Float
+from trelliswork.runtime.arrays import Float
 
 if TYPE_CHECKING:
     from torch import Tensor
