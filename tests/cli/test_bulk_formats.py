@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from trelliswork import writing
 from trelliswork.cli.answering import Job, Question
 from trelliswork.cli.bulk import local
-from trelliswork.cli.bulk import shards as bulk_shards
 from trelliswork.cli.bulk.local import annotate_locally
 from trelliswork.cli.bulk.ray_engine import annotate_or_give_up
 from trelliswork.cli.bulk.shards import TRIES, Outcome, Shard, annotate_shard, clear_parts, shards_of
@@ -112,7 +112,7 @@ def test_a_kill_a_full_disk_and_damage_change_no_byte(
 
 def disturb(patch: pytest.MonkeyPatch, killed: Path) -> None:
     """The process of one shard dies once, in the middle of writing; another shard is written to a full disk."""
-    own = bulk_shards.atomic_write
+    own = writing.atomic_write
 
     def killing(model: Any, shard: Shard, job: Job) -> Outcome:
         if shard.source.stem == KILLED and not killed.exists():
@@ -125,7 +125,7 @@ def disturb(patch: pytest.MonkeyPatch, killed: Path) -> None:
         return own("/dev/full", mode) if FULL in path.name else own(path, mode, **how)
 
     patch.setattr(local, "annotate_shard", killing)
-    patch.setattr(bulk_shards, "atomic_write", full)
+    patch.setattr(writing, "atomic_write", full)
 
 
 def test_what_is_set_aside_of_parquet_is_a_row(loaded: Any, data: Path, tmp_path: Path) -> None:

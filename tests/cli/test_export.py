@@ -62,7 +62,7 @@ def test_a_model_that_has_no_graph(cli: Cli, data: Path, tmp_path: Path) -> None
 
 def test_a_format_must_be_named(cli: Cli, model: Path) -> None:
     answer = cli("export", model)
-    told = "error: expected one format to export to, got none; say --onnx, --crfsuite, --python or --arpa\n"
+    told = "error: expected one format to export to, got none; say --onnx, --crfsuite, --python, --arpa or --vectors\n"
     assert answer == (2, "", told)
 
 

@@ -13,6 +13,7 @@ from tests.models.semantic import test_seq2sql as sql
 from tests.models.semantic import test_seq2tree as trees
 from tests.models.test_attention_network import LETTERS
 from tests.models.test_events import DATA as EVENTS
+from tests.models.test_recognizers import model_of
 from tests.models.test_span_parser import TRAIN as BRACKETS
 from tests.models.test_tokeniser import documents
 from tests.models.test_transition_parser import TRAIN as ARCS
@@ -33,8 +34,18 @@ from trelliswork.models.events.config import EventConfig, FrameConfig
 from trelliswork.models.events.factor_events import FactorEvents
 from trelliswork.models.events.frame_parser import FrameParser
 from trelliswork.models.events.memory_events import MemoryEvents
-from trelliswork.models.language.config import NgramConfig, VectorConfig
+from trelliswork.models.language.config import (
+    MixtureConfig,
+    NgramConfig,
+    RecurrentConfig,
+    TransformerConfig,
+    VectorConfig,
+    WindowConfig,
+)
+from trelliswork.models.language.limited import TransformerLanguageModel, WindowLanguageModel
+from trelliswork.models.language.mixture import Mixture
 from trelliswork.models.language.ngram import NgramLanguageModel
+from trelliswork.models.language.recurrent import RecurrentLanguageModel
 from trelliswork.models.language.vectors import WordVectorModel
 from trelliswork.models.parsers.constituency.config import GrammarConfig, SpanConfig
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
@@ -63,6 +74,7 @@ LSTM: dict[str, Any] = dict(**WORDS, encoder="lstm")
 BARE: dict[str, Any] = dict(encoder="lstm", hidden=3, word_dim=3, prefix_lengths=(), suffix_lengths=())
 EVENT: dict[str, Any] = dict(event_hidden=3, entity_dim=2, context=1)
 FEW = LearningConfig(max_iterations=3)
+TEXT = ["Ann sings", "Bob sings"]
 
 
 def _edit(seed: int = 0) -> EditTransducer:
@@ -97,7 +109,18 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "TreebankGrammar": lambda _: TreebankGrammar.fit(BRACKETS, GrammarConfig(least_context=1)),
     "AttentionNetwork": lambda _: AttentionNetwork.from_data(PAIRS, AttentionConfig(dim=4, hidden=4), format=LETTERS),
     "EditTransducer": lambda _: _edit(),
-    "NgramLanguageModel": lambda _: NgramLanguageModel.fit(["Ann sings", "Bob sings"], NgramConfig(order=2)),
+    "NgramLanguageModel": lambda _: NgramLanguageModel.fit(TEXT, NgramConfig(order=2)),
+    "RecurrentLanguageModel": lambda _: RecurrentLanguageModel.from_text(TEXT, RecurrentConfig(word_dim=3, hidden=4)),
+    "WindowLanguageModel": lambda _: WindowLanguageModel.from_text(TEXT, WindowConfig(word_dim=3, hidden=4)),
+    "TransformerLanguageModel": lambda _: TransformerLanguageModel.from_text(
+        TEXT, TransformerConfig(word_dim=4, layers=1, heads=2)
+    ),
+    "Mixture": lambda _: Mixture.fit(
+        [each.split() for each in TEXT],
+        [NgramLanguageModel.fit(TEXT, NgramConfig(order=order)) for order in (1, 2)],
+        MixtureConfig(),
+    ),
+    "CTCRecognizer": lambda _: model_of(),
     "WordVectorModel": lambda _: WordVectorModel.fit(["Ann sings"], VectorConfig(dim=3, buckets=9), least_count=1),
     "PairNgram": lambda _: PairNgram.fit(PAIRS, PairNgramConfig(order=2)),
     "TransducerEnsemble": lambda _: TransducerEnsemble([_edit(seed) for seed in range(2)]),
@@ -114,6 +137,7 @@ LETTERS_ASKED = [Sentence(("a", "b"))]
 TWO_COLUMNS = [Sentence(("Ann", "left"), features=(("N", "V"),))]
 QUESTIONS: dict[str, Any] = {
     "VectorTagger": [VectorSequence(torch.ones(2, 2))],
+    "CTCRecognizer": [torch.ones(4, 3)],
     "AttributeTagger": [Sentence(("Ann", "left"), extra={"attributes": [["w=Ann"], ["w=left"]]})],
     "AttentionNetwork": LETTERS_ASKED,
     "EditTransducer": LETTERS_ASKED,

@@ -36,7 +36,7 @@ LIMITS = {
     "docstrings that begin with What, How or Whether": 0,
     "functions of more than two parameters without Args": 0,
     "kernels of structures": 362,
-    "lines of kernel files of structures, sections of Args left out": 7348,  # 61 are n-grams in beams of CTC
+    "lines of kernel files of structures, sections of Args left out": 7350,  # 61 are n-grams in beams of CTC
 }
 
 

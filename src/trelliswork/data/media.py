@@ -15,13 +15,18 @@ import zipfile
 import zlib
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from trelliswork.errors import DataError
+from trelliswork.lazy import lazy_module
 from trelliswork.reading import read_bytes, require_file
-from trelliswork.runtime.arrays import Array
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from trelliswork.runtime.arrays import Array
+else:
+    np = lazy_module("numpy")  # the first checks of a command ask for suffixes alone
 
 MediaKind = Literal["vectors", "image", "sound"]
 SHOWN: dict[str, str] = {"vectors": "vectors", "image": "an image", "sound": "sound"}
@@ -166,7 +171,7 @@ def _check_size(width: int, height: int, path: str | Path) -> None:
 _PNG = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by the type of colour
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
-_LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+_LUMINANCE = (0.299, 0.587, 0.114)
 
 
 def _png(content: bytes, path: str | Path) -> Array:
@@ -200,9 +205,9 @@ def _grey(pixels: Array, colour: int, depth: int, chunks: dict[bytes, bytes], pa
         palette = np.frombuffer(chunks.get(b"PLTE", b""), np.uint8).reshape(-1, 3)
         if pixels.max() >= len(palette):
             raise DataError(path, f"expected colours of a palette of {len(palette)}, got others; save the image again")
-        return (palette[pixels[:, :, 0].astype(np.int64)] / np.float32(255)) @ _LUMINANCE
+        return (palette[pixels[:, :, 0].astype(np.int64)] / np.float32(255)) @ np.array(_LUMINANCE, np.float32)
     pixels = pixels / np.float32((1 << depth) - 1)
-    grey = pixels[:, :, :3] @ _LUMINANCE if colour in (2, 6) else pixels[:, :, 0]
+    grey = pixels[:, :, :3] @ np.array(_LUMINANCE, np.float32) if colour in (2, 6) else pixels[:, :, 0]
     return 1 - (1 - grey) * pixels[:, :, -1] if colour in (4, 6) else grey
 
 

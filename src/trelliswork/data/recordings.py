@@ -20,10 +20,11 @@ from trelliswork.data.sentence import Sentence
 from trelliswork.data.unicode_forms import form_of
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.reading import name_of
-from trelliswork.runtime.arrays import Float
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from trelliswork.runtime.arrays import Float
 
 RECORDINGS = "recordings"  # what recognizers learn from, as `Model.learns_from` has it
 

@@ -75,8 +75,7 @@ def train(
         str,
         typer.Option(
             metavar="auto|rules|DIR",
-            help="Tokeniser for raw text, stored with the model: trained on TRAIN, so that text is split like TRAIN "
-            "(auto), rule-based, or loaded from a directory.",
+            help="Tokeniser for raw text, kept with the model: trained on TRAIN (auto), rules, or a directory.",
         ),
     ] = "auto",
     threads: Threads = 1,

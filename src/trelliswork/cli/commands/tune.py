@@ -70,10 +70,9 @@ def tune(
       hidden = {low = 50, high = 300, step = 50}
       encoder = ["lstm", "gru"]
 
-    DIR/best.toml has the best settings and DIR/best the best model. Run the
-    same command with --resume to continue after Ctrl-C or a crash.
-    With --seeds, the score of a trial is the mean over the seeds. Requires
-    the extra: pip install "trelliswork\\[tune]".
+    DIR/best.toml has the best settings and DIR/best the best model; the same
+    command with --resume continues. With --seeds, the score of a trial is the
+    mean over the seeds. Extra: pip install "trelliswork\\[tune]".
     """
     options = resolve(ctx, (SPACE,))
     check_files(options)

@@ -175,7 +175,7 @@ class AttentionConfig(PretrainedConfig):
     output: Output = setting("softmax", "Output layer", choices=get_args(Output), option=True)
     cutoffs: tuple[int, ...] = setting(
         (), "First symbol, counted by falling frequency, of each cluster of the adaptive softmax.",
-        goes_with={"output": ("adaptive",)}, default_text="one cluster, of the 80% rarest",
+        goes_with={"output": ("adaptive",)}, default_text="one cluster, of the rarest four fifths",
     )  # fmt: skip
     n_samples: int = setting(1000, "Number of sampled symbols (sampled output layers).", at_least=1)
     shared: bool = setting(False, "Share the vocabulary and the embeddings between source and target.", option=True)

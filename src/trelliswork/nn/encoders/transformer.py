@@ -177,11 +177,12 @@ class CausalTransformer(nn.Module):
         place = torch.arange(m + n, device=vectors.device)
         distance = place[m:, None] - place
         seen = self.sees(distance)
-        rates = sinusoids(torch.arange(self.span, device=vectors.device), self.dim).to(vectors.dtype)
+        furthest = min(self.span, m + n)
+        rates = sinusoids(torch.arange(furthest, device=vectors.device), self.dim).to(vectors.dtype)
         for layer, before in zip(self.layers, memory, strict=True):
             known = torch.cat([before.detach(), vectors])  # [S4.405]
             after.append(known[max(0, len(known) - self.span + 1) :])
-            vectors = layer(vectors, known, (distance.clamp(0, self.span - 1), seen, rates))
+            vectors = layer(vectors, known, (distance.clamp(0, furthest - 1), seen, rates))
         return self.norm(vectors), tuple(after)
 
     def sees(self, distance: Int[Tensor, "n places"]) -> Bool[Tensor, "heads n places"]:

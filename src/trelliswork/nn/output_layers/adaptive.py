@@ -33,7 +33,7 @@ class AdaptiveSoftmaxLayer(OutputLayer):
     Args:
         dim: Width of the hidden vectors.
         n_symbols: Number of symbols.
-        cutoffs: The first symbol of each cluster; by default one cluster, of the 80% rarest symbols. `clusters_of`
+        cutoffs: The first symbol of each cluster; by default one cluster, of the rarest four fifths. `clusters_of`
             returns cutoffs for large vocabularies.
 
     Grave et al. (2017), Efficient softmax approximation for GPUs.

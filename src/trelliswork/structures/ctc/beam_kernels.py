@@ -102,7 +102,8 @@ def beam_strings(scores, blank, width, threshold, bonus, lm, start, lm_weight):
         codes = np.empty(len(best), np.int64)
         n_labels = _best_labels(scores[t], blank, label_scores, labels)
         beam = tree, nodes, weights, states
-        size = _best(n_labels, labels, label_scores, bonus, beam, stayed, known, lm, lm_weight, said, best, codes)
+        offered, fusion = (n_labels, labels, label_scores), (lm, lm_weight, said)
+        size = _best(offered, bonus, beam, stayed, known, fusion, best, codes)
         size, _ = prune(best, codes, size, width, threshold)
         kept, new_weights = np.empty(size, np.int64), np.empty((size, WEIGHTS))
         new_states, new_said = np.zeros(size, np.int64), np.full((size, said.shape[1]), np.nan)
@@ -206,8 +207,9 @@ def _best_labels(frame, blank, best, labels):
 
 
 @kernel(EXACT)
-def _best(n_labels, labels, label_scores, bonus, beam, stayed, known, lm, lm_weight, said, best, codes):
+def _best(offered, bonus, beam, stayed, known, fusion, best, codes):
     """Fill the heap with the best candidates above -inf; returns how many there are."""
+    (n_labels, labels, label_scores), (lm, lm_weight, said) = offered, fusion
     tree, nodes, weights, states = beam
     n, c = known.shape
     size, fused = 0, said.shape[1] > 0
