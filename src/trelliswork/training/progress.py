@@ -36,13 +36,22 @@ class EpochRecord:
         >>> EpochRecord(3, 0.1372, 0.9345, "f1", 19000.0, 10.6).line()
         'epoch 3: loss 0.1372, dev f1 93.45, 19,000 tokens/s, 10.6 s'
         """
-        score = "" if self.score is None else f" dev {self.metric} {100 * self.score:.2f},"
+        score = "" if self.score is None else f" dev {score_text(self.metric, self.score)},"
         speed = f"{self.tokens_per_second:,.0f} tokens/s, {self.seconds:.1f} s"
         return f"epoch {self.epoch}: loss {self.loss:.4f},{score} {speed}"
 
     def to_dict(self) -> JsonObject:
         """Return the record as it is written to history.jsonl."""
         return asdict(self)
+
+
+def score_text(metric: str, score: float) -> str:
+    """Return a score with its name: shares are shown in per cent, a log probability for each unit as perplexity.
+
+    >>> score_text("f1", 0.9345), score_text("log2 p per unit", -7.0)
+    ('f1 93.45', 'perplexity 128.00')
+    """
+    return f"perplexity {2**-score:.2f}" if metric.startswith("log2 p") else f"{metric} {100 * score:.2f}"
 
 
 class Progress:
@@ -176,7 +185,7 @@ class BarProgress(Progress):
 
     def epoch(self, record: EpochRecord) -> None:
         if record.score is not None:
-            self._dev = f", dev {record.metric} {100 * record.score:.2f}"
+            self._dev = f", dev {score_text(record.metric, record.score)}"
         self.note(record.line(), event="epoch", **record.to_dict())
 
     def iteration(

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +33,7 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.lazy import lazy_module
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.exclusive import HISTORY, CheckpointFolder
-from trelliswork.training.progress import EpochRecord
+from trelliswork.training.progress import EpochRecord, score_text
 
 if TYPE_CHECKING:
     from torch import nn
@@ -153,7 +154,7 @@ class SearchResult:
     def ranked(self) -> list[TrialRow]:
         """Finished trials, the best first."""
         finished = [row for row in self.rows if row.state == "finished"]
-        return sorted(finished, key=lambda row: (-(row.score or 0.0), row.number))
+        return sorted(finished, key=lambda row: (math.inf if row.score is None else -row.score, row.number))
 
     @property
     def best(self) -> TrialRow | None:
@@ -164,9 +165,10 @@ class SearchResult:
         """Return a table of the finished trials by rank, then the others."""
         others = [row for row in self.rows if row.state != "finished"]
         names = list(dict.fromkeys(name for row in self.rows for name in row.settings))
-        table = [["rank", "trial", f"dev {metric}", steps, "seconds", *names, ""]]
+        title = score_text(metric, 0.0).rpartition(" ")[0]
+        table = [["rank", "trial", f"dev {title}", steps, "seconds", *names, ""]]
         for rank, row in enumerate([*self.ranked, *others], start=1):
-            score = "" if row.score is None else f"{100 * row.score:.2f}"
+            score = "" if row.score is None else score_text(metric, row.score).rpartition(" ")[2]
             place, note = (str(rank), "") if row.state == "finished" else ("-", row.state)
             values = [shown(row.settings.get(name)) for name in names]
             table.append([place, str(row.number), score, str(row.steps), f"{row.seconds:.1f}", *values, note])
