@@ -484,6 +484,8 @@ def test_a_tagger_reads_with_a_language_model(training: str, layers: str, tmp_pa
         encoder="lstm", hidden=4, word_dim=3, pretrained=str(tmp_path / "lm"), pretrained_training=training,  # type: ignore[arg-type]
         pretrained_layers=layers,  # type: ignore[arg-type]
     )  # fmt: skip
+    with pytest.raises(TrellisworkError, match="leave --pretrained-words out"):
+        Tagger.from_data(tagged, replace(config, pretrained_words="mean"))
     tagger = Tagger.from_data(tagged, config)
     before = {name: value.clone() for name, value in tagger.state_dict().items() if ".pretrained.model." in name}
     train(tagger, tagged, tagged, TrainingConfig(epochs=2, lr=0.02), out=tmp_path / "tagger", progress=Progress())

@@ -59,6 +59,9 @@ def make_pretrained(config: PretrainedConfig, stored: StoredConfig | None) -> Pr
     if not config.pretrained:
         return None
     if stored is None and is_language_model(config.pretrained):
+        if config.pretrained_words != "first":
+            got = f"pretrained_words {config.pretrained_words} with the language model {config.pretrained}"
+            raise TrellisworkError(f"expected an encoder of sub-words for it, got {got}; leave --pretrained-words out")
         encoder: PretrainedWords = named(LANGUAGE_MODEL).from_folder(config.pretrained, layers=config.pretrained_layers)
     elif stored is None:
         encoder = PretrainedEncoder.from_name(
