@@ -10,7 +10,9 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.io.wavfile
 import torch
 
 import trelliswork
@@ -90,6 +92,8 @@ SHORTER = {
     "train train.tsv --dev dev.tsv --model edit": ["--epochs", "1", "--hidden", "8"],
     "train ud-train.conllu": [*SMALL, "--arc-dim", "8", "--label-dim", "8"],
     "convert old.crfsuite": ["--out", "converted"],
+    "train text.txt more.txt.gz --dev test.txt --model rnn-lm": SMALL,
+    "train speech.tsv": ["--epochs", "1", "--hidden", "8"],
 }
 PRINTED = {
     "train chunks.txt": "next:  trelliswork predict chunker FILE --confidence",
@@ -137,7 +141,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for part in ("train", "dev"):
         Path(f"{part}.tsv").write_text("cat\tK AE T\nbat\tB AE T\ntab\tT AE B\n" * 4)
     Path("words.txt").write_text("cab\n")
+    write_speech()
     return tmp_path
+
+
+def write_speech() -> None:
+    """Write tones of half a second, and manifests of them."""
+    rate, lines = 8000, []
+    for i, letters in enumerate(("ab", "ba", "a", "b")):
+        tones = [np.sin(np.arange(rate // 4) * (0.3 if letter == "a" else 0.9)) for letter in letters]
+        for name in (f"{i}.wav", "new.wav"):
+            scipy.io.wavfile.write(name, rate, (np.concatenate(tones) * 20_000).astype(np.int16))
+        lines.append(f"{i}.wav\t{letters}\n")
+    for name in ("speech", "speech-dev"):
+        Path(f"{name}.tsv").write_text("".join(lines))
 
 
 ENGLISH = [("Ann left Oslo.", ["Ann", "left", "Oslo", "."]), ("Bob, too!", ["Bob", ",", "too", "!"])]

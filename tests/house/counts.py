@@ -67,6 +67,11 @@ def text_of(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(text_of(file))
+
+
 def length(file: Path) -> int:
     """Return the number of lines of a file."""
     return text_of(file).count("\n")
@@ -76,7 +81,7 @@ def _lines_but_args(file: Path) -> int:
     """Return the lines of a file of kernels of a structure, less those that describe the arguments of functions."""
     if STRUCTURES not in file.parents or "kernels" not in file.name:
         return 0
-    nodes = [node for node in ast.walk(ast.parse(text_of(file))) if isinstance(node, ast.Module | ast.FunctionDef)]
+    nodes = [node for node in ast.walk(tree_of(file)) if isinstance(node, ast.Module | ast.FunctionDef)]
     described = 0
     for text in (ast.get_docstring(node) or "" for node in nodes):
         rest, *section = SECTION.split(text, maxsplit=1)
@@ -107,7 +112,7 @@ def ancestors_of_public_classes() -> dict[str, set[str]]:
     bases: dict[str, list[str]] = {}
     public: set[str] = set()
     for file in FILES:
-        module, tree = module_of(file), ast.parse(text_of(file))
+        module, tree = module_of(file), tree_of(file)
         origin = dict(_names_in(tree, module))
         public |= {f"{origin[name]}" for name in _exported(tree) if name in origin}
         for node in tree.body:
@@ -145,7 +150,7 @@ def docstrings() -> Iterator[str]:
     """Yield the docstrings of modules, classes and functions."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for file in FILES:
-        for node in ast.walk(ast.parse(text_of(file))):
+        for node in ast.walk(tree_of(file)):
             if isinstance(node, kinds) and (text := ast.get_docstring(node)):
                 yield text
 
@@ -164,7 +169,7 @@ def without_args() -> list[str]:
     bases: dict[str, list[str]] = {}
     missing: list[str] = []
     for file in FILES:
-        module, tree = module_of(file), ast.parse(text_of(file))
+        module, tree = module_of(file), tree_of(file)
         origin, arrays = dict(_names_in(tree, module)), _arrays_of(tree)
         for node in tree.body:
             name = f"{module}.{getattr(node, 'name', '')}"
