@@ -204,7 +204,8 @@ def _grey(pixels: Array, colour: int, depth: int, chunks: dict[bytes, bytes], pa
     if colour == 3:
         palette = np.frombuffer(chunks.get(b"PLTE", b""), np.uint8).reshape(-1, 3)
         if pixels.max() >= len(palette):
-            raise DataError(path, f"expected colours of a palette of {len(palette)}, got others; save the image again")
+            problem = f"expected colours of a palette of {len(palette)}, got a number above it"
+            raise DataError(path, f"{problem}; save the image again")
         return (palette[pixels[:, :, 0].astype(np.int64)] / np.float32(255)) @ np.array(_LUMINANCE, np.float32)
     pixels = pixels / np.float32((1 << depth) - 1)
     grey = pixels[:, :, :3] @ np.array(_LUMINANCE, np.float32) if colour in (2, 6) else pixels[:, :, 0]

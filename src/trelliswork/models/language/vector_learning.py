@@ -146,7 +146,7 @@ def learn_skip_gram(
         config: The settings.
         seed: Seed of the first vectors, of windows and of noise.
         threads: Number of threads.
-        progress: Who is told about epochs.
+        progress: Receives a report of each epoch.
     """
     model, used = begin_skip_gram(text, words, config, seed)
     total, done = config.epochs * len(text.tokens), 0
@@ -254,7 +254,7 @@ def learn_sppmi(text: Text, config: VectorConfig, *, progress: Progress) -> Word
     Args:
         text: What is learned from.
         config: The settings.
-        progress: Who is told about the dimension that was chosen.
+        progress: Receives a line about the dimension that was chosen.
 
     Returns:
         The vectors, float32 [words, dim], and no buckets.

@@ -74,7 +74,7 @@ class WordVectorModel(Model):
             least_count: Words of plain sentences that are rarer have no vector.
             seed: The same seed gives the same vectors, on one thread.
             threads: Number of threads of skip-gram.
-            progress: Who is told about epochs.
+            progress: Receives a report of each epoch.
             format: How text is read.
         """
         config, format = config or VectorConfig(), format or TextReading(pretokenised=True)

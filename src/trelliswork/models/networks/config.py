@@ -151,7 +151,7 @@ class VectorFile(Settings):
 
 @dataclass(frozen=True)
 class KeptEncodings(Settings):
-    """Where the vectors of a frozen pretrained encoder are kept."""
+    """Settings of the vectors of a frozen pretrained encoder that are kept."""
 
     PANEL = NetworkConfig.PANEL
 
